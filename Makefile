@@ -1,0 +1,58 @@
+# Every target sets itself up: bare Python 3.11 or later is enough.
+#   make PYTHON=python3.12 test     another interpreter
+#   make VENV=/somewhere test       another place for the environment
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench docs serve torture clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.dev  ## a demonstration: queries, proven intervals, curves in out/curves.png
+	@$(BIN)/residuum demo --out out
+
+test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev  ## style, formatting, types, import layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.bench  ## speed and accuracy beside other accountants
+	@$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev  ## regenerate docs/cli.md, then run every snippet in the documentation
+	@$(BIN)/python docs/cli_reference.py
+	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py
+
+serve:  ## the budget service (not here yet)
+	@echo "make serve waits for the budget service: a ledger of spends behind an HTTP interface."
+	@echo "This version has the mathematics under it; try: make run"
+
+torture:  ## crash and concurrency trials of the ledger (not here yet)
+	@echo "make torture waits for the ledger: it will kill and race the store, then check the books."
+	@echo "This version keeps no books; try: make test"
+
+clean:  ## remove the environment and everything the tools left behind
+	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residuum needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.dev
+	@$(PIP) --editable '.[bench]'
+	@touch $@

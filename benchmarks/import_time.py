@@ -1,0 +1,48 @@
+"""`import residuum` in a fresh interpreter, less the time a bare interpreter takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from statistics import median
+
+from benchmarks.rows import Row, milliseconds_below
+
+FIRST_READ = "import residuum as rz; (rz.gaussian(mu=1.0) + rz.laplace(scale=2.0)).delta(1.0)"
+LOADED = "import sys, residuum; print(' '.join({m.split('.')[0] for m in sys.modules}))"
+
+
+def wall_ms(code: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return 1000.0 * (time.perf_counter() - start)
+
+
+def beyond_bare_ms(code: str, repeats: int) -> float:
+    """Median extra milliseconds of running `code`, each run beside a bare one."""
+    wall_ms(code)
+    return median(wall_ms(code) - wall_ms("pass") for _ in range(repeats))
+
+
+def scipy_is_deferred() -> bool:
+    listing = subprocess.run(
+        [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True
+    )
+    return "scipy" not in listing.stdout.split()
+
+
+def run(repeats: int) -> list[Row]:
+    return [
+        Row(
+            work="import residuum",
+            ours_ms=beyond_bare_ms("import residuum", 3 * repeats),
+            target=milliseconds_below(300.0),
+            note="scipy deferred" if scipy_is_deferred() else "scipy loaded, should be deferred",
+        ),
+        Row(
+            work="import residuum and a first read",
+            ours_ms=beyond_bare_ms(FIRST_READ, repeats),
+            note="scipy loaded",
+        ),
+    ]

@@ -1,0 +1,129 @@
+"""A privacy budget that survives an adaptive analyst.
+
+    import residuum as rz
+
+    spent = rz.gaussian(sigma=4.0) + 3 * rz.laplace(scale=10.0)
+    spent.delta(1.0), spent.delta_bounds(1.0)
+
+Plain calls return the safe side; `*_bounds` return a proven interval.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Interval": "residuum.bounds",
+    "Verdict": "residuum.bounds",
+    "ArgumentError": "residuum.errors",
+    "ArgumentTypeError": "residuum.errors",
+    "ResiduumError": "residuum.errors",
+    "approximate_dp": "residuum.pld.constructors",
+    "from_atoms": "residuum.pld.constructors",
+    "from_hockey_stick": "residuum.pld.constructors",
+    "from_pair": "residuum.pld.constructors",
+    "from_tradeoff": "residuum.pld.constructors",
+    "gaussian": "residuum.pld.constructors",
+    "identity": "residuum.pld.constructors",
+    "laplace": "residuum.pld.constructors",
+    "pure_dp": "residuum.pld.constructors",
+    "compose_tradeoff": "residuum.pld.curves",
+    "hockey_stick_from_tradeoff": "residuum.pld.curves",
+    "tradeoff_from_hockey_stick": "residuum.pld.curves",
+    "kernel": "residuum.pld.kernel",
+    "infimum": "residuum.pld.lattice",
+    "supremum": "residuum.pld.lattice",
+    "Comparison": "residuum.pld.order",
+    "Order": "residuum.pld.order",
+    "Witness": "residuum.pld.order",
+    "compare": "residuum.pld.order",
+    "Pld": "residuum.pld.value",
+}
+
+__all__ = [
+    "__version__",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "Comparison",
+    "Interval",
+    "Order",
+    "Pld",
+    "ResiduumError",
+    "Verdict",
+    "Witness",
+    "approximate_dp",
+    "compare",
+    "compose_tradeoff",
+    "from_atoms",
+    "from_hockey_stick",
+    "from_pair",
+    "from_tradeoff",
+    "gaussian",
+    "hockey_stick_from_tradeoff",
+    "identity",
+    "infimum",
+    "kernel",
+    "laplace",
+    "pure_dp",
+    "supremum",
+    "tradeoff_from_hockey_stick",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'residuum' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from residuum.bounds import (
+        Interval,
+        Verdict,
+    )
+    from residuum.errors import (
+        ArgumentError,
+        ArgumentTypeError,
+        ResiduumError,
+    )
+    from residuum.pld.constructors import (
+        approximate_dp,
+        from_atoms,
+        from_hockey_stick,
+        from_pair,
+        from_tradeoff,
+        gaussian,
+        identity,
+        laplace,
+        pure_dp,
+    )
+    from residuum.pld.curves import (
+        compose_tradeoff,
+        hockey_stick_from_tradeoff,
+        tradeoff_from_hockey_stick,
+    )
+    from residuum.pld.kernel import (
+        kernel,
+    )
+    from residuum.pld.lattice import (
+        infimum,
+        supremum,
+    )
+    from residuum.pld.order import (
+        Comparison,
+        Order,
+        Witness,
+        compare,
+    )
+    from residuum.pld.value import (
+        Pld,
+    )

@@ -1,0 +1,111 @@
+"""Intervals with outward rounding, and three-valued verdicts.
+
+`u` below is the unit roundoff 2^-53: one correctly rounded operation has
+relative error at most `u` (IEEE 754), and stepping to the neighbouring float
+(`nextafter`) covers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.errors import ArgumentError
+
+Floats: TypeAlias = NDArray[np.float64]
+Number: TypeAlias = float | Floats
+
+UNIT_ROUNDOFF = 2.0**-53
+
+
+class Verdict(StrEnum):
+    """The outcome of a certified question; UNDECIDED never counts as yes."""
+
+    YES = "YES"
+    NO = "NO"
+    UNDECIDED = "UNDECIDED"
+
+
+def down(x: Number) -> Number:
+    """The next float below, elementwise."""
+    return np.nextafter(x, -np.inf)
+
+
+def up(x: Number) -> Number:
+    """The next float above, elementwise."""
+    return np.nextafter(x, np.inf)
+
+
+def float_down(exact: Fraction) -> float:
+    """The largest float at most `exact` (up to one float)."""
+    near = float(exact)
+    return near if Fraction(near) <= exact else float(np.nextafter(near, -np.inf))
+
+
+def float_up(exact: Fraction) -> float:
+    """The smallest float at least `exact` (up to one float)."""
+    near = float(exact)
+    return near if Fraction(near) >= exact else float(np.nextafter(near, np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A proven enclosure: the exact value lies in `[lo, hi]`.
+
+    The ends are floats, or arrays of one shape for a vectorised call.
+    Arithmetic rounds outward.
+    """
+
+    lo: Number
+    hi: Number
+
+    def __post_init__(self) -> None:
+        if not np.all(self.lo <= self.hi):
+            raise ArgumentError(f"lo must be at most hi, got lo={self.lo!r}, hi={self.hi!r}")
+
+    @property
+    def width(self) -> Number:
+        """`hi - lo`, rounded up (zero where the ends coincide)."""
+        same = np.asarray(self.lo) == np.asarray(self.hi)
+        gap = np.where(same, 0.0, up(np.asarray(self.hi) - np.asarray(np.where(same, 0, self.lo))))
+        return gap if gap.ndim else float(gap)
+
+    def __contains__(self, value: object) -> bool:
+        return bool(np.all((self.lo <= value) & (value <= self.hi)))  # type: ignore[operator]
+
+    def __add__(self, other: Interval | Number) -> Interval:
+        other = _interval(other)
+        return Interval(down(self.lo + other.lo), up(self.hi + other.hi))
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.hi, -self.lo)
+
+    def __sub__(self, other: Interval | Number) -> Interval:
+        return self + (-_interval(other))
+
+    def __mul__(self, other: Interval | Number) -> Interval:
+        other = _interval(other)
+        ends = [a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        low, high = ends[0], ends[0]
+        for end in ends[1:]:
+            low, high = np.minimum(low, end), np.maximum(high, end)
+        return Interval(down(low), up(high))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: Number) -> Interval:
+        return _interval(other) - self
+
+    def intersect(self, other: Interval) -> Interval:
+        """Two enclosures of one value, combined."""
+        return Interval(np.maximum(self.lo, other.lo), np.minimum(self.hi, other.hi))
+
+
+def _interval(value: Interval | Number) -> Interval:
+    return value if isinstance(value, Interval) else Interval(value, value)

@@ -1,0 +1,135 @@
+"""Argument checks.
+
+Every check is written as "pass if provably good", so NaN never passes, and
+every failure names the argument and shows the value.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.errors import ArgumentError, ArgumentTypeError
+
+Floats = NDArray[np.float64]
+
+_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A short `repr` for error messages."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def require(good: bool, name: str, expected: str, value: object) -> None:
+    """Raise `ArgumentError` unless `good` is true."""
+    if not good:
+        raise ArgumentError(f"{name} must be {expected}, got {shown(value)}")
+
+
+def real(name: str, value: Any, expected: str = "a real number") -> float:
+    """`value` as a float that is not NaN; infinities pass."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ArgumentError(f"{name} must be {expected}, got {shown(value)}") from None
+    require(number == number, name, expected, value)
+    return number
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite float."""
+    number = real(name, value, "a finite number")
+    require(abs(number) < float("inf"), name, "a finite number", value)
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite float above zero."""
+    number = real(name, value, "positive and finite")
+    require(0.0 < number < float("inf"), name, "positive and finite", value)
+    return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """A finite float, zero or above (and never the float `-0.0`)."""
+    number = real(name, value, "non-negative and finite")
+    require(0.0 <= number < float("inf"), name, "non-negative and finite", value)
+    return number + 0.0
+
+
+def probability(name: str, value: Any) -> float:
+    """A float in [0, 1]."""
+    number = real(name, value, "in [0, 1]")
+    require(0.0 <= number <= 1.0, name, "in [0, 1]", value)
+    return number + 0.0
+
+
+def count(name: str, value: Any) -> int:
+    """A non-negative integer."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise ArgumentTypeError(f"{name} must be a non-negative integer, got {shown(value)}")
+    require(int(value) >= 0, name, "a non-negative integer", value)
+    return int(value)
+
+
+def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
+    """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
+    if given.dtype.kind == "O":
+        given = _objects(name, given, expected, value)
+    if given.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+    numbers_ = np.array(given, dtype=np.float64)
+    bad = np.isnan(numbers_)
+    if bad.any():
+        raise ArgumentError(f"{name} must be {expected}, got nan")
+    return numbers_
+
+
+def _objects(name: str, given: NDArray[Any], expected: str, value: object) -> NDArray[Any]:
+    flat = [real(name, item, expected) for item in given.ravel().tolist()]
+    try:
+        return np.array(flat, dtype=np.float64).reshape(given.shape)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
+
+
+def array_where(
+    name: str, value: Any, good: Callable[[Floats], NDArray[np.bool_]], expected: str
+) -> Floats:
+    """An array every element of which passes `good`; the first that does not is shown."""
+    numbers_ = array(name, value, expected)
+    passes = good(numbers_)
+    if not passes.all():
+        culprit = float(numbers_[~passes].ravel()[0])
+        raise ArgumentError(f"{name} must be {expected}, got {culprit!r}")
+    return numbers_
+
+
+def vector(name: str, value: Any, expected: str = "real numbers") -> Floats:
+    """A non-empty one-dimensional float array without NaN."""
+    numbers_ = array(name, value, expected)
+    require(numbers_.ndim == 1, name, f"a one-dimensional sequence of {expected}", value)
+    require(numbers_.size > 0, name, f"a non-empty sequence of {expected}", value)
+    return numbers_
+
+
+def same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
+    """Raise unless two vectors have one length."""
+    if first.size != second.size:
+        raise ArgumentError(
+            f"{other_name} must have the length of {name} ({first.size}), got {second.size}"
+        )

@@ -1,0 +1,75 @@
+"""The command group: which command lives in which file, and what an error looks like.
+
+A command's file is imported when the command is run, or listed by `--help`; the numerical core is
+imported when a command computes. So `residuum --help` answers without loading numpy.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from residuum.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["COMMANDS", "app"]
+
+# The order of `residuum --help`. Each file holds `app`, a Typer of its own.
+COMMANDS = {
+    "demo": "residuum.cli.demo",
+    "delta": "residuum.cli.delta",
+    "epsilon": "residuum.cli.epsilon",
+    "compare": "residuum.cli.compare",
+    "version": "residuum.cli.version",
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        command.name = cmd_name
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Bad input is one line on standard error and exit code 2, never a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (ArgumentError, ArgumentTypeError) as error:
+            print(f"residuum {ctx.invoked_subcommand}: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    name="residuum",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def root() -> None:
+    """Differential-privacy budgets, computed as proven intervals.
+
+    Queries are JSON objects, the same everywhere:
+
+    \b
+      {"kind": "gaussian", "sigma": 4.0}
+      {"kind": "gaussian", "mu": 1.0}
+      {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
+      {"kind": "pure_dp", "eps": 0.1}
+      {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}
+
+    Each may carry "count": n, meaning n times that query.
+    """

@@ -1,0 +1,75 @@
+"""What commands print: one JSON object with `--json`, Rich tables otherwise.
+
+Decimals shown to a reader keep their meaning: lower ends are rounded down and upper ends up, so a
+printed interval contains the computed one. JSON carries the floats themselves, every digit; since
+JSON has no infinity, an infinite value is the string "inf" there.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from residuum.bounds import Interval
+
+__all__ = ["AsJson", "below", "above", "bounds", "number", "print_json", "print_table"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+DIGITS = 9
+
+
+def below(x: float, digits: int = DIGITS) -> str:
+    """`x` to some significant digits, rounded down."""
+    return _decimal(x, Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def above(x: float, digits: int = DIGITS) -> str:
+    """`x` to some significant digits, rounded up."""
+    return _decimal(x, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def number(x: float) -> float | str:
+    """`x` as JSON can carry it."""
+    return float(x) if math.isfinite(x) else str(float(x))
+
+
+def bounds(interval: "Interval") -> dict[str, float | str]:
+    """An interval of two floats as JSON can carry it."""
+    return {"lo": number(float(interval.lo)), "hi": number(float(interval.hi))}
+
+
+def print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose first column reads left and whose numbers align right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    result = Table(box=box.SIMPLE_HEAD, show_header=any(columns))
+    for place, column in enumerate(columns):
+        # A query may wrap; digits may not.
+        result.add_column(
+            column, justify="right" if place else "left", no_wrap=place > 0, overflow="fold"
+        )
+    for row in rows:
+        result.add_row(*row)
+    console = Console(markup=False, highlight=False)
+    console.print(title, style="bold")
+    console.print(result)
+
+
+def _decimal(x: float, context: Context) -> str:
+    if not math.isfinite(x) or x == 0.0:
+        return str(float(x))
+    digits = context.create_decimal(Decimal(x))
+    if not context.flags[Inexact]:
+        digits = digits.normalize(context)
+    return f"{digits:f}" if -5 <= digits.adjusted() < context.prec else f"{digits:e}"

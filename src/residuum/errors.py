@@ -1,0 +1,21 @@
+"""Every exception of residuum.
+
+    ResiduumError
+    ├── ArgumentError        (also ValueError)  an argument's value is not allowed
+    └── ArgumentTypeError    (also TypeError)   an argument has the wrong type
+
+A refusal is a value, never an exception; an exception is a malfunction or a
+wrong call. Messages say what was expected, the argument's name and its value.
+"""
+
+
+class ResiduumError(Exception):
+    """The root of every error raised by this package."""
+
+
+class ArgumentError(ResiduumError, ValueError):
+    """An argument's value is not allowed; the message names it and shows it."""
+
+
+class ArgumentTypeError(ResiduumError, TypeError):
+    """An argument has the wrong type; the message names it and shows it."""

@@ -1,0 +1,417 @@
+"""Composition without a grid: hockey-stick curves from moments on a vertical line.
+
+For a PLD with finite part `M(s) = E[e^{sZ}; Z < inf]` and `D(t) = E[(1 - e^{t-Z})_+; Z < inf]`,
+the bilateral Laplace transform of `D` is `M(s) / (s(s+1))` for `Re s > 0`. Poisson summation
+over the nodes `s_k = λ + 2πik/T` gives
+
+    (1/T) Σ_k M(s_k) e^{-s_k t} / (s_k (s_k + 1)) = D(t) + Σ_{j≠0} e^{λjT} D(t + jT).
+
+Every alias on the right is non-negative, so the full sum bounds `D(t)` from above. Written
+with `C = M(λ) e^{-λt}` and `V_k = M(s_k) / M(λ)`, `|V_k| <= 1`, the charged errors are
+
+* truncation at `|k| <= N`: a Gaussian part of variance `c` has `|V_k| <= e^{-c ω²/2}`;
+* aliases (lower bound only): `D(t) <= A(r) M(r) e^{-rt}` for every real `r > 0`, where
+  `A(r) = r^r / (1+r)^(1+r)` is the maximum of `(1 - e^-y) e^{-ry}`; and `D <= 1`. Two geometric
+  series, one on each side of `λ`;
+* rounding: each factor's node value carries an absolute error `e`; their product has relative
+  error at most `exp(Σ e/|V|) - 1`, kept per node; the final sum at most `(N + 8) u Σ|terms|`.
+
+Where no Gaussian is present (or too little of one) a phantom `G_τ` is composed in, which can
+only raise the curve. The lower bound takes it out again: `h_{G_τ}(e^t) - (1 - e^t)_+` is at
+most `κ` times the density of `G_τ` at `t`, with `κ = τ (2Φ(τ/2) - 1) / φ(τ/2)`: for `t >= 0` the
+ratio of the two is `τ (R(y) - R(y + τ))` with `y = t/τ - τ/2`, which decreases since the Mills
+ratio `R` is convex, and for `t < 0` it is the same by symmetry. Subtracting `κ` from
+`1/(s(s+1))` therefore gives a curve below `D`, and below `D` at every alias. The width this
+leaves is about `τ² (λ+1)` in `eps`, whatever the number of queries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.bounds import Floats
+from residuum.pld import laplace, randomized_response
+from residuum.pld.atoms import Atoms
+from residuum.pld.laplace import Laplace
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
+
+Factor = RandomizedResponse | Laplace | Atoms
+Terms = Mapping[Factor, int]
+
+_BATCH = 1 << 21
+_LOST = 1.2
+"""Relative error of a value that is only a bound: the truth is within twice its size."""
+_FROZEN = 1e-200
+_FLOOR_LOG = 650.0
+_COMPLEX_PRODUCT = 3.0 * U
+"""Relative error of one complex product (sqrt(5) u, Brent, Percival and Zimmermann 2007)."""
+
+
+class Moments:
+    """Log moments and node values of a composition, evaluated family by family."""
+
+    def __init__(self, terms: Terms, variance: float, variance_error: float):
+        self.variance = variance
+        self.variance_error = variance_error
+        responses = [(f.eps, f.delta, n) for f, n in terms.items() if type(f) is RandomizedResponse]
+        laplaces = [(f.eps, n) for f, n in terms.items() if type(f) is Laplace]
+        self.atoms = [(f, n) for f, n in terms.items() if type(f) is Atoms]
+        self.responses = np.array(responses, dtype=np.float64).reshape(-1, 3)
+        self.laplaces = np.array(laplaces, dtype=np.float64).reshape(-1, 2)
+
+    def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
+        """`K(s) = ln E[e^{sZ}; Z < inf]` at real `s` (one-dimensional) and its absolute error."""
+        bend = 0.5 * s * (s + 1.0)
+        value = self.variance * bend
+        error = np.abs(value) * (self.variance_error + 4.0 * U)
+        for family, eps, counts in self._families():
+            if family is randomized_response:
+                k, e = randomized_response.log_moment(eps, self.responses[:, 1:2], s)
+            else:
+                k, e = laplace.log_moment(eps, s)
+            value = value + counts @ k
+            error = error + counts @ e + (counts @ np.abs(k)) * ((counts.size + 2.0) * U)
+        for factor, n in self.atoms:
+            k, e = factor.log_moment(s)
+            value = value + n * k
+            error = error + n * e + 2.0 * U * np.abs(value)
+        return value, error * 1.01
+
+    def _families(self) -> list[tuple[object, Floats, Floats]]:
+        out: list[tuple[object, Floats, Floats]] = []
+        if self.responses.size:
+            out.append((randomized_response, self.responses[:, :1], self.responses[:, 2]))
+        if self.laplaces.size:
+            out.append((laplace, self.laplaces[:, :1], self.laplaces[:, 1]))
+        return out
+
+    def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
+        """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
+        lam, omega, count = line.lam, line.omega, line.count
+        value = np.ones(count, dtype=np.complex128)
+        error = np.zeros(count)
+        variance = self.variance + phantom
+        if variance > 0.0:
+            fall = 0.5 * variance * omega * omega
+            turn = variance * (lam + 0.5) * omega
+            value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
+            error = (fall + turn) * (self.variance_error + 8.0 * U)
+            error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
+        for family, eps, counts in self._families():
+            evaluate = randomized_response.nodes if family is randomized_response else laplace.nodes
+            rows = max(1, _BATCH // (16 * count))
+            for start in range(0, counts.size, rows):
+                part = slice(start, start + rows)
+                v, e = evaluate(eps[part], lam, omega)
+                v, relative = _powers(v, e, counts[part, None])
+                relative = relative.sum(axis=0) + v.shape[0] * _COMPLEX_PRODUCT
+                value, error = _multiply(value, error, np.multiply.reduce(v, axis=0), relative)
+        for factor, n in self.atoms:
+            v, e = factor.nodes(lam, line.step, count)
+            v, relative = _powers(v[None], e[None], np.array([[float(n)]]))
+            value, error = _multiply(value, error, v[0], relative[0])
+        return value, error
+
+
+def _powers(
+    v: NDArray[np.complex128], e: Floats, counts: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
+    size = np.abs(v)
+    reach = size + e
+    relative = counts * (e / np.maximum(size, 1e-300)) * (1.0 + 4.0 * U)
+    lost = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
+    if np.any(counts != 1.0):
+        relative = relative + counts * _COMPLEX_PRODUCT
+        v = _integer_power(v, counts.astype(np.int64).ravel())
+    if np.any(lost):
+        bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
+        v = np.where(lost, bound + 0j, v)
+        relative = np.where(lost, _LOST, relative)
+    return v, relative
+
+
+def _multiply(
+    value: NDArray[np.complex128], error: Floats, v: NDArray[np.complex128], relative: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """One more factor. Values below 1e-200 are frozen at a bound: no factor exceeds 1."""
+    product = value * v
+    total = error + relative + _COMPLEX_PRODUCT
+    if np.abs(product).min() < _FROZEN:
+        frozen = np.abs(value) < _FROZEN
+        product = np.where(frozen, value, product)
+        total = np.where(frozen, error, total)
+        small = ~frozen & (np.abs(product) < _FROZEN)
+        logs = np.log(np.maximum(np.abs(product), 1e-300)) + total
+        bound = np.exp(np.clip(logs, -_FLOOR_LOG, 0.0))
+        product = np.where(small, bound + 0j, product)
+        total = np.where(small, _LOST, total)
+    return product, total
+
+
+def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """Square and multiply, one exponent a row: relative error `(n - 1)` complex products."""
+    result = np.ones_like(v)
+    base = v
+    left = counts.copy()
+    while True:
+        odd = (left & 1).astype(bool)
+        if odd.any():
+            result = np.where(odd[:, None], result * base, result)
+        left >>= 1
+        if not left.any():
+            return result
+        base = base * base
+
+
+@dataclass(frozen=True)
+class Line:
+    """The nodes `λ + iω`, `ω = 0, step, …`, and what depends on them alone."""
+
+    lam: float
+    step: float
+    count: int
+    tau: float
+    points: Floats
+    """Real points at which moments are kept for the alias bound."""
+
+    @cached_property
+    def omega(self) -> Floats:
+        return np.arange(float(self.count)) * self.step
+
+    @cached_property
+    def kernel(self) -> NDArray[np.complex128]:
+        """`2 / (T s (s+1))`, half of it at the real node: the sum over `±k` in one."""
+        lam, omega = self.lam, self.omega
+        square = lam * (lam + 1.0) - omega * omega + 1j * (omega * (2.0 * lam + 1.0))
+        return np.asarray(self._scale / square, dtype=np.complex128)
+
+    @cached_property
+    def lower_kernel(self) -> NDArray[np.complex128]:
+        """The same for `1/(s(s+1)) - κ`."""
+        return self.kernel - self.kappa * self._scale
+
+    @cached_property
+    def _scale(self) -> Floats:
+        scale = np.full(self.count, self.step / math.pi)
+        scale[0] *= 0.5
+        return scale
+
+    @cached_property
+    def kernel_size(self) -> Floats:
+        return np.abs(self.kernel)
+
+    @cached_property
+    def lower_kernel_size(self) -> Floats:
+        return self.kernel_size + self.kappa * self._scale
+
+    @cached_property
+    def kappa(self) -> float:
+        return _kappa(self.tau)
+
+    @cached_property
+    def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
+        """`ln A(r) - |r - λ| T - ln(1 - e^{-|r-λ|T})` and side of each point; the bound from `D <= 1`."""
+        period = 2.0 * math.pi / self.step * (1.0 - 16.0 * U)
+        r = self.points
+        gap = np.abs(r - self.lam) * period
+        flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
+        return _log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
+
+
+@dataclass(frozen=True)
+class Contour:
+    """Node values of one composition on one line; answers `D(t)` near the tilt it was made for."""
+
+    line: Line
+    values: NDArray[np.complex128]
+    errors: Floats
+    """Relative error of each value: the truth is within `|V_k| expm1(errors_k)`."""
+    log_m: float
+    log_m_error: float
+    variance: float
+    """Gaussian variance, the phantom's included, rounded down."""
+    point_moments: Floats
+    """Upper bounds of `K` (phantom included) at the line's points."""
+
+    def extended(self, terms: Terms, variance: float, variance_error: float) -> Contour:
+        """The contour of this composition with more factors composed in."""
+        more = Moments(terms, variance, variance_error)
+        values, errors = more.nodes(self.line)
+        values, errors = _multiply(self.values, self.errors, values, errors)
+        k, e = more.log_moment(np.concatenate([[self.line.lam], self.line.points]))
+        log_m = self.log_m + float(k[0])
+        return Contour(
+            self.line,
+            values,
+            errors,
+            log_m,
+            self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
+            (self.variance + variance * (1.0 - variance_error)) * (1.0 - 4.0 * U),
+            self.point_moments + k[1:] + e[1:],
+        )
+
+    def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+        """Enclosure of `D(t)` for an array of `t >= 0`, each known up to `±dt`."""
+        line = self.line
+        flat = t.ravel()
+        slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
+        kernels = [self.values * line.kernel]
+        if line.kappa:
+            kernels.append(self.values * line.lower_kernel)
+        sums = np.empty((len(kernels), flat.size))
+        rows = max(1, _BATCH // line.count)
+        for start in range(0, flat.size, rows):
+            part = slice(start, start + rows)
+            argument = flat[part, None] * line.omega
+            cosine, sine = np.cos(argument), np.sin(argument)
+            for i, weights in enumerate(kernels):
+                sums[i, part] = cosine @ weights.real + sine @ weights.imag
+
+        size = np.abs(self.values)
+        growth = np.expm1(np.minimum(self.errors, 100.0))
+        growth += (2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U
+        per_t = 3.0 * U * flat + slack
+
+        def rounding(kernel_size: Floats) -> Floats:
+            terms = size * kernel_size
+            total = (float(terms @ growth) + float(terms @ line.omega) * per_t) * 1.01
+            return np.asarray(total)
+
+        log_c = self.log_m - line.lam * flat
+        log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * line.lam * flat) * U
+        c_error = np.expm1(log_c_error + line.lam * slack) + (EXP_ULPS + 4.0) * U
+        # D itself never exceeds 1, however far off the tilt is.
+        steep = log_c > 700.0
+        c = np.exp(np.minimum(log_c, 700.0))
+        tail, lower_tail = self._truncation
+        high = sums[0] + rounding(line.kernel_size) + tail
+        low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
+        upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
+        lower = c * (1.0 - c_error) * low - self._aliases(flat, slack) - TINY
+        return (
+            np.where(steep, 0.0, np.maximum(lower, 0.0)).reshape(t.shape),
+            np.where(steep, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
+        )
+
+    @cached_property
+    def _truncation(self) -> tuple[float, float]:
+        """What lies beyond the last node at most, relative to `C`: upper sum, lower sum."""
+        line = self.line
+        edge = line.count * line.step * (1.0 - 8.0 * U)
+        first = math.exp(-0.5 * self.variance * edge * edge)
+        total = first / -math.expm1(-self.variance * edge * line.step)
+        weight = line.step / math.pi * total * 1.01 + TINY
+        return weight / (edge * edge), weight * (1.0 / (edge * edge) + line.kappa)
+
+    def _aliases(self, t: Floats, slack: Floats) -> Floats:
+        """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
+        gaps, right, flat = self.line.alias_gaps
+        r = self.line.points
+        logs = self.point_moments - r * (t * (1.0 - 4.0 * U) - slack)[:, None]
+        with np.errstate(over="ignore"):
+            series = np.exp(logs + np.abs(self.point_moments) * (4.0 * U) + gaps)
+        above = series[:, right].min(axis=1)
+        below = series[:, ~right].min(axis=1)
+        return np.asarray((above + np.minimum(below, flat)) * (1.0 + 1e-12))
+
+
+def _kappa(tau: float) -> float:
+    """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a phantom."""
+    if tau == 0.0:
+        return 0.0
+    middle = math.erf(tau / (2.0 * math.sqrt(2.0)))
+    return tau * middle * math.sqrt(2.0 * math.pi) * math.exp(tau * tau / 8.0) * (1.0 + 64.0 * U)
+
+
+def _log_peak(r: Floats) -> Floats:
+    """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`."""
+    return np.asarray(-r * np.log1p(1.0 / r) - np.log1p(r))
+
+
+MAX_NODES = 1 << 20
+
+
+def tuned(
+    moments: Moments, t: float, accuracy: float, room: float = 1.0, sharpness: float = 1.0
+) -> Contour:
+    """A contour fit for reading `D` near `t`.
+
+    `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
+    heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
+    `room` above 1 leaves space for more queries to be composed in later.
+    """
+    resolution = min(1e-9, 1e-6 * accuracy)
+    lam, spread = _tilt(moments, t)
+    k, _ = moments.log_moment(np.array([lam]))
+    log_c = float(k[0]) - lam * t
+    # D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle: the size errors are held against.
+    floor = math.log(resolution) - math.log(lam * (lam + 1.0) * (spread + 1.0 / lam) * 3.0)
+    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
+    points = np.concatenate(
+        [
+            lam * ratios,
+            lam * (1.0 + ratios),
+            lam * np.array([2.0, 3.0, 5.0]),
+            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
+        ]
+    )
+    points = np.unique(points[(points > 0.0) & (points != lam)])
+    reach, _ = moments.log_moment(points)
+    logs = reach - points * t + _log_peak(points) - log_c - floor
+    needed = np.maximum(logs, 1.0) / np.abs(points - lam)
+    right = needed[points > lam].min()
+    left = min(needed[points < lam].min(), max(-log_c - floor, 1.0) / lam)
+    period = 1.05 * room * max(right, left)
+
+    # Beyond the edge at most e^{-c edge²/2} / edge²: solve for c edge² by two fixed-point steps.
+    def edge(variance: float) -> float:
+        depth = -floor + 2.0
+        guess = math.sqrt(2.0 * depth / variance)
+        beyond = 1.0 / (guess * guess) + tau * tau
+        depth = max(1.0, -floor + math.log(beyond) + 2.0)
+        return math.sqrt(2.0 * depth / variance)
+
+    tau = 0.0
+    variance = moments.variance
+    wanted = edge(variance) * period / (2.0 * math.pi) if variance > 0.0 else math.inf
+    if wanted > MAX_NODES / 8:
+        tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
+        smallest = (2.0 * MAX_NODES) ** -1 * period * math.sqrt(-2.0 * floor)
+        tau = max(tau, min(smallest, 1.0))
+        variance += tau * tau
+        wanted = edge(variance) * period / (2.0 * math.pi)
+    count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
+    line = Line(lam, 2.0 * math.pi / period, count, tau, points)
+    values, errors = moments.nodes(line, tau * tau)
+    at = np.concatenate([[lam], points])
+    k, e = moments.log_moment(at)
+    k = k + 0.5 * tau * tau * at * (at + 1.0)
+    e = e + np.abs(k) * (8.0 * U)
+    variance *= 1.0 - moments.variance_error - 8.0 * U
+    return Contour(line, values, errors, float(k[0]), float(e[0]), variance, k[1:] + e[1:])
+
+
+def _tilt(moments: Moments, t: float) -> tuple[float, float]:
+    """The minimiser of `K(λ) - λt - ln λ(λ+1)`, kept off zero, and the spread there."""
+    grid = np.geomspace(1e-5, 1e6, 56)
+    for width in (0.25, 0.02):
+        k, _ = moments.log_moment(grid)
+        score = k - grid * t - np.log(grid) - np.log1p(grid)
+        best = float(grid[int(np.argmin(score))])
+        grid = best * np.exp(np.linspace(-width, width, 25))
+    lam = best
+    # Close to the origin a larger tilt costs little and keeps the period short.
+    for _ in range(2):
+        h = 0.05 * lam
+        k, _ = moments.log_moment(np.array([lam - h, lam, lam + h]))
+        spread = math.sqrt(max(float(k[0] - 2.0 * k[1] + k[2]), 1e-24) / (h * h))
+        lam = max(lam, min(1.5 / spread, 1e6))
+    return lam, max(spread, 1e-12)

@@ -1,0 +1,234 @@
+"""Which method evaluates a curve, and the assembly of `h` from its parts.
+
+    G_mu alone                          closed form                      gaussian.py
+    one other factor                    closed form                      its own file
+    few atoms, with or without G_mu     closed form / binomial           table.py
+    anything else                       contour sums                     contour.py
+
+`h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
+the right half of the reversed curve has the digits that matter there.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.bounds import Floats, Interval, float_up
+from residuum.pld import contour, gaussian, table
+from residuum.pld.atoms import Atoms
+from residuum.pld.contour import Contour, Moments
+from residuum.pld.special import LOG_ULPS, U
+
+if TYPE_CHECKING:
+    from residuum.pld.value import Pld
+
+_TABLE = 1 << 14
+_BINOMIAL = 1 << 20
+_MIXTURE = 1 << 9
+_RELATIVE = 2e-7
+"""Relative width at which a contour without a phantom is accepted."""
+_NOTHING = 1e-290
+"""Heights below this are not worth another contour."""
+_SHARPNESS = (1.0, 4.0, 16.0)
+_FEW = 16
+"""The largest loss of at most this many kinds of query is summed exactly."""
+_KEPT = 8
+"""Contours kept per PLD."""
+
+
+class Evaluator:
+    """Evaluates the hockey-stick curve of one PLD; remembers the contours it made."""
+
+    def __init__(self, pld: Pld):
+        self.pld = pld
+        self.contours: tuple[Contour, ...] = ()
+
+    # -- entry points -----------------------------------------------------------------
+
+    def at_x(self, x: Floats, accuracy: float) -> Interval:
+        """Enclosure of `h(x)` at exact `x > 0`."""
+        atoms = self._single_atoms
+        if atoms is not None:
+            lo, hi = atoms.curve_at(x)
+            return self._finish(*self._with_infinity(lo, hi), floor=1.0 - x)
+        t = np.log(x)
+        return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
+
+    def at_log_x(self, t: Floats, dt: Floats | float, accuracy: float) -> Interval:
+        """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""
+        s = np.abs(t)
+        left = t < 0.0
+        if not np.any(left):
+            lo, hi = self.right(s, dt, accuracy)
+        else:
+            mirror = self.pld.reverse()._evaluator
+            if mirror is self:
+                lo, hi = self.right(s, dt, accuracy)
+            else:
+                lo, hi = np.empty(t.shape), np.empty(t.shape)
+                slack = np.broadcast_to(np.asarray(dt), t.shape)
+                for side, who in ((left, mirror), (~left, self)):
+                    if np.any(side):
+                        lo[side], hi[side] = who.right(s[side], slack[side], accuracy)
+            lo, hi = gaussian.from_reversed(t, dt, lo, hi, left)
+        return self._finish(lo, hi, floor=-np.expm1(np.minimum(t, 1.0)) - 16.0 * U)
+
+    def right(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
+        """Enclosure of `h(e^t)` for `t >= 0`."""
+        pld = self.pld
+        if pld.is_infinite:
+            return np.ones(t.shape), np.ones(t.shape)
+        if pld.gaussian and not pld.terms:
+            g = pld.gaussian
+            return gaussian.curve(t, dt, g.variance, g.variance_error)
+        lo, hi = self._finite_part(t, dt, accuracy)
+        beyond = t - dt >= self._top
+        if np.any(beyond):
+            lo, hi = np.where(beyond, 0.0, lo), np.where(beyond, 0.0, hi)
+        return self._with_infinity(lo, hi)
+
+    # -- assembly ---------------------------------------------------------------------
+
+    def _with_infinity(self, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+        mass = self.pld.mass_at_infinity_bounds
+        if mass.hi == 0.0:
+            return lo, hi
+        low = np.where(lo > 0.0, np.nextafter(mass.lo + lo, -np.inf), mass.lo)
+        high = np.where(hi > 0.0, np.nextafter(mass.hi + hi, np.inf), mass.hi)
+        return low, high
+
+    def _finish(self, lo: Floats, hi: Floats, floor: Floats) -> Interval:
+        """Clip to what every curve satisfies, `max(0, 1 - x) <= h <= 1`."""
+        high = np.clip(hi, 0.0, 1.0)
+        low = np.minimum(np.maximum(np.clip(lo, 0.0, 1.0), floor), high)
+        if low.ndim == 0:
+            return Interval(float(low), float(high))
+        return Interval(low, high)
+
+    @cached_property
+    def _single_atoms(self) -> Atoms | None:
+        if self.pld.gaussian is None and len(self.pld.terms) == 1:
+            ((factor, n),) = self.pld.terms.items()
+            if n == 1 and type(factor) is Atoms:
+                return factor
+        return None
+
+    @cached_property
+    def _top(self) -> float:
+        """A float at least the largest finite loss (inf with a Gaussian)."""
+        if self.pld.gaussian:
+            return float("inf")
+        if len(self.pld.terms) > _FEW:
+            sizes = np.array(
+                [n * (f.top if isinstance(f, Atoms) else f.eps) for f, n in self.pld.terms.items()]
+            )
+            slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
+            return float(sizes.sum() + slack)
+        exact = Fraction(0)
+        rest = 0.0
+        for factor, n in self.pld.terms.items():
+            if isinstance(factor, Atoms):
+                rest = float(np.nextafter(rest + n * factor.top, np.inf)) + 2.0 * U * abs(rest)
+            else:
+                exact += n * factor.top
+        return float_up(exact) if rest == 0.0 else float_up(exact + Fraction(rest))
+
+    # -- the method that fits -----------------------------------------------------------
+
+    def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
+        pld = self.pld
+        g = pld.gaussian
+        if not pld.terms:
+            return np.zeros(t.shape), np.zeros(t.shape)
+        if g is None and len(pld.terms) == 1:
+            ((factor, n),) = pld.terms.items()
+            if n == 1:
+                return factor.curve(t, dt)
+        atoms = self._table_size
+        if g is None and atoms <= (_BINOMIAL if len(pld.terms) == 1 else _TABLE):
+            return self._table.curve(t, dt)
+        if g is not None and atoms <= _MIXTURE:
+            return self._table.smoothed_curve(t, dt, g.variance, g.variance_error)
+        return self._contour_part(t, dt, accuracy)
+
+    @cached_property
+    def _table_size(self) -> float:
+        if any(f.atom_count is None for f in self.pld.terms):
+            return float("inf")
+        return table.size(self.pld.terms.items())  # type: ignore[arg-type]
+
+    @cached_property
+    def _table(self) -> table.Table:
+        return table.build(self.pld.terms.items())  # type: ignore[arg-type]
+
+    @cached_property
+    def _moments(self) -> Moments:
+        g = self.pld.gaussian
+        if g is None:
+            return Moments(self.pld.terms, 0.0, 0.0)
+        return Moments(self.pld.terms, g.variance, g.variance_error)
+
+    # -- contours ---------------------------------------------------------------------
+
+    def _contour_part(
+        self, t: Floats, dt: Floats | float, accuracy: float
+    ) -> tuple[Floats, Floats]:
+        flat = np.ravel(t)
+        slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
+        low, high = np.zeros(flat.size), np.ones(flat.size)
+        pending = np.flatnonzero(flat - slack < self._top)
+        streamed = self._inherit()
+
+        def read(made: Contour) -> None:
+            nonlocal pending
+            lo, hi, good = _read(made, flat[pending], slack[pending], accuracy, self._top)
+            low[pending] = np.maximum(low[pending], lo)
+            high[pending] = np.minimum(high[pending], hi)
+            pending = pending[~good]
+
+        for made in self.contours:
+            if pending.size:
+                read(made)
+        while pending.size:
+            pivot = pending[pending.size // 2]
+            for sharpness in _SHARPNESS:
+                made = contour.tuned(
+                    self._moments, float(flat[pivot]), accuracy, 1.6 if streamed else 1.0, sharpness
+                )
+                read(made)
+                self.contours = (made, *self.contours[: _KEPT - 1])
+                if made.line.tau == 0.0 or pivot not in pending:
+                    break
+            pending = pending[pending != pivot]
+        return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
+
+    def _inherit(self) -> bool:
+        """Take over a parent's contours, extended by what was composed in since."""
+        heritage = self.pld._heritage
+        if heritage is None:
+            return bool(self.contours)
+        lines, since = heritage
+        object.__setattr__(self.pld, "_heritage", None)
+        g = since.gaussian
+        variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
+        self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+        return True
+
+
+def _read(
+    made: Contour, t: Floats, slack: Floats, accuracy: float, top: float
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Read a contour at `t`, and say where it was good enough."""
+    if made.line.tau == 0.0:
+        lo, hi = made.curve(t, slack)
+        return lo, hi, hi - lo <= _RELATIVE * hi + _NOTHING
+    ahead = t + accuracy
+    lo, hi = made.curve(np.concatenate([t, ahead]), np.concatenate([slack, slack]))
+    n = t.size
+    later = np.where(ahead >= top, 0.0, hi[n:])
+    return lo[:n], hi[:n], (later <= lo[:n]) | (hi[:n] <= _NOTHING)

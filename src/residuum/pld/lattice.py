@@ -1,0 +1,158 @@
+"""Supremum and infimum: the Blackwell order is a complete lattice.
+
+In testing regions (vertices `(Q(Z > z), P(Z > z))`, concave) the supremum is the convex
+hull of the union and the infimum the intersection. Both are exact for finite rational
+PLDs: the vertices of a hull are vertices of the members, so no digits are added; an
+intersection adds crossing points, which are rationals too.
+
+Members that another one provably dominates are dropped first, so `gaussian(mu=1) |
+gaussian(mu=2)` is `gaussian(mu=2)` itself. Only what remains is written out, from above for
+a supremum and from below for an infimum, to the requested accuracy in `h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import reduce
+from math import lcm
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.pld.constructors import from_exact
+from residuum.pld.discretise import above, below
+from residuum.pld.exact import ExactAtoms, canonical, from_vertices, upper_hull
+from residuum.pld.order import dominated
+from residuum.pld.value import Pld, query
+
+DEFAULT_ACCURACY = 1e-6
+_MAX_BITS = 8192
+"""Crossing points of an infimum keep exact denominators up to this size, then round down."""
+
+
+def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
+    """The least PLD above all members; exact for finite rational ones, else rounded up.
+
+    `accuracy` bounds how far the curve may lie above the exact supremum where a member is
+    smooth or irrational.
+    """
+    members = _members(plds)
+    accuracy = checks.positive("accuracy", accuracy)
+    kept = _prune(members, lambda a, b: dominated(a, b).proven)
+    if len(kept) == 1:
+        return kept[0]
+    return from_exact(reduce(exact_supremum, (above(m, accuracy) for m in kept)))
+
+
+def infimum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
+    """The greatest PLD below all members; exact for finite rational ones, else rounded down."""
+    members = _members(plds)
+    accuracy = checks.positive("accuracy", accuracy)
+    kept = _prune(members, lambda a, b: dominated(b, a).proven)
+    if len(kept) == 1:
+        return kept[0]
+    return from_exact(reduce(exact_infimum, (below(m, accuracy) for m in kept)))
+
+
+def exact_supremum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
+    """The convex hull of two testing regions."""
+    p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
+    hull = upper_hull(sorted(_scaled(a, q_den, p_den) + _scaled(b, q_den, p_den)))
+    return from_vertices(hull, q_den, p_den)
+
+
+def exact_infimum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
+    """The intersection of two testing regions."""
+    p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
+    left, right = _scaled(a, q_den, p_den), _scaled(b, q_den, p_den)
+    edge_a, edge_b = _Edges(left, q_den, p_den), _Edges(right, q_den, p_den)
+    stops = sorted({q for q, _ in left} | {q for q, _ in right} | {q_den})
+    points: list[tuple[Fraction, Fraction]] = []
+    previous: tuple[int, Fraction, Fraction] | None = None
+    for q in stops:
+        height_a, height_b = edge_a(q), edge_b(q)
+        if previous is not None:
+            q0, a0, b0 = previous
+            if (a0 - b0) * (height_a - height_b) < 0:
+                share = (b0 - a0) / ((height_a - a0) - (height_b - b0))
+                points.append((q0 + share * (q - q0), a0 + share * (height_a - a0)))
+        points.append((Fraction(q), min(height_a, height_b)))
+        previous = (q, height_a, height_b)
+    return _from_fractions(points, q_den, p_den)
+
+
+class _Edges:
+    """Height of a concave polygon at increasing `q`; after its last vertex it is flat."""
+
+    def __init__(self, points: list[tuple[int, int]], q_den: int, p_den: int):
+        self.points = [*points, (q_den, p_den)]
+        self.at = 0
+
+    def __call__(self, q: int) -> Fraction:
+        while self.at < len(self.points) - 2 and self.points[self.at + 1][0] <= q:
+            self.at += 1
+        (q0, p0), (q1, p1) = self.points[self.at], self.points[self.at + 1]
+        if q1 == q0:
+            return Fraction(p1)
+        return p0 + Fraction((p1 - p0) * (q - q0), q1 - q0)
+
+
+def _from_fractions(points: list[tuple[Fraction, Fraction]], q_den: int, p_den: int) -> ExactAtoms:
+    """Vertices over common denominators, rounded down once these get huge."""
+    q_extra = p_extra = 1
+    for q, p in points:
+        q_extra, p_extra = lcm(q_extra, q.denominator), lcm(p_extra, p.denominator)
+        if max(q_extra, p_extra).bit_length() > _MAX_BITS:
+            break
+    else:
+        whole = [(int(q * q_extra), int(p * p_extra)) for q, p in points]
+        return _region(whole, q_den * q_extra, p_den * p_extra)
+    grid = 1 << 256
+    rounded = [
+        (-((-q.numerator * grid) // q.denominator), (p.numerator * grid) // p.denominator)
+        for q, p in points
+    ]
+    return _region(rounded, q_den * grid, p_den * grid)
+
+
+def _region(points: list[tuple[int, int]], q_den: int, p_den: int) -> ExactAtoms:
+    hull = upper_hull(sorted(points))
+    while len(hull) > 1 and hull[-2][1] == p_den:
+        hull.pop()
+    if len(hull) < 2:
+        return canonical((), (), 1, 1)
+    return from_vertices(hull, q_den, p_den)
+
+
+def _scaled(exact: ExactAtoms, q_den: int, p_den: int) -> list[tuple[int, int]]:
+    """Vertices `(Q, P)`, left to right, over the given denominators."""
+    q_times, p_times = q_den // exact.q_den, p_den // exact.p_den
+    return [
+        (q * q_times, p * p_times)
+        for q, p in zip(reversed(exact.q_tails), reversed(exact.p_tails), strict=True)
+    ]
+
+
+def _members(plds: Iterable[Pld]) -> list[Pld]:
+    try:
+        members = [query("plds", pld) for pld in plds]
+    except TypeError as error:
+        if isinstance(error, ArgumentTypeError):
+            raise
+        raise ArgumentTypeError(
+            f"plds must be a sequence of Pld, got {checks.shown(plds)}"
+        ) from None
+    if not members:
+        raise ArgumentError("plds must hold at least one Pld, got []")
+    return members
+
+
+def _prune(members: list[Pld], covered: object) -> list[Pld]:
+    """Drop every member that another one covers; of equals, the first stays."""
+    kept: list[Pld] = []
+    for member in members:
+        if any(covered(member, other) for other in kept):  # type: ignore[operator]
+            continue
+        kept = [other for other in kept if not covered(other, member)]  # type: ignore[operator]
+        kept.append(member)
+    return kept

@@ -1,0 +1,399 @@
+"""The Blackwell order: `L ⪯ M` iff `h_L <= h_M` everywhere.
+
+If `M` is finite, `h_L - h_M` is convex between the kinks of `M`, vanishes at `x → 0` and
+decreases after the last kink: checking the kinks is enough, whatever `L` is. Against
+`R_{eps,delta}` that is two checks, `x = e^eps` and `x = e^-eps`: one is not enough unless
+`L` is symmetric. Kinks at `x < 1` are checked on the reversed curves, where the digits are.
+
+If `M` is smooth, chords above `L` and tangents below `M` are compared cell by cell
+(`cells.py`), on `x >= 1` for both directions, out to a point beyond which the tails decide:
+
+* `h_L <= mass of M at infinity` from there on, or
+* `L = G_m ⊕ F`, `M = G_mu ⊕ F'` with `m < mu`, losses of `F` at most `z` and of `F'` at least
+  `z'`: with `y_m = (t-z)/m - m/2` and `y_mu = (t-z')/mu - mu/2`, the curve of `G_m` shifted by `z`
+  is below that of `G_mu` shifted by `z'` as soon as `y_m >= y_mu >= 0`, because
+  `phi(y) (R(y) - R(y+m))` falls in `y` and rises in `m`; and `y_m - y_mu` increases in `t`.
+
+What floats cannot decide is decided in rationals (finite atoms) or in high precision
+(`precise.py`); what remains is UNDECIDED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.bounds import Floats, Verdict, float_down
+from residuum.pld import cells
+from residuum.pld.atoms import Atoms
+from residuum.pld.exact import ExactAtoms
+from residuum.pld.special import EXP_ULPS, U
+from residuum.pld.value import Pld, query
+
+_KINKS = 1 << 14
+_CELLS = 1 << 14
+_ROUNDS = 40
+_ACCURACIES = (1e-3, 1e-5)
+"""Widths in `eps` asked of contour sums, in turn, while the answer is open."""
+_ACCURACY = _ACCURACIES[-1]
+
+
+class Order(StrEnum):
+    """How two PLDs relate in the Blackwell order."""
+
+    LESS = "LESS"
+    GREATER = "GREATER"
+    EQUAL = "EQUAL"
+    INCOMPARABLE = "INCOMPARABLE"
+    UNDECIDED = "UNDECIDED"
+
+
+class Witness(NamedTuple):
+    """A point where domination fails: `h_L(x) - h_M(x) >= gap >= 0`, proven."""
+
+    x: float
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Domination:
+    """The answer to "is `L ⪯ M`?", with a witness when it is NO."""
+
+    verdict: Verdict
+    witness: Witness | None = None
+
+    @property
+    def proven(self) -> bool:
+        return self.verdict is Verdict.YES
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How `L` relates to `M`; `not_below` witnesses `L ⋠ M`, `not_above` witnesses `M ⋠ L`."""
+
+    verdict: Order
+    not_below: Witness | None
+    not_above: Witness | None
+
+
+_YES = Domination(Verdict.YES)
+_UNDECIDED = Domination(Verdict.UNDECIDED)
+
+
+def compare(first: Pld, second: Pld) -> Comparison:
+    """Compare two PLDs; LESS means `first ⪯ second` proven and the converse refuted."""
+    below = dominated(query("first", first), query("second", second))
+    above = dominated(second, first)
+    verdicts = {
+        (Verdict.YES, Verdict.YES): Order.EQUAL,
+        (Verdict.YES, Verdict.NO): Order.LESS,
+        (Verdict.NO, Verdict.YES): Order.GREATER,
+        (Verdict.NO, Verdict.NO): Order.INCOMPARABLE,
+    }
+    verdict = verdicts.get((below.verdict, above.verdict), Order.UNDECIDED)
+    return Comparison(verdict, below.witness, above.witness)
+
+
+def dominated(low: Pld, high: Pld) -> Domination:
+    """Whether `low ⪯ high`, proven either way or UNDECIDED."""
+    if low.is_identity or high.is_infinite or low == high:
+        return _YES
+    if not low.terms and not high.terms and low.gaussian and high.gaussian:
+        if low._exact_variance <= high._exact_variance:
+            return _YES
+        return _refuted(low, high, np.zeros(1))
+    if _shares(low, high):
+        rest = dominated(*_without_common(low, high))
+        if rest.proven:
+            return _YES
+    if _is_rational(low) and _is_rational(high):
+        return dominated_exactly(low, high)
+    if _countable(high):
+        return _at_kinks(low, high)
+    return _by_cells(low, high)
+
+
+# -- structure ----------------------------------------------------------------------------
+
+
+def _is_rational(pld: Pld) -> bool:
+    """Whether the PLD is a small composition of rational atoms."""
+    if pld.gaussian is not None or not all(type(f) is Atoms for f in pld.terms):
+        return False
+    single = len(pld.terms) == 1 and set(pld.terms.values()) == {1}
+    return single or pld._evaluator._table_size <= _KINKS
+
+
+def _countable(pld: Pld) -> bool:
+    return pld.gaussian is None and pld._evaluator._table_size <= _KINKS
+
+
+def _shares(low: Pld, high: Pld) -> bool:
+    if low.gaussian and high.gaussian and low._exact_variance == high._exact_variance:
+        return True
+    return any(f in high.terms for f in low.terms)
+
+
+def _without_common(low: Pld, high: Pld) -> tuple[Pld, Pld]:
+    """Cancel common factors: `A ⪯ B` implies `L ⊕ A ⪯ L ⊕ B` (not conversely)."""
+    common = {f: min(n, high.terms[f]) for f, n in low.terms.items() if f in high.terms}
+    same = low._exact_variance == high._exact_variance
+
+    def without(pld: Pld) -> Pld:
+        terms = {f: n - common.get(f, 0) for f, n in pld.terms.items()}
+        gaussian = None if same else pld.gaussian
+        return Pld(gaussian, {f: n for f, n in terms.items() if n})
+
+    return without(low), without(high)
+
+
+# -- finite against finite, in rationals ----------------------------------------------------
+
+
+def dominated_exactly(low: Pld, high: Pld) -> Domination:
+    """The finite check in floats where they decide and in rationals where they do not."""
+    a, b = low._atoms, high._atoms
+    if b.p.size == 0:
+        return _YES
+    if a.p.size == 0:
+        return _refuted(low, high, np.array([float(b.z[-1]), float(b.z[-1]) + 1.0]))
+    right = _float_gaps(a, b, low, high)
+    left = _float_gaps(a.reverse(), b.reverse(), low.reverse(), high.reverse())
+    if max(right.gap, left.gap) > 0.0:
+        # A gap of the reversed curves at y is one of y⁻¹ times its size at x = 1/y.
+        x = right.x if right.gap > left.gap / left.x else 1.0 / left.x
+        return _refuted(low, high, np.array([np.log(x)]), spread=0.0)
+    doubtful = np.concatenate([right.doubtful, b.z.size - 1 - left.doubtful])
+    if doubtful.size == 0:
+        return _YES
+    exact = _largest_exact_gap(a.exact, b.exact, np.unique(doubtful), a.z, b.z)
+    return _YES if exact is None else Domination(Verdict.NO, exact)
+
+
+class _Gaps(NamedTuple):
+    """The largest proven gap on one side, where it is, and the kinks that floats leave open."""
+
+    gap: float
+    x: float
+    doubtful: NDArray[np.int64]
+
+
+def _float_gaps(a: Atoms, b: Atoms, low: Pld, high: Pld) -> _Gaps:
+    """Compare the curves at the kinks `x >= 1` of `b`."""
+    first = int(np.searchsorted(b.z, 0.0))
+    if first == b.z.size:
+        return _Gaps(-1.0, 1.0, np.empty(0, dtype=np.int64))
+    x = np.exp(b.z[first:])
+    dx = x * (b.loss_error + (EXP_ULPS + 2.0) * U)
+    a_lo, a_hi = a._at(x, dx)
+    b_lo, b_hi = b._at(x, dx)
+    mine, theirs = low.mass_at_infinity_bounds, high.mass_at_infinity_bounds
+    slack = 4.0 * U * (a_hi + b_hi + mine.hi + theirs.hi)
+    slack = np.where(a_hi + b_hi > 0.0, slack, 0.0)
+    gap = (a_lo - b_hi) + (mine.lo - theirs.hi) - slack
+    above = (a_hi - b_lo) + (mine.hi - theirs.lo) + slack
+    worst = int(np.argmax(gap))
+    open_kinks = np.flatnonzero(~(above <= 0.0)) + first
+    return _Gaps(float(gap[worst]), float(x[worst]), open_kinks)
+
+
+def _largest_exact_gap(
+    a: ExactAtoms, b: ExactAtoms, kinks: NDArray[np.int64], a_losses: Floats, b_losses: Floats
+) -> Witness | None:
+    """Check kinks of `b` (float indices, widened by one) exactly; the worst failure or None."""
+    if len(b) != b_losses.size:
+        wanted = list(range(len(b)))
+        starts = np.zeros(len(b), dtype=np.int64)
+    else:
+        near = np.concatenate([kinks - 1, kinks, kinks + 1])
+        wanted = np.unique(np.clip(near, 0, len(b) - 1)).tolist()
+        starts = np.searchsorted(a_losses, b_losses)
+    worst: tuple[int, int, int] | None = None
+    for j in wanted:
+        x_num, x_den = b.p[j] * b.q_den, b.q[j] * b.p_den
+        i = min(int(starts[j]), len(a))
+        while i < len(a) and a.p[i] * a.q_den * x_den <= x_num * a.q[i] * a.p_den:
+            i += 1
+        while i > 0 and a.p[i - 1] * a.q_den * x_den > x_num * a.q[i - 1] * a.p_den:
+            i -= 1
+        # h_a - h_b = (P_a - P_b) - x (Q_a - Q_b) over the tails above the kink.
+        p_gap = a.p_tails[i] * b.p_den - b.p_tails[j + 1] * a.p_den
+        q_gap = a.q_tails[i] * b.q_den - b.q_tails[j + 1] * a.q_den
+        excess = p_gap * x_den * a.q_den * b.q_den - q_gap * x_num * a.p_den * b.p_den
+        if excess > 0:
+            size = x_den * a.q_den * b.q_den * a.p_den * b.p_den
+            if worst is None or excess * worst[1] > worst[0] * size:
+                worst = (excess, size, j)
+    if worst is None:
+        return None
+    excess, size, j = worst
+    return Witness(float(b.kink(j)), max(0.0, float_down(Fraction(excess, size))))
+
+
+# -- anything against finite, at the kinks --------------------------------------------------
+
+
+def _at_kinks(low: Pld, high: Pld) -> Domination:
+    """`low ⪯ high` for a finite `high`: check its kinks, each on the better of the two curves."""
+    if high.is_identity:
+        return _refuted(low, high, np.zeros(1))
+    if low.is_infinite:
+        return _refuted(low, high, np.array([high._evaluator._top, high._evaluator._top + 1.0]))
+    table = high._evaluator._table
+    kinks = np.unique(table.z)
+    dt = table.loss_error
+    doubtful = False
+    for sign, a, b in ((1.0, low, high), (-1.0, low.reverse(), high.reverse())):
+        side = np.sort(sign * kinks[sign * kinks >= 0.0])
+        if side.size == 0:
+            continue
+        a_lo, a_hi = a._evaluator.right(side, dt, _ACCURACY)
+        b_lo, b_hi = b._evaluator.right(side, dt, _ACCURACY)
+        gap = a_lo - b_hi - 4.0 * U * b_hi
+        worst = int(np.argmax(gap))
+        if gap[worst] > 0.0:
+            return _refuted(low, high, sign * side[[worst]])
+        unproven = a_hi > b_lo
+        # At the top kink both curves may end exactly: beyond its top `a` is its mass at infinity.
+        ends = _ends_within(a, b)
+        unproven &= ~((side + dt >= b._evaluator._top) & ends)
+        doubtful = doubtful or bool(np.any(unproven))
+    if not doubtful:
+        return _YES
+    from residuum.pld.precise import dominated_precisely
+
+    return dominated_precisely(low, high)
+
+
+def _ends_within(a: Pld, b: Pld) -> bool:
+    """Whether `a` ends where `b` does: its largest finite loss and its mass at infinity."""
+    from residuum.pld.precise import largest_loss_within, mass_at_infinity_within
+
+    return largest_loss_within(a, b) and mass_at_infinity_within(a, b)
+
+
+# -- smooth against smooth, cell by cell ----------------------------------------------------
+
+
+def _by_cells(low: Pld, high: Pld) -> Domination:
+    outcomes = []
+    for flip, a, b in ((False, low, high), (True, low.reverse(), high.reverse())):
+        if flip and a is low and b is high:
+            break
+        for accuracy in _ACCURACIES:
+            outcome = _right_half(a, b, accuracy)
+            if outcome.verdict is not Verdict.UNDECIDED or (a.gaussian and b.gaussian):
+                break
+        if outcome.verdict is Verdict.NO and outcome.witness is not None:
+            t = np.log(outcome.witness.x)
+            return _refuted(low, high, np.array([-t if flip else t]))
+        outcomes.append(outcome.verdict)
+    return _YES if all(v is Verdict.YES for v in outcomes) else _UNDECIDED
+
+
+def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
+    """Whether `h_a <= h_b` on `x >= 1`, from curves of the given accuracy."""
+    end = _tail_start(a, b)
+    if end is None:
+        return _tail_witness(a, b)
+    t = np.linspace(0.0, end, 65)
+    samples = _sample(a, b, t, accuracy)
+    for _ in range(_ROUNDS):
+        a_lo, a_hi, b_lo, b_hi = samples
+        gap = a_lo - b_hi * (1.0 + 4.0 * U)
+        worst = int(np.argmax(gap))
+        if gap[worst] > 0.0:
+            return Domination(Verdict.NO, Witness(float(np.exp(min(t[worst], 700.0))), 0.0))
+        bounds = cells.lower_cells(t, b_lo, b_hi)
+        w, lowest = bounds.bottom()
+        points = a_hi <= b_lo
+        fine = points[:-1] & points[1:] & (lowest >= cells.chord(a_hi, bounds.width, w))
+        if np.all(fine):
+            return _YES
+        split = np.flatnonzero(~fine)
+        middle = 0.5 * (t[split] + t[split + 1])
+        new = middle[(middle > t[split]) & (middle < t[split + 1])]
+        if new.size == 0 or t.size + new.size > _CELLS:
+            return _UNDECIDED
+        fresh = _sample(a, b, new, accuracy)
+        order = np.argsort(np.concatenate([t, new]), kind="stable")
+        samples = tuple(
+            np.concatenate([old, more])[order] for old, more in zip(samples, fresh, strict=True)
+        )
+        t = np.concatenate([t, new])[order]
+    return _UNDECIDED
+
+
+def _sample(a: Pld, b: Pld, t: Floats, accuracy: float) -> tuple[Floats, ...]:
+    return (*a._evaluator.right(t, 0.0, accuracy), *b._evaluator.right(t, 0.0, accuracy))
+
+
+def _tail_start(a: Pld, b: Pld) -> float | None:
+    """A `t` from which `h_a <= h_b` for certain; None if the tail of `a` is heavier."""
+    from residuum.pld.precise import largest_loss_within, mass_at_infinity_within
+
+    if a.is_infinite:
+        return None
+    if not mass_at_infinity_within(a, b):
+        return None
+    if a.gaussian is None and b.gaussian is not None:
+        return max(a._evaluator._top, 1e-12)
+    if a.gaussian is None and largest_loss_within(a, b):
+        return max(a._evaluator._top, 1e-12)
+    if a.gaussian and b.gaussian and a._exact_variance < b._exact_variance:
+        return _gaussian_tail_start(a, b)
+    # The tail of `a` is the heavier one: only mass at infinity can cover it.
+    floor = float(b.mass_at_infinity_bounds.lo)
+    if float(a.mass_at_infinity_bounds.hi) < floor:
+        t = np.arange(1.0, 60.0) ** 2
+        _, hi = a._evaluator.right(t, 0.0, _ACCURACY)
+        covered = np.flatnonzero(hi <= floor)
+        if covered.size:
+            return float(t[covered[0]])
+    return None
+
+
+def _gaussian_tail_start(a: Pld, b: Pld) -> float | None:
+    """Where `y_m >= y_mu >= 0` begins (see the module's docstring); None if out of range."""
+    assert a.gaussian is not None
+    assert b.gaussian is not None
+    m = np.sqrt(a.gaussian.variance) * (1.0 + a.gaussian.variance_error + 4.0 * U)
+    mu = np.sqrt(b.gaussian.variance) * (1.0 - b.gaussian.variance_error - 4.0 * U)
+    steeper = 1.0 / m - 1.0 / mu
+    if not steeper > 1e-12 / m:
+        return None
+    z = Pld(None, a.terms)._evaluator._top if a.terms else 0.0
+    lowest = -Pld(None, b.terms).reverse()._evaluator._top if b.terms else 0.0
+    start = (z / m - lowest / mu + 0.5 * (m - mu)) / steeper
+    start = max(start, lowest + 0.5 * mu * mu, 0.0)
+    return float(start * (1.0 + 1e-6) + 1e-6)
+
+
+def _tail_witness(a: Pld, b: Pld) -> Domination:
+    """Look for a violation in a tail that must have one."""
+    top = min(b._evaluator._top, 1e6)
+    t = np.unique(np.concatenate([np.linspace(0.0, min(top, 60.0) + 1.0, 200), [top]]))
+    t = np.concatenate([t, t[-1] + np.arange(1.0, 25.0) ** 2])
+    a_lo, _, _, b_hi = _sample(a, b, t, _ACCURACIES[0])
+    gap = a_lo - b_hi * (1.0 + 4.0 * U)
+    worst = int(np.argmax(gap))
+    if gap[worst] > 0.0:
+        return Domination(Verdict.NO, Witness(float(np.exp(min(t[worst], 700.0))), 0.0))
+    return _UNDECIDED
+
+
+def _refuted(low: Pld, high: Pld, near: Floats, spread: float = 3.0) -> Domination:
+    """NO, with the best proven gap found at and around the given `t = ln x`."""
+    around = np.concatenate([[0.0], np.linspace(-spread, spread, 25)])
+    t = np.clip(np.unique((near[:, None] + around).ravel()), -700.0, 700.0)
+    x = np.exp(t)
+    a, b = low.hockey_stick_bounds(x), high.hockey_stick_bounds(x)
+    gap = np.asarray(a.lo) - np.asarray(b.hi)
+    worst = int(np.argmax(gap))
+    proven = max(0.0, float(np.nextafter(gap[worst], -1.0)))
+    return Domination(Verdict.NO, Witness(float(x[worst]), proven))

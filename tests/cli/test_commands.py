@@ -1,0 +1,216 @@
+"""Every command: what it prints, for people and as JSON, and how it refuses bad input."""
+
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import residuum as rz
+from residuum.cli.app import COMMANDS, app
+
+GAUSSIAN = '{"kind": "gaussian", "sigma": 4.0}'
+LAPLACE = '{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}'
+PURE = '{"kind": "pure_dp", "eps": 0.1}'
+APPROXIMATE = '{"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}'
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def run_json(*arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json"))
+
+
+def refusal(*arguments: str) -> str:
+    return run(*arguments, code=2)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = typer.main.get_command(app).get_command(None, name)
+    examples = re.findall(r"^ *residuum (.+)$", command.help.partition("Example:")[2], re.MULTILINE)
+    assert examples, f"residuum {name} --help shows no example"
+    for example in examples:
+        run(*shlex.split(example))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = page.partition(f"## `residuum {name}`\n")[2].partition("\n## ")[0]
+    assert "Example:" in section, f"docs/cli.md has no section with an example for {name}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_whole(name: str) -> None:
+    text = run(name, "--help")
+    assert "Example:" in text
+    assert "--json" in text
+
+
+def test_help_lists_every_command() -> None:
+    text = run("--help")
+    for name in COMMANDS:
+        assert re.search(rf"^ +{name}  ", text, re.MULTILINE)
+    assert "..." not in text.partition("Commands:")[2], "a summary is too long to be listed"
+
+
+def test_delta() -> None:
+    answer = run_json("delta", GAUSSIAN, LAPLACE, "--eps", "0.5")
+    bounds = (rz.gaussian(sigma=4.0) + rz.laplace(scale=2.0)).delta_bounds(0.5)
+    assert answer["delta_bounds"] == {"lo": bounds.lo, "hi": bounds.hi}
+    assert answer["delta"] == bounds.hi
+    assert answer["eps"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "pld"),
+    [
+        (GAUSSIAN, "rz.gaussian(sigma=4.0)"),
+        ('{"kind": "gaussian", "sigma": 4, "sensitivity": 2}', "rz.gaussian(mu=0.5)"),
+        ('{"kind": "gaussian", "mu": 1.0}', "rz.gaussian(mu=1.0)"),
+        (LAPLACE, "rz.laplace(scale=2.0)"),
+        (PURE, "rz.pure_dp(0.1)"),
+        (APPROXIMATE, "rz.approximate_dp(0.1, 1e-7)"),
+        ('{"kind": "pure_dp", "eps": 0.1, "count": 3}', "3 * rz.pure_dp(0.1)"),
+    ],
+)
+def test_query_means_the_constructor(query: str, pld: str) -> None:
+    bounds = eval(pld).delta_bounds(0.05)
+    answer = run_json("delta", query, "--eps", "0.05")
+    assert answer["delta_bounds"] == {"lo": bounds.lo, "hi": bounds.hi}
+
+
+def test_pld_pastes_back() -> None:
+    answer = run_json("delta", GAUSSIAN, LAPLACE, PURE, APPROXIMATE, "--eps", "1")
+    names = {name: getattr(rz, name) for name in rz.__all__}
+    total = eval(answer["pld"], names)
+    assert total.delta_bounds(1.0).hi == answer["delta"]
+
+
+def test_epsilon() -> None:
+    answer = run_json("epsilon", GAUSSIAN, "--delta", "1e-6")
+    bounds = rz.gaussian(sigma=4.0).epsilon_bounds(1e-6)
+    assert answer["epsilon_bounds"] == {"lo": bounds.lo, "hi": bounds.hi}
+    assert answer["epsilon"] == bounds.hi
+
+
+def test_infinite_epsilon_is_valid_json() -> None:
+    answer = run_json("epsilon", APPROXIMATE, "--delta", "1e-8")
+    assert answer["epsilon"] == "inf"
+    assert math.isinf(float(answer["epsilon_bounds"]["lo"]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (PURE, PURE, "EQUAL"),
+        (PURE, APPROXIMATE, "LESS"),
+        (LAPLACE, PURE, "GREATER"),
+        (GAUSSIAN, APPROXIMATE, "INCOMPARABLE"),
+    ],
+)
+def test_compare(first: str, second: str, verdict: str) -> None:
+    answer = run_json("compare", first, second)
+    assert answer["verdict"] == verdict
+    for key, absent in (
+        ("not_below", {"LESS", "EQUAL"}),
+        ("not_above", {"GREATER", "EQUAL"}),
+    ):
+        assert (answer[key] is None) == (verdict in absent)
+        if answer[key] is not None:
+            assert answer[key]["gap"] > 0
+    assert verdict in run("compare", first, second)
+
+
+def test_tables_show_the_interval() -> None:
+    assert "lo" in run("delta", GAUSSIAN, "--eps", "1")
+    assert "hi" in run("epsilon", GAUSSIAN, "--delta", "1e-6")
+
+
+def test_demo(tmp_path: Path) -> None:
+    answer = run_json("demo", "--out", str(tmp_path / "deep" / "down"))
+    assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
+    for query in answer["queries"]:
+        for key in ("epsilon_bounds", "total_epsilon_bounds"):
+            assert 0 <= query[key]["lo"] <= query[key]["hi"]
+    assert answer["fits_budget"] is True
+
+
+def test_demo_refuses_a_file_for_a_directory(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert "out must be a directory" in refusal("demo", "--out", str(file))
+
+
+def test_version() -> None:
+    answer = run_json("version")
+    assert set(answer) == {"residuum", "python", "numpy", "scipy"}
+    assert f"residuum {answer['residuum']}" in run("version")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ('{"kind": "gausian", "sigma": 1}', '"gausian"'),
+        ('{"sigma": 1}', '"kind"'),
+        ('{"kind": ["gaussian"], "sigma": 1}', '["gaussian"]'),
+        ('{"kind": "laplace", "scael": 2.0}', '"scael": 2.0'),
+        ('{"kind": "laplace"}', "scale"),
+        ('{"kind": "gaussian", "sigma": 1, "mu": 1}', "sigma, mu"),
+        ('{"kind": "gaussian", "mu": 1, "sensitivity": 1}', "mu, sensitivity"),
+        ('{"kind": "gaussian", "sigma": "1"}', 'sigma must be a number, got "1"'),
+        ('{"kind": "gaussian", "sigma": true}', "sigma must be a number, got true"),
+        ('{"kind": "gaussian", "sigma": null}', "sigma must be a number, got null"),
+        ('{"kind": "gaussian", "sigma": NaN}', "got NaN"),
+        ('{"kind": "gaussian", "sigma": -Infinity}', "got -Infinity"),
+        ('{"kind": "gaussian", "sigma": 1e999}', "sigma"),
+        ('{"kind": "gaussian", "sigma": -1}', "sigma"),
+        ('{"kind": "gaussian", "sigma": 1' + 400 * "0" + "}", "sigma must be finite"),
+        ('{"kind": "gaussian", "sigma": 1' + 5000 * "0" + "}", "query must be"),
+        ('{"kind": "gaussian", "sigma": 1, "sigma": 2}', '"sigma" twice'),
+        ('{"kind": "pure_dp", "eps": -0.1}', "eps"),
+        ('{"kind": "approximate_dp", "eps": 0.1, "delta": 2}', "delta"),
+        ('{"kind": "pure_dp", "eps": 1, "count": 0}', "count must be"),
+        ('{"kind": "pure_dp", "eps": 1, "count": 1.5}', "got 1.5"),
+        ('{"kind": "pure_dp", "eps": 1, "count": true}', "got true"),
+        ('{"kind": "pure_dp", "eps": 1', "query must be a JSON object"),
+        ("gaussian", "query must be a JSON object, got gaussian"),
+        ("[1, 2]", "query must be a JSON object, got [1, 2]"),
+        ("", "query must be a JSON object"),
+        (100_000 * "[", "query must be"),
+    ],
+)
+def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
+    text = refusal("delta", query, "--eps", "1")
+    assert said in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("delta", PURE, "--eps", "nan"), "eps"),
+        (("delta", PURE, "--eps", "small"), "--eps"),
+        (("delta", PURE), "--eps"),
+        (("delta", "--eps", "1"), "QUERY"),
+        (("epsilon", PURE, "--delta", "1.5"), "delta"),
+        (("epsilon", PURE, "--delta", "-1"), "delta"),
+        (("compare", PURE), "QUERY"),
+        (("spend", PURE), "spend"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str) -> None:
+    text = refusal(*arguments)
+    assert said in text
+    assert "Traceback" not in text

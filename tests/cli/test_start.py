@@ -1,0 +1,73 @@
+"""Starting the command: quick, and clear about what is missing."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# Refuses to import the packages named in argv[1], as if they were not installed.
+WITHOUT = """
+import sys
+hidden = sys.argv.pop(1).split(",")
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name in hidden else real(name, *rest)
+"""
+MAIN = "from residuum.cli import main; main()"
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, encoding="utf-8", check=False
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["delta", "--help"], ["version"]])
+def test_help_does_not_load_numpy(arguments: list[str]) -> None:
+    code = (
+        "import sys, atexit, json\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n" + MAIN
+    )
+    result = python(code, *arguments)
+    assert result.returncode == 0
+    loaded = set(json.loads(result.stderr.splitlines()[-1]))
+    assert not loaded & {"numpy", "scipy", "matplotlib"}
+
+
+def test_running_a_command_loads_no_other() -> None:
+    code = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr))\n" + MAIN
+    )
+    loaded = set(python(code, "version").stderr.splitlines())
+    assert "residuum.cli.version" in loaded
+    assert not loaded & {"residuum.cli.demo", "residuum.cli.delta", "residuum.cli.compare"}
+
+
+@pytest.mark.parametrize("hidden", ["typer", "rich", "typer,rich"])
+def test_without_typer_it_says_what_to_install(hidden: str) -> None:
+    result = python(WITHOUT + MAIN, hidden, "--help")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "pip install 'residuum[service]'" in result.stderr
+    for name in hidden.split(","):
+        assert name in result.stderr
+
+
+def test_without_matplotlib_the_demo_still_counts() -> None:
+    result = python(WITHOUT + MAIN, "matplotlib", "demo")
+    assert result.returncode == 0, result.stderr
+    assert "pip install 'residuum[figures]'" in result.stdout
+    assert "within the budget: yes, proven" in result.stdout
+
+
+def test_core_needs_numpy_and_scipy_alone() -> None:
+    code = WITHOUT + "import residuum as rz; print(rz.gaussian(mu=1.0).delta(1.0) > 0)"
+    result = python(code, "typer,rich,matplotlib,mpmath,flint,hypothesis,dp_accounting")
+    assert result.stdout.strip() == "True", result.stderr

@@ -1,0 +1,58 @@
+"""The pictures: what they draw, and what they say when they cannot."""
+
+import math
+
+import numpy as np
+import pytest
+
+import residuum as rz
+from residuum.figures import curves
+
+PLDS = {
+    "Gaussian": rz.gaussian(mu=1.0),
+    "randomized response": rz.pure_dp(1.0),
+    "with mass at infinity": rz.approximate_dp(0.5, 1e-3),
+}
+
+
+def drawn(axes: object, label: str) -> tuple[np.ndarray, np.ndarray]:
+    (line,) = [line for line in axes.get_lines() if line.get_label() == label]  # type: ignore[attr-defined]
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_hockey_stick_line_is_the_upper_bound() -> None:
+    eps = np.linspace(0.0, 2.0, 9)
+    (axes,) = curves.hockey_stick(PLDS, eps).axes
+    for label, pld in PLDS.items():
+        x, y = drawn(axes, label)
+        assert np.array_equal(x, eps)
+        assert np.array_equal(y, np.maximum(pld.delta(eps), curves.LEAST_DELTA))
+
+
+def test_tradeoff_line_is_the_lower_bound() -> None:
+    alpha = np.linspace(0.0, 1.0, 9)
+    (axes,) = curves.tradeoff(PLDS, alpha).axes
+    for label, pld in PLDS.items():
+        assert np.array_equal(drawn(axes, label)[1], pld.tradeoff(alpha))
+
+
+def test_every_line_has_its_band() -> None:
+    left, right = curves.curves(PLDS).axes
+    assert len(left.collections) == len(right.collections) == len(PLDS)
+
+
+def test_figures_can_be_saved(tmp_path: object) -> None:
+    path = tmp_path / "curves.svg"  # type: ignore[operator]
+    curves.curves(PLDS).savefig(path)
+    assert path.stat().st_size > 0
+
+
+def test_zero_delta_stays_on_the_axis() -> None:
+    (axes,) = curves.hockey_stick({"none": rz.identity()}).axes
+    assert math.isfinite(axes.get_ylim()[1])
+
+
+@pytest.mark.parametrize("plds", [{}, [], None])
+def test_nothing_to_draw_is_an_error(plds: object) -> None:
+    with pytest.raises(rz.ArgumentError, match="plds must map at least one label"):
+        curves.curves(plds)  # type: ignore[arg-type]

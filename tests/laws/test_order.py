@@ -1,0 +1,122 @@
+"""The Blackwell order is a partial order with least element `Id` and greatest `inf`.
+
+`<=` is True only when proven, so the laws are about what is proven, and nothing that is
+proven may contradict the exact curves.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import residuum as rz
+from catalogue import EXACT, FINITE_PAIRS, NAMES, PAIRS, XS, case, high, low, truth
+from residuum import Order
+
+MIRROR = {
+    Order.LESS: Order.GREATER,
+    Order.GREATER: Order.LESS,
+    Order.EQUAL: Order.EQUAL,
+    Order.INCOMPARABLE: Order.INCOMPARABLE,
+    Order.UNDECIDED: Order.UNDECIDED,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reflexive(name):
+    L = case(name).pld
+    assert L <= L
+    assert L >= L
+    assert not L < L
+    assert not L > L
+    assert rz.compare(L, L) == (Order.EQUAL, None, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_identity_is_least_and_inf_is_greatest(name):
+    L = case(name).pld
+    assert rz.identity() <= L
+    assert rz.approximate_dp(1.0, 1.0) >= L
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_verdicts_agree_with_the_exact_curves(a, b):
+    A, B = case(a).pld, case(b).pld
+    verdict, not_below, not_above = rz.compare(A, B)
+    below = all(low(truth(a, x)) <= high(truth(b, x)) for x in XS)
+    above = all(low(truth(b, x)) <= high(truth(a, x)) for x in XS)
+    if verdict in (Order.LESS, Order.EQUAL):
+        assert below
+        assert not_below is None
+    if verdict in (Order.GREATER, Order.EQUAL):
+        assert above
+        assert not_above is None
+    if verdict in (Order.LESS, Order.INCOMPARABLE):
+        assert_witness(b, a, not_above)
+    if verdict in (Order.GREATER, Order.INCOMPARABLE):
+        assert_witness(a, b, not_below)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_compare_and_operators_tell_one_story(a, b):
+    A, B = case(a).pld, case(b).pld
+    verdict = rz.compare(A, B).verdict
+    assert rz.compare(B, A).verdict == MIRROR[verdict]
+    assert (A <= B) == (B >= A) == (verdict in (Order.LESS, Order.EQUAL))
+    assert (B <= A) == (A >= B) == (verdict in (Order.GREATER, Order.EQUAL))
+    assert (A < B) == (B > A) == (verdict == Order.LESS)
+    assert (B < A) == (A > B) == (verdict == Order.GREATER)
+
+
+def assert_witness(above: str, below: str, witness: rz.Witness | None) -> None:
+    """The witness shows a point where the first curve is above by at least its gap."""
+    assert witness is not None
+    x, gap = witness
+    assert gap > 0
+    difference = high(case(above).truth(x)) - low(case(below).truth(x))
+    assert difference >= gap
+
+
+@pytest.mark.parametrize("c", NAMES)
+def test_transitive(c):
+    C = case(c).pld
+    above = [name for name in NAMES if case(name).pld >= C]
+    below = [name for name in NAMES if case(name).pld <= C]
+    for a in below:
+        for b in above:
+            assert rz.compare(case(a).pld, case(b).pld).verdict in (Order.LESS, Order.EQUAL)
+
+
+@pytest.mark.parametrize(("a", "b"), FINITE_PAIRS)
+def test_finite_order_is_decided_as_in_rationals(a, b):
+    verdict = rz.compare(case(a).pld, case(b).pld).verdict
+    assert verdict != Order.UNDECIDED
+    if a in EXACT and b in EXACT:
+        below = case(a).law.finite <= case(b).law.finite
+        above = case(b).law.finite <= case(a).law.finite
+        expected = {
+            (True, True): Order.EQUAL,
+            (True, False): Order.LESS,
+            (False, True): Order.GREATER,
+            (False, False): Order.INCOMPARABLE,
+        }[below, above]
+        assert verdict == expected
+
+
+def test_known_chain_is_proven():
+    chain = [rz.gaussian(mu=mu) for mu in (1e-9, 1e-3, 0.3, 0.3 + 1e-9, 1.0, 8.0, 50.0)]
+    for first, second in itertools.pairwise(chain):
+        assert first < second
+
+
+def test_laplace_is_below_pure_dp():
+    assert rz.laplace(scale=2.0) < rz.pure_dp(0.5)
+    assert rz.compare(rz.pure_dp(0.5), rz.laplace(scale=2.0)).verdict == Order.GREATER
+
+
+def test_order_with_something_else_is_a_type_error():
+    with pytest.raises(TypeError):
+        rz.identity() <= 1.0  # noqa: B015
+    with pytest.raises(rz.ArgumentTypeError):
+        rz.compare(rz.identity(), 1.0)

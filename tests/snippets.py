@@ -1,0 +1,105 @@
+"""Runs what the documentation shows.
+
+In a Markdown file, a `python` block is run, and a `text` block directly after it is what it must
+print. The blocks of one file share their names, in order, as a reader would type them. In a
+`console` block the lines after `$ residuum ...` are what that command must print.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+    expected: str
+
+
+def blocks(path: Path) -> list[Block]:
+    """The fenced blocks of a Markdown file, each with the output that follows it."""
+    source = path.read_text(encoding="utf-8")
+    matches = list(FENCE.finditer(source))
+    found = []
+    for place, match in enumerate(matches):
+        follower = matches[place + 1] if place + 1 < len(matches) else None
+        shown = (
+            follower is not None
+            and follower[1] == "text"
+            and not source[match.end() : follower.start()].strip()
+        )
+        expected = follower[2] if shown and follower is not None else ""
+        line = source.count("\n", 0, match.start()) + 1
+        found.append(Block(match[1], match[2], line, expected))
+    return found
+
+
+def run_python(path: Path) -> int:
+    """Run the `python` blocks of a file; the number of them. Raises where the output differs."""
+    names: dict[str, Any] = {"__name__": "__snippets__"}
+    count = 0
+    for block in blocks(path):
+        if block.language != "python":
+            continue
+        count += 1
+        # Padding makes a traceback point into the Markdown file.
+        code = compile("\n" * block.line + block.text, str(path), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        check(printed.getvalue(), block.expected, path, block.line)
+    return count
+
+
+def run_console(path: Path) -> int:
+    """Run the `residuum` commands of a file's `console` blocks; the number of them."""
+    count = 0
+    for block in blocks(path):
+        if block.language != "console":
+            continue
+        for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            command, _, expected = session.partition("\n")
+            arguments = shlex.split(command)
+            assert arguments[0] == "residuum", (
+                f"{path.name}: only residuum runs here, not {command}"
+            )
+            count += 1
+            check(run_residuum(arguments[1:]), expected, path, block.line)
+    return count
+
+
+def run_residuum(arguments: list[str], cwd: Path | None = None) -> str:
+    """What `residuum` with these arguments prints, in a terminal of 100 columns."""
+    result = subprocess.run(
+        [sys.executable, "-c", "from residuum.cli import main; main()", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"},
+        cwd=cwd,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def check(printed: str, expected: str, path: Path, line: int) -> None:
+    # Rich pads its tables with blanks; no reader sees them.
+    if _trimmed(printed) != _trimmed(expected):
+        raise AssertionError(
+            f"{path.name}, block at line {line}\n--- shown\n{expected}--- printed\n{printed}"
+        )
+
+
+def _trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").splitlines()]

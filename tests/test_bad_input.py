@@ -1,0 +1,456 @@
+"""Bad input raises an error naming the argument and showing the value, or is answered rightly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+
+import oracles
+import residuum as rz
+from residuum import ArgumentError, ArgumentTypeError, ResiduumError
+
+INF = math.inf
+NAN = math.nan
+G = rz.gaussian(mu=1.0)
+
+not_finite = st.sampled_from([NAN, INF, -INF])
+negative = st.floats(max_value=0.0, exclude_max=True)
+not_probability = st.one_of(
+    st.floats(max_value=0.0, exclude_max=True),
+    st.floats(min_value=1.0, exclude_min=True),
+    not_finite,
+)
+not_numbers = st.sampled_from([None, "1.0", True, 1j, [1.0], {}, object, b"1"])
+
+NON_NEGATIVE: dict[str, tuple[Callable[[float], object], str]] = {
+    "gaussian mu": (lambda v: rz.gaussian(mu=v), "mu"),
+    "gaussian sensitivity": (lambda v: rz.gaussian(sigma=1.0, sensitivity=v), "sensitivity"),
+    "laplace sensitivity": (lambda v: rz.laplace(scale=1.0, sensitivity=v), "sensitivity"),
+    "pure_dp eps": (rz.pure_dp, "eps"),
+    "approximate_dp eps": (lambda v: rz.approximate_dp(v, 0.1), "eps"),
+}
+POSITIVE: dict[str, tuple[Callable[[float], object], str]] = {
+    "gaussian sigma": (lambda v: rz.gaussian(sigma=v), "sigma"),
+    "laplace scale": (lambda v: rz.laplace(scale=v), "scale"),
+    "hockey_stick x": (G.hockey_stick, "x"),
+    "hockey_stick_bounds x": (G.hockey_stick_bounds, "x"),
+}
+PROBABILITIES: dict[str, tuple[Callable[[float], object], str]] = {
+    "approximate_dp delta": (lambda v: rz.approximate_dp(0.5, v), "delta"),
+    "from_atoms mass_at_infinity": (
+        lambda v: rz.from_atoms([0.0], [1.0], mass_at_infinity=v),
+        "mass_at_infinity",
+    ),
+    "epsilon delta": (G.epsilon, "delta"),
+    "epsilon_bounds delta": (G.epsilon_bounds, "delta"),
+    "tradeoff alpha": (G.tradeoff, "alpha"),
+    "tradeoff_bounds alpha": (G.tradeoff_bounds, "alpha"),
+    "inverse_tradeoff beta": (G.inverse_tradeoff, "beta"),
+    "inverse_tradeoff_bounds beta": (G.inverse_tradeoff_bounds, "beta"),
+}
+
+
+def refuses(
+    call: Callable[[], object], name: str, value: object, kind: type = ArgumentError
+) -> None:
+    """The call raises, naming the argument and showing the value."""
+    with pytest.raises(kind) as caught:
+        call()
+    message = str(caught.value)
+    assert name in message
+    assert repr(value) in message or str(value) in message
+    assert isinstance(caught.value, ResiduumError)
+
+
+@pytest.mark.parametrize("where", NON_NEGATIVE)
+@given(value=st.one_of(negative, not_finite))
+def test_negative_or_infinite_parameters(where, value):
+    build, name = NON_NEGATIVE[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize("where", POSITIVE)
+@given(value=st.one_of(negative, st.just(0.0), not_finite))
+def test_parameters_that_must_be_positive(where, value):
+    build, name = POSITIVE[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize("where", PROBABILITIES)
+@given(value=not_probability)
+def test_probabilities_outside_the_unit_interval(where, value):
+    build, name = PROBABILITIES[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize("where", [*NON_NEGATIVE, *POSITIVE, *PROBABILITIES])
+@given(value=not_numbers)
+def test_things_that_are_not_numbers(where, value):
+    build, name = (NON_NEGATIVE | POSITIVE | PROBABILITIES)[where]
+    if isinstance(value, list) and ("_bounds" in where or where.split()[0] in dir(G)):
+        return  # curves take sequences
+    if value is None and where.startswith(("gaussian mu", "gaussian sigma", "gaussian sens")):
+        return  # None means "not given" there
+    refuses(lambda: build(value), name, value, ArgumentTypeError)
+
+
+@given(value=not_finite)
+def test_delta_reads_finite_eps(value):
+    refuses(lambda: G.delta(value), "eps", value)
+    refuses(lambda: G.delta_bounds(value), "eps", value)
+
+
+@given(value=st.one_of(st.floats(max_value=0.0), st.just(NAN), st.just(-INF)))
+def test_renyi_reads_positive_orders(value):
+    refuses(lambda: G.renyi(value), "alpha", value)
+    refuses(lambda: G.renyi_bounds(value), "alpha", value)
+
+
+@pytest.mark.parametrize("bad", [NAN, -1.0, 2.0])
+def test_one_bad_entry_in_an_array(bad):
+    array = np.array([[0.25, 0.5], [bad, 0.75]])
+    refuses(lambda: G.epsilon(array), "delta", bad)
+    refuses(lambda: G.tradeoff(array), "alpha", bad)
+
+
+def test_gaussian_takes_one_of_mu_and_sigma():
+    for arguments in ({}, {"mu": 1.0, "sigma": 2.0}, {"mu": 1.0, "sensitivity": 2.0}):
+        with pytest.raises(ArgumentTypeError, match="mu"):
+            rz.gaussian(**arguments)
+
+
+# ------------------------------------------------------------------ counts
+
+
+@given(n=st.integers(max_value=-1))
+def test_negative_count(n):
+    refuses(lambda: n * G, "n", n)
+    refuses(lambda: G * n, "n", n)
+
+
+@pytest.mark.parametrize("n", [1.5, 2.0, "3", None, True, NAN, np.float64(2)])
+def test_count_that_is_not_an_integer(n):
+    with pytest.raises(TypeError):
+        n * G
+    with pytest.raises(TypeError):
+        G * n
+
+
+def test_numpy_integers_count():
+    assert np.int64(3) * G == 3 * G
+    assert G * np.int64(3) == 3 * G
+
+
+@pytest.mark.parametrize("other", [1, 1.0, None, "L"])
+def test_adding_something_else(other):
+    with pytest.raises(TypeError):
+        G + other
+    with pytest.raises(TypeError):
+        other + G
+    with pytest.raises(TypeError):
+        G | other
+    with pytest.raises(TypeError):
+        G & other
+
+
+# ------------------------------------------------------------------ atoms
+
+
+@given(st.integers(1, 5), not_finite)
+def test_losses_are_finite(size, bad):
+    losses = [0.5] * size + [bad]
+    masses = [1 / (size + 1)] * (size + 1)
+    refuses(lambda: rz.from_atoms(losses, masses), "losses", bad)
+
+
+@given(st.integers(1, 5), st.one_of(negative, not_finite))
+def test_masses_are_not_negative(size, bad):
+    refuses(lambda: rz.from_atoms([0.5] * (size + 1), [1 / size] * size + [bad]), "masses", bad)
+    refuses(
+        lambda: rz.from_pair([1 / size] * size + [bad], [1 / (size + 1)] * (size + 1)), "p", bad
+    )
+    refuses(
+        lambda: rz.from_pair([1 / (size + 1)] * (size + 1), [1 / size] * size + [bad]), "q", bad
+    )
+
+
+@given(st.floats(1e-8, 0.5), st.booleans())
+def test_masses_that_do_not_sum_to_one(off, more):
+    total = 0.5 + (0.5 + off if more else 0.5 - off)
+    masses = [0.5, 0.5 + off if more else 0.5 - off]
+    refuses(lambda: rz.from_atoms([1.0, 2.0], masses), "masses", total)
+    refuses(lambda: rz.from_pair(masses, [0.5, 0.5]), "p", total)
+    refuses(lambda: rz.from_pair([0.5, 0.5], masses), "q", total)
+    refuses(lambda: rz.from_atoms([1.0, 2.0], [0.5, 0.5], mass_at_infinity=off), "masses", 1 + off)
+
+
+@given(st.floats(-1e-10, 1e-10))
+def test_masses_that_nearly_sum_to_one_are_normalised(off):
+    p, q = [0.5, 0.5 + off], [0.25, 0.75]
+    L = rz.from_pair(p, q)
+    law = oracles.Finite.of(p, q)
+    for x in (0.5, 1.0, 1.5):
+        assert oracles.agrees(L.hockey_stick_bounds(x), law.hockey_stick(x))
+    assert L.mass_at_infinity == 0.0
+    assert L.mass_at_minus_infinity == 0.0
+
+
+@given(st.floats(-30.0, -1e-6), st.floats(0.01, 1.0))
+def test_losses_too_low_to_be_a_pld(loss, mass):
+    """`E e^-Z > 1`: there is no Q."""
+    losses, masses = [loss, 0.0], [mass, 1 - mass]
+    with pytest.raises(ArgumentError) as caught:
+        rz.from_atoms(losses, masses)
+    assert "E[e^-Z]" in str(caught.value)
+    assert "at most 1" in str(caught.value)
+
+
+def test_losses_that_just_fit():
+    """`E e^-Z` within 1e-12 of 1 denotes 1: nothing at -inf."""
+    z = math.log(2)
+    low = -math.log(1.5)
+    L = rz.from_atoms([z, low], [0.5, 0.5])
+    assert L.mass_at_minus_infinity == 0.0
+    with pytest.raises(ArgumentError):
+        rz.from_atoms([z, low - 1e-9], [0.5, 0.5])
+    assert rz.from_atoms([z, low + 1e-9], [0.5, 0.5]).mass_at_minus_infinity > 0.0
+
+
+@pytest.mark.parametrize(
+    ("build", "names"),
+    [
+        (rz.from_atoms, ("losses", "masses")),
+        (rz.from_pair, ("p", "q")),
+        (rz.from_tradeoff, ("alphas", "betas")),
+        (rz.from_hockey_stick, ("xs", "values")),
+    ],
+)
+def test_empty_ragged_and_unequal_vectors(build, names):
+    first, second = names
+    refuses(lambda: build([], []), first, [])
+    refuses(lambda: build([0.0, 1.0], [1.0]), second, 1)
+    refuses(lambda: build([0.0], [0.5, 0.5]), second, 2)
+    with pytest.raises(ArgumentError, match=first):
+        build([[0.0, 1.0]], [[1.0, 0.0]])
+    with pytest.raises(ArgumentError, match=first):
+        build(0.5, 0.5)
+    with pytest.raises(ArgumentTypeError, match=first):
+        build([[0.0], [1.0, 2.0]], [1.0, 0.0])
+    with pytest.raises(ArgumentTypeError, match=first):
+        build("ab", [1.0, 0.0])
+    with pytest.raises(ArgumentTypeError, match=second):
+        build([0.0, 1.0], ["a", "b"])
+    with pytest.raises(ArgumentTypeError, match=second):
+        build([0.0, 1.0], None)
+
+
+@given(st.permutations([(1.5, 0.25), (-0.25, 0.25), (0.5, 0.25), (0.5, 0.125), (1.5, 0.125)]))
+def test_unsorted_and_duplicate_losses_are_merged(atoms):
+    losses, masses = zip(*atoms, strict=True)
+    assert rz.from_atoms(losses, masses) == rz.from_atoms([-0.25, 0.5, 1.5], [0.25, 0.375, 0.375])
+
+
+def test_zero_masses_are_dropped():
+    L = rz.from_atoms([0.0, 3.0, 1.0], [0.5, 0.0, 0.5])
+    assert rz.from_atoms([0.0, 1.0], [0.5, 0.5]) == L
+    assert L.epsilon_bounds(0.0).hi <= 1.0 + 1e-15
+    assert rz.from_pair([0.5, 0.5, 0.0], [0.25, 0.75, 0.0]) == rz.from_pair(
+        [0.5, 0.5], [0.25, 0.75]
+    )
+
+
+def test_inputs_of_many_types():
+    expected = rz.from_pair([0.5, 0.5], [0.25, 0.75])
+    assert rz.from_pair(np.array([0.5, 0.5]), (0.25, 0.75)) == expected
+    assert rz.from_pair(np.array([0.5, 0.5], dtype=np.float32), [0.25, 0.75]) == expected
+    assert rz.pure_dp(1) == rz.pure_dp(1.0)
+    assert rz.pure_dp(np.float64(0.5)) == rz.pure_dp(0.5)
+    assert rz.gaussian(sigma=np.int64(2)) == rz.gaussian(mu=0.5)
+    assert rz.gaussian(mu=1.0).delta(1) == rz.gaussian(mu=1.0).delta(1.0)
+
+
+# ------------------------------------------------------------------ curves
+
+
+@pytest.mark.parametrize(
+    ("xs", "values", "name"),
+    [
+        ([0.5, 1.0], [0.75, 0.8], "values"),  # not decreasing
+        ([0.5, 1.0, 2.0], [0.9, 0.5, 0.4], "values"),  # not convex
+        ([0.5, 1.0], [0.25, 0.0], "values"),  # below 1 - x
+        ([0.0, 1.0], [1.0, 0.5], "xs"),
+        ([-1.0, 1.0], [1.0, 0.5], "xs"),
+        ([0.5, INF], [0.75, 0.5], "xs"),
+        ([0.5, 1.0], [0.75, -0.1], "values"),
+        ([0.5, 1.0], [1.25, 0.5], "values"),
+        ([0.5, 0.5], [0.75, 0.5], "xs"),
+    ],
+)
+def test_hockey_sticks_of_the_wrong_shape(xs, values, name):
+    with pytest.raises(ArgumentError) as caught:
+        rz.from_hockey_stick(xs, values)
+    assert name in str(caught.value)
+    assert any(character.isdigit() or character == "f" for character in str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("alphas", "betas", "name"),
+    [
+        ([0.0, 0.5, 1.0], [0.5, 0.75, 0.0], "betas"),  # not decreasing
+        ([0.0, 0.5, 1.0], [0.75, 0.45, 0.0], "betas"),  # not convex
+        ([0.0, 0.5, 1.0], [1.0, 0.75, 0.0], "betas"),  # above 1 - alpha
+        ([0.0, 1.5], [1.0, 0.0], "alphas"),
+        ([-0.5, 1.0], [1.0, 0.0], "alphas"),
+        ([0.0, 1.0], [1.5, 0.0], "betas"),
+        ([0.0, 1.0], [1.0, -0.5], "betas"),
+        ([0.25, 1.0], [0.5, 0.0], "alphas"),  # does not say where it starts
+        ([0.0, 0.5], [1.0, 0.25], "betas"),  # does not reach 0
+    ],
+)
+def test_tradeoff_curves_of_the_wrong_shape(alphas, betas, name):
+    with pytest.raises(ArgumentError) as caught:
+        rz.from_tradeoff(alphas, betas)
+    assert name in str(caught.value)
+    with pytest.raises(ArgumentError):
+        rz.compose_tradeoff((alphas, betas), ([0.0, 1.0], [1.0, 0.0]))
+    with pytest.raises(ArgumentError):
+        rz.hockey_stick_from_tradeoff(alphas, betas, 1.0)
+
+
+@given(st.lists(st.floats(0.0, 4.0), min_size=2, max_size=6), st.randoms())
+def test_hockey_sticks_that_are_not_convex_are_refused(heights, random):
+    """A curve with one value pushed up in the middle of two others."""
+    xs = [0.5 + 0.5 * i for i in range(len(heights) + 2)]
+    values = [max(1 - 0.25 * x, 0.3) for x in xs]
+    where = random.randrange(1, len(xs) - 1)
+    values[where] = values[where - 1] + 1e-3 + heights[0] * 1e-3
+    with pytest.raises(ArgumentError, match="values"):
+        rz.from_hockey_stick(xs, values)
+
+
+@pytest.mark.parametrize("x", [NAN, INF, 0.0, -1.0])
+def test_conversions_check_their_points(x):
+    refuses(lambda: rz.hockey_stick_from_tradeoff([0.0, 1.0], [1.0, 0.0], x), "x", x)
+
+
+@pytest.mark.parametrize("alpha", [NAN, INF, -0.5, 1.5])
+def test_conversions_check_their_levels(alpha):
+    refuses(lambda: rz.tradeoff_from_hockey_stick([1.0], [0.25], alpha), "alpha", alpha)
+
+
+# ------------------------------------------------------------------ lattice, kernel, accuracy
+
+
+def test_lattice_of_nothing():
+    refuses(lambda: rz.supremum([]), "plds", [])
+    refuses(lambda: rz.infimum([]), "plds", [])
+
+
+@pytest.mark.parametrize("bad", [1.0, None, "G"])
+def test_lattice_of_something_else(bad):
+    for call in (rz.supremum, rz.infimum):
+        with pytest.raises(ArgumentTypeError):
+            call([G, bad])
+    with pytest.raises(ArgumentTypeError):
+        rz.kernel(bad, G)
+    with pytest.raises(ArgumentTypeError):
+        rz.compare(G, bad)
+
+
+@given(st.one_of(negative, st.just(0.0), not_finite))
+def test_accuracy_is_positive(accuracy):
+    refuses(lambda: rz.supremum([G, rz.pure_dp(0.5)], accuracy=accuracy), "accuracy", accuracy)
+    refuses(lambda: rz.infimum([G, rz.pure_dp(0.5)], accuracy=accuracy), "accuracy", accuracy)
+
+
+@pytest.mark.parametrize("method", ["pair", "hockey_stick_points", "tradeoff_points"])
+def test_only_finite_plds_have_points(method):
+    with pytest.raises(ArgumentError, match=method):
+        getattr(G, method)()
+
+
+# ------------------------------------------------------------------ subnormal and huge
+
+EXTREME = [5e-324, 1e-310, 2.3e-308, 1e-200, 1e-17, 1e17, 1e200, 1.7e308]
+
+
+@pytest.mark.parametrize("value", EXTREME)
+def test_extreme_parameters_work_or_say_why(value):
+    """Subnormal and huge: an error with name and value, or an interval with the truth."""
+    builders = {
+        "mu": lambda: (rz.gaussian(mu=value), oracles.Law(variance=oracles.real(value) ** 2)),
+        "eps": lambda: (rz.pure_dp(value), oracles.Law(oracles.approximate_dp(value))),
+    }
+    for name, build in builders.items():
+        try:
+            L, law = build()
+        except ArgumentError as error:
+            assert name in str(error)
+            assert repr(value) in str(error)
+            continue
+        for t in (0.0, 1.0):
+            bounds = L.delta_bounds(t)
+            assert bounds.hi <= 1
+            assert oracles.agrees(bounds, law.delta(t))
+
+
+@pytest.mark.parametrize("value", EXTREME)
+def test_extreme_arguments_work_or_say_why(value):
+    for L, law in (
+        (G, oracles.Law(variance=1)),
+        (rz.pure_dp(0.5), oracles.Law(oracles.approximate_dp(0.5))),
+        (rz.laplace(scale=2.0), oracles.Law(laplaces=((0.5, 1),))),
+        (rz.from_pair([0.5, 0.5], [0.25, 0.75]), oracles.Law(oracles.Finite.of([1, 1], [1, 3]))),
+    ):
+        assert oracles.agrees(L.hockey_stick_bounds(value), law.hockey_stick(value))
+        if value < 1e5:
+            assert oracles.agrees(L.delta_bounds(value), law.delta(value))
+            assert oracles.agrees(L.delta_bounds(-value), law.delta(-value))
+        else:
+            assert L.delta_bounds(value).lo == 0.0
+            assert L.delta_bounds(-value).hi == 1.0
+        if value <= 1:
+            epsilon = L.epsilon_bounds(value)
+            assert law.delta(epsilon.hi) <= mp.mpf(value)
+            assert L.tradeoff_bounds(value).lo <= 1 - value
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310])
+def test_subnormal_masses_work_or_say_why(tiny):
+    for build, law in (
+        (lambda: rz.from_pair([tiny, 1.0], [0.5, 0.5]), ([tiny, 1.0], [0.5, 0.5])),
+        (lambda: rz.from_pair([0.5, 0.5], [tiny, 1.0]), ([0.5, 0.5], [tiny, 1.0])),
+    ):
+        try:
+            L = build()
+        except ArgumentError as error:
+            assert repr(tiny) in str(error)
+            continue
+        exact = oracles.Finite.of(*law)
+        for x in (1e-300, 0.5, 3.0):
+            assert oracles.agrees(L.hockey_stick_bounds(x), exact.hockey_stick(x))
+
+
+@given(st.floats(700.0, 1e300))
+def test_huge_losses_work_or_say_why(loss):
+    """A loss so high that `q` is no float any more."""
+    try:
+        L = rz.from_atoms([0.0, loss], [0.5, 0.5])
+    except ArgumentError as error:
+        assert repr(loss) in str(error)
+    else:
+        assert L.delta_bounds(1.0).hi >= 0.5
+        assert L.mass_at_infinity <= 0.5
+
+
+def test_errors_are_the_builtin_ones_too():
+    assert issubclass(ArgumentError, ValueError)
+    assert issubclass(ArgumentTypeError, TypeError)
+    assert issubclass(ArgumentError, ResiduumError)
+    assert issubclass(ArgumentTypeError, ResiduumError)

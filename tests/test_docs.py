@@ -1,0 +1,75 @@
+"""The documentation is true: snippets run, the CLI reference is current, versions agree."""
+
+import importlib.util
+import re
+import tomllib
+from importlib.metadata import version
+from types import ModuleType
+
+import pytest
+
+import residuum
+from snippets import ROOT, run_console, run_python
+
+DOCS = ROOT / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_prints_what_is_shown(page: str) -> None:
+    run_python(DOCS / page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_print_what_is_shown(page: str) -> None:
+    run_console(DOCS / page)
+
+
+def test_tutorial_runs_code() -> None:
+    assert run_python(DOCS / "tutorial.md") >= 5
+    assert run_console(DOCS / "tutorial.md") >= 1
+
+
+def test_cli_reference_is_current() -> None:
+    generated = _generator().reference()
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == generated, "run: make docs"
+
+
+def test_changelog_names_the_version_of_the_code() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert released[0] == pyproject["project"]["version"] == version("residuum")
+    assert residuum.__version__ == released[0]
+
+
+def test_changelog_uses_its_own_kinds_of_change() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    kinds = set(re.findall(r"^### (.+)$", changelog, re.MULTILINE))
+    assert kinds <= {
+        "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Numerics",
+    }  # fmt: skip
+
+
+def test_files_the_theory_map_names_exist() -> None:
+    text = (DOCS / "theory-to-code.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|benchmarks)/[\w/.]+)`", text))
+    assert named
+    for path in sorted(named):
+        assert (ROOT / path).exists(), f"theory-to-code.md names {path}"
+
+
+def test_public_names_in_the_documentation_exist() -> None:
+    pages = [ROOT / "README.md", *(DOCS / page for page in PAGES)]
+    used = {name for page in pages for name in re.findall(r"\brz\.(\w+)", page.read_text("utf-8"))}
+    assert used
+    for name in sorted(used):
+        assert hasattr(residuum, name), f"the documentation uses rz.{name}"
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("cli_reference", DOCS / "cli_reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
