@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import platform
 import sys
 from importlib.metadata import version
@@ -47,12 +48,22 @@ def environment() -> dict[str, str]:
     }
 
 
+def busy() -> str:
+    """A warning if other work competes for the processors, else nothing."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load <= cores:
+        return ""
+    return f"warning: load average {load:.1f} on {cores} cores; short timings are blurred"
+
+
 def main() -> None:
     chosen = arguments()
     rows = []
     for name in chosen.only or NAMES:
         print(f"{name} ...", file=sys.stderr, flush=True)
         rows += importlib.import_module(f"benchmarks.{name}").run(chosen.repeats)
+    if warning := busy():
+        print(warning, file=sys.stderr)
     about = environment()
     if chosen.json:
         report = {"environment": about, "rows": [row.to_json() for row in rows]}

@@ -34,7 +34,7 @@ def run(repeats: int) -> list[Row]:
                 delta = single.self_compose(COUNT).get_delta_for_epsilon(EPS)
             return float(delta)
 
-        outcome = side_by_side(ours, theirs, fresh, repeats)
+        outcome = side_by_side(ours, theirs, fresh, 3 * repeats)
         bounds = outcome.ours.delta_bounds(EPS)
         rows.append(
             Row(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from mpmath import mp, mpf
 
 mp.dps = 60
+NOISE = mpf("1e-50")  # below this, a difference of two 60-digit numbers is zero
 
 Number = Any  # Fraction or mpf
 Pair = tuple[Number, Number]
@@ -59,6 +60,12 @@ def agrees(interval: Any, truth: Number | Bracket) -> bool:
     """Whether the interval holds the truth (or, for a bracket, meets it)."""
     lo, hi = truth if isinstance(truth, Bracket) else (truth, truth)
     return _below(_comparable(interval.lo), hi) and _below(lo, _comparable(interval.hi))
+
+
+def near(value: Number) -> Bracket:
+    """An mpmath result with the last digits of its 60 left open."""
+    spread = NOISE * (1 + abs(value)) if abs(value) < mp.inf else mpf(0)
+    return Bracket(value - spread, value + spread)
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,8 @@ class Finite:
 
     def hockey_stick(self, x: object) -> Number:
         if isinstance(x, mpf) or not self.is_exact:
-            return mp.fsum(max(real(p) - real(x) * real(q), mpf(0)) for p, q in self.pairs)
+            gains = [(real(p), real(p) - real(x) * real(q)) for p, q in self.pairs]
+            return mp.fsum(gain for p, gain in gains if gain > NOISE * p)
         return sum((max(p - exact(x) * q, Fraction(0)) for p, q in self.pairs), Fraction(0))
 
     def tradeoff_points(self) -> list[Pair]:

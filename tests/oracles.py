@@ -13,13 +13,16 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import comb
+from typing import Any
 
 from mpmath import mp, mpf
 
 from finite_oracles import (
     IDENTITY,
     INFINITE,
+    NOISE,
     Bracket,
     Finite,
     Number,
@@ -28,6 +31,7 @@ from finite_oracles import (
     exact,
     from_atoms,
     interpolate,
+    near,
     real,
     response_power,
     ulps,
@@ -53,6 +57,7 @@ __all__ = [
     "laplace_sum",
     "lattice_power",
     "maximum",
+    "near",
     "normal_cdf",
     "real",
     "response_power",
@@ -91,38 +96,52 @@ def gaussian_tradeoff(mu: object, alpha: object) -> mpf:
 def laplace(eps: object, x: object) -> mpf:
     """`h` of the Laplace law with largest loss `eps = sensitivity / scale`."""
     t, e = mp.log(real(x)), real(eps)
-    if t >= e:
+    if t >= e - NOISE:
         return mpf(0)
     return 1 - mp.exp((t - e) / 2) if t >= -e else 1 - real(x)
 
 
-def laplace_sum(parts: Sequence[tuple[object, int]], x: object) -> mpf:
-    """`h` of a sum of Laplace laws (largest loss, how many), in closed form.
+def laplace_sum(parts: Sequence[tuple[object, int]], x: object, variance: object = 0) -> mpf:
+    """`h` of a sum of Laplace laws (largest loss, how many) and a Gaussian, in closed form.
 
     Tilted by `e^{z/2}`, one Laplace law is `e^{-eps/2}/2` times two unit atoms at
     `±eps` and the density 1/2 between them: transform `e^{sa}(1+u) + e^{-sa}(1-u)`
-    with `u = 1/(2s)`. A product of those is a polynomial in `u` for every shift,
-    and `u^l` with shift `y` contributes twice the Taylor tail of sinh or cosh at `y/2`.
-    The terms alternate; digits are added until 45 are left.
+    with `u = 1/(2s)`. A product of those is a polynomial in `u` for every shift, and
+    `u^l` with shift `y` contributes `K_l(y)`: `_taylor_tails`, or `_smooth_tails` where
+    there is a Gaussian. The terms alternate; digits are doubled until 45 of them stay.
     """
-    degree = sum(n for _, n in parts)
-    extra = 60
+    key = tuple((real(eps), n) for eps, n in parts)
+    extra, previous = 40 + sum(n for _, n in parts), None
     while True:
         with mp.extradps(extra):
-            total, largest = _laplace_sum(parts, x)
-            lost = mp.log10(largest / abs(total)) if total else (mp.inf if largest else 0)
-            if lost <= extra + 15:
-                return total
-            if extra > 60 + 4 * degree + 2000:
-                return mpf(0)
-        extra = min(2 * extra, int(lost) + 60) if lost < mp.inf else 2 * extra
+            value = _laplace_sum(key, real(x), real(variance), mp.prec)
+        if previous is not None and abs(value - previous) <= mpf("1e-45") * abs(value):
+            return value
+        previous, extra = value, 2 * extra
 
 
-def _laplace_sum(parts: Sequence[tuple[object, int]], x: object) -> tuple[mpf, mpf]:
+def _laplace_sum(parts: tuple[tuple[mpf, int], ...], x: mpf, variance: mpf, prec: int) -> mpf:
+    factor, shifts = _expansion(parts, prec)
+    t = mp.log(x)
+    total = mpf(0)
+    for shift, polynomial in shifts:
+        y = shift - t
+        if variance:
+            tails = _smooth_tails(y, variance, len(polynomial))
+        elif y > NOISE * (1 + abs(t)):
+            tails = _taylor_tails(y, len(polynomial))
+        else:
+            continue
+        total += mp.fdot(zip(polynomial, tails, strict=True))
+    return mp.exp(t / 2 - variance / 8) * factor * total
+
+
+@lru_cache(maxsize=64)
+def _expansion(parts: tuple[tuple[mpf, int], ...], prec: int) -> tuple[mpf, list[Any]]:
+    """The common factor, and for every shift its polynomial in `u`."""
     shifts: dict[mpf, list[int]] = {mpf(0): [1]}
     factor = mpf(1)
-    for eps, n in parts:
-        e = real(eps)
+    for e, n in parts:
         factor *= mp.exp(-e * n / 2) / mpf(2) ** n
         after: dict[mpf, list[int]] = {}
         for k in range(n + 1):
@@ -132,16 +151,7 @@ def _laplace_sum(parts: Sequence[tuple[object, int]], x: object) -> tuple[mpf, m
                 product = _multiply(polynomial, here)
                 after[key] = _plus(after[key], product) if key in after else product
         shifts = after
-    t = mp.log(real(x))
-    total, largest = mpf(0), mpf(0)
-    scale = mp.exp(t / 2) * factor
-    for shift, polynomial in shifts.items():
-        if shift > t:
-            for c, tail in zip(polynomial, _taylor_tails(shift - t, len(polynomial)), strict=True):
-                term = scale * c * tail
-                total += term
-                largest = max(largest, abs(term))
-    return total, largest
+    return factor, list(shifts.items())
 
 
 def _signed_binomial(plus: int, minus: int) -> list[int]:
@@ -173,6 +183,23 @@ def _taylor_tails(y: mpf, count: int) -> list[mpf]:
     tails = [mpf(0)] * (len(terms) + 1)
     for l in range(len(terms) - 2, -1, -1):
         tails[l] = (tails[l + 2] if l + 2 < len(tails) else 0) + 2 * terms[l + 1]
+    return tails[:count]
+
+
+def _smooth_tails(y: mpf, variance: mpf, count: int) -> list[mpf]:
+    """`K_l` convolved with `N(0, variance)`: `K_l = K_(l-2) - 2^(2-l) I_l`.
+
+    `I_l` is the l-fold integral of the normal density, `l I_(l+1) = y I_l + variance I_(l-1)`.
+    """
+    sd = mp.sqrt(variance)
+    integrals = [mp.npdf(y, 0, sd), normal_cdf(y / sd)]
+    for l in range(1, count):
+        integrals.append((y * integrals[l] + variance * integrals[l - 1]) / l)
+    grow = mp.exp(y / 2 + variance / 8) * normal_cdf((y + variance / 2) / sd)
+    shrink = mp.exp(variance / 8 - y / 2) * normal_cdf((y - variance / 2) / sd)
+    tails = [grow - shrink, grow + shrink - 2 * integrals[1]]
+    for l in range(2, count):
+        tails.append(tails[l - 2] - integrals[l] * mpf(2) ** (2 - l))
     return tails[:count]
 
 
@@ -227,15 +254,13 @@ class Law:
     def hockey_stick(self, x: object) -> Number:
         if self.is_finite:
             return self.finite.hockey_stick(x)
-        if self.variance and self.laplaces:
-            return contour(self, mp.log(real(x)))
         atoms = [(p, q) for p, q in self.finite.real().pairs if p]
         return mp.fsum(p * self._smooth(real(x) * q / p) if q else p for p, q in atoms)
 
     def _smooth(self, x: mpf) -> mpf:
         if self.laplaces:
-            return laplace_sum(self.laplaces, x)
-        return gaussian(mp.sqrt(self.variance), x)
+            return laplace_sum(self.laplaces, x, self.variance)
+        return gaussian(mp.sqrt(real(self.variance)), x)
 
     def delta(self, eps: object) -> Number:
         return self.hockey_stick(mp.exp(real(eps)))
@@ -388,7 +413,7 @@ def laplace_power(eps: object, n: int, x: object) -> Bracket:
                 between = mp.exp(-e / 2) * mp.cosh((tilt + mpf(1) / 2) * e) / (2 * k * step)
                 tail = (ends + between) ** n * mp.exp(-tilt * t) / (mp.pi * k * step)
                 estimate = 2 * total / period
-                if tail < mpf("1e-9") * estimate or k > 20000:
+                if tail < mpf("1e-9") * estimate or k > 4000:
                     break
         left_aliases = 1 / mp.expm1(tilt * period)
         right_aliases = mp.exp(chernoff(right)) / mp.expm1((right - tilt) * period)

@@ -101,5 +101,5 @@ def check(printed: str, expected: str, path: Path, line: int) -> None:
         )
 
 
-def _trimmed(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip("\n").splitlines()]
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

@@ -235,7 +235,7 @@ def test_empty_ragged_and_unequal_vectors(build, names):
     first, second = names
     refuses(lambda: build([], []), first, [])
     refuses(lambda: build([0.0, 1.0], [1.0]), second, 1)
-    refuses(lambda: build([0.0], [0.5, 0.5]), second, 2)
+    refuses(lambda: build([1.0], [0.5, 0.5]), second, 2)
     with pytest.raises(ArgumentError, match=first):
         build([[0.0, 1.0]], [[1.0, 0.0]])
     with pytest.raises(ArgumentError, match=first):
@@ -259,7 +259,7 @@ def test_unsorted_and_duplicate_losses_are_merged(atoms):
 def test_zero_masses_are_dropped():
     L = rz.from_atoms([0.0, 3.0, 1.0], [0.5, 0.0, 0.5])
     assert rz.from_atoms([0.0, 1.0], [0.5, 0.5]) == L
-    assert L.epsilon_bounds(0.0).hi <= 1.0 + 1e-15
+    assert L.epsilon_bounds(0.0).hi <= 1.0 + 1e-12
     assert rz.from_pair([0.5, 0.5, 0.0], [0.25, 0.75, 0.0]) == rz.from_pair(
         [0.5, 0.5], [0.25, 0.75]
     )
@@ -384,20 +384,21 @@ EXTREME = [5e-324, 1e-310, 2.3e-308, 1e-200, 1e-17, 1e17, 1e200, 1.7e308]
 def test_extreme_parameters_work_or_say_why(value):
     """Subnormal and huge: an error with name and value, or an interval with the truth."""
     builders = {
-        "mu": lambda: (rz.gaussian(mu=value), oracles.Law(variance=oracles.real(value) ** 2)),
-        "eps": lambda: (rz.pure_dp(value), oracles.Law(oracles.approximate_dp(value))),
+        "mu": (lambda: rz.gaussian(mu=value), lambda: oracles.Law(variance=mp.mpf(value) ** 2)),
+        "eps": (lambda: rz.pure_dp(value), lambda: oracles.Law(oracles.approximate_dp(value))),
     }
-    for name, build in builders.items():
+    for name, (build, law) in builders.items():
         try:
-            L, law = build()
+            L = build()
         except ArgumentError as error:
             assert name in str(error)
             assert repr(value) in str(error)
             continue
-        for t in (0.0, 1.0):
-            bounds = L.delta_bounds(t)
-            assert bounds.hi <= 1
-            assert oracles.agrees(bounds, law.delta(t))
+        with mp.workdps(450):  # digits enough for 1 - e^-eps
+            for t in (0.0, 1.0):
+                bounds = L.delta_bounds(t)
+                assert bounds.hi <= 1
+                assert oracles.agrees(bounds, law().delta(t))
 
 
 @pytest.mark.parametrize("value", EXTREME)
@@ -417,7 +418,8 @@ def test_extreme_arguments_work_or_say_why(value):
             assert L.delta_bounds(-value).hi == 1.0
         if value <= 1:
             epsilon = L.epsilon_bounds(value)
-            assert law.delta(epsilon.hi) <= mp.mpf(value)
+            assert epsilon.hi < INF or value < 1e-300
+            assert epsilon.hi == INF or law.delta(epsilon.hi) <= mp.mpf(value)
             assert L.tradeoff_bounds(value).lo <= 1 - value
 
 

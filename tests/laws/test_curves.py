@@ -187,7 +187,7 @@ def test_tradeoff_holds_the_truth(name):
         else:
             for x in XS:
                 tangent = (1 - oracles.real(alpha) - low(truth(name, x))) / oracles.real(x)
-                assert tangent <= oracles.real(bounds.hi)
+                assert oracles.near(tangent).lo <= oracles.real(bounds.hi)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -244,7 +244,7 @@ def test_renyi_holds_the_truth_and_grows_with_the_order(name):
         assert first.lo <= second.hi
     if case(name).rounded == 0:
         for alpha, bounds in zip(ORDERS, values, strict=True):
-            assert oracles.agrees(bounds, law.renyi(alpha))
+            assert oracles.agrees(bounds, oracles.near(law.renyi(alpha)))
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)

@@ -27,7 +27,7 @@ def test_delta(case, t):
 @settings(max_examples=25)
 @given(strategies.compositions(), st.sampled_from([0.5, 1.0, 2.0, 7.5]))
 def test_renyi(case, alpha):
-    assert oracles.agrees(case.pld.renyi_bounds(alpha), case.law.renyi(alpha))
+    assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
 @settings(max_examples=25)
@@ -51,7 +51,7 @@ def test_tradeoff_lies_on_or_above_every_tangent(case, alpha):
     for t in (-2.0, -0.3, 0.0, 0.4, 2.0):
         x = mp.exp(t)
         tangent = (1 - oracles.real(alpha) - oracles.real(case.truth(x))) / x
-        assert tangent <= oracles.real(bounds.hi)
+        assert oracles.near(tangent).lo <= oracles.real(bounds.hi)
 
 
 @given(strategies.finite(), strategies.gaussians(1e-3, 20), st.floats(-30, 60))

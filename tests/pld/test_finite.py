@@ -66,7 +66,7 @@ def test_tradeoff(case, alpha):
 
 @given(exact_cases, st.one_of(st.floats(0.01, 40), st.sampled_from([0.5, 1.0, 2.0, math.inf])))
 def test_renyi(case, alpha):
-    assert oracles.agrees(case.pld.renyi_bounds(alpha), case.law.renyi(alpha))
+    assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
 @given(exact_cases, levels)

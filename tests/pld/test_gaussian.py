@@ -54,7 +54,7 @@ def test_left_tail_keeps_the_excess(mu):
     left = L.delta_bounds(-t)
     assert oracles.agrees(left, oracles.gaussian(mu, mp.exp(-mp.mpf(t))))
     assert excess.lo > 0
-    assert left.lo >= -math.expm1(-t) * (1 - 1e-15)
+    assert left.width <= 1e-14 * left.hi
 
 
 @given(strategies.gaussians(), strategies.log_uniform(1e-300, 1e300))
@@ -83,7 +83,7 @@ def test_epsilon(case, delta):
 
 @given(strategies.gaussians(1e-9, 1e4), st.one_of(st.floats(1e-3, 1e3), st.just(math.inf)))
 def test_renyi(case, alpha):
-    assert oracles.agrees(case.pld.renyi_bounds(alpha), case.law.renyi(alpha))
+    assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
 @given(

@@ -46,7 +46,7 @@ def test_tradeoff(case, alpha):
 
 @given(strategies.laplaces(1e-4, 30), st.one_of(st.floats(0.05, 50), st.sampled_from([0.5, 1.0])))
 def test_renyi(case, alpha):
-    assert oracles.agrees(case.pld.renyi_bounds(alpha), case.law.renyi(alpha))
+    assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
 @given(strategies.laplaces(1e-3, 30), st.floats(0, 1))

@@ -69,10 +69,17 @@ def test_laplace_sum_is_an_iterated_integral(parts, more, t):
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("t", [-2.0, 0.5, 6.0])
-def test_contour_is_the_gaussian_curve_integrated_over_a_laplace_law(mu, t):
+def test_gaussian_curve_integrated_over_a_laplace_law(mu, t):
     law = Law(laplaces=((0.5, 1),), variance=mpf(mu) ** 2)
     integral = over_laplace(lambda x: oracles.gaussian(mu, x), 0.5, mp.exp(t))
     assert abs(law.hockey_stick(mp.exp(t)) / integral - 1) < QUADRATURE
+
+
+@pytest.mark.parametrize("parts", [((0.5, 1),), ((0.25, 6),), ((1.0, 1), (0.25, 2))])
+@pytest.mark.parametrize("t", [-2.0, 0.5, 8.0])
+def test_contour_is_the_closed_form_of_laplace_laws_and_a_gaussian(parts, t):
+    law = Law(oracles.approximate_dp(0.5, 0.125), laplaces=parts, variance=mpf(0.5))
+    assert abs(oracles.contour(law, mpf(t)) / law.hockey_stick(mp.exp(t)) - 1) < CLOSE
 
 
 @pytest.mark.parametrize("t", [-1.0, 2.0, 12.0])
@@ -86,6 +93,14 @@ def test_contour_without_laplace_is_the_gaussian_mixture(t):
 def test_binomial_sum_is_the_composed_law(eps, delta, n, x):
     composed = oracles.approximate_dp(eps, delta).power(n)
     assert abs(oracles.response_power(eps, delta, n, x) - composed.hockey_stick(x)) < CLOSE
+
+
+@pytest.mark.parametrize(("eps", "n", "t"), [(0.1, 100, 3.0), (0.1, 100, -1.0), (0.05, 150, 2.0)])
+def test_laplace_power_brackets_the_closed_form(eps, n, t):
+    bracket = oracles.laplace_power(eps, n, mp.exp(t))
+    truth = oracles.laplace_sum([(eps, n)], mp.exp(t))
+    assert bracket.lo <= truth <= bracket.hi
+    assert bracket.hi / bracket.lo - 1 < mpf("1e-3")
 
 
 @pytest.mark.parametrize("t", [-3.0, 0.1, 20.0, 60.0])

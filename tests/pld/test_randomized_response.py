@@ -27,7 +27,7 @@ def test_tradeoff(case, alpha):
     # Left of the first kink the line from (0, 1 - mass at -inf) is the tangent at x -> 0.
     if alpha == 0:
         best = max(best, 1 - case.law.mass_at_minus_infinity)
-    assert oracles.agrees(case.pld.tradeoff_bounds(alpha), best)
+    assert oracles.agrees(case.pld.tradeoff_bounds(alpha), oracles.near(best))
 
 
 @given(
@@ -35,7 +35,7 @@ def test_tradeoff(case, alpha):
     st.one_of(st.floats(0.05, 50), st.sampled_from([0.5, 1.0, math.inf])),
 )
 def test_renyi(case, alpha):
-    assert oracles.agrees(case.pld.renyi_bounds(alpha), case.law.renyi(alpha))
+    assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
 @given(
@@ -71,8 +71,9 @@ def test_many(eps, delta, n, reads):
             oracles.response_power(eps, delta, n, mp.exp(oracles.real(t) + move))
             for move in (-1e-3, 1e-3)
         ]
-        assert oracles.real(bounds.hi) <= wider[0]
-        assert oracles.real(bounds.lo) >= wider[1]
+        relative = bounds.width <= 1e-6 * bounds.hi
+        assert relative or wider[1] <= oracles.real(bounds.lo)
+        assert relative or oracles.real(bounds.hi) <= wider[0]
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-20, 1e-30, 1e-60])

@@ -22,7 +22,11 @@ most `κ` times the density of `G_τ` at `t`, with `κ = τ (2Φ(τ/2) - 1) / φ
 ratio of the two is `τ (R(y) - R(y + τ))` with `y = t/τ - τ/2`, which decreases since the Mills
 ratio `R` is convex, and for `t < 0` it is the same by symmetry. Subtracting `κ` from
 `1/(s(s+1))` therefore gives a curve below `D`, and below `D` at every alias. The width this
-leaves is about `τ² (λ+1)` in `eps`, whatever the number of queries.
+leaves is about `τ² (λ+1)` in `eps`, whatever the number of queries, and `0.4 τ` next to a heavy
+atom. So while they are few, the atoms that Laplaces leave are taken out first: the atomic part
+of a Laplace is `w R_e` with `w = (1 + e^-e) / 2`, so that of a composition is `Π w` times its
+*skeleton*, the same composition with responses for Laplaces; the skeleton is written out
+(`table.py`) and the contour carries `M - Π w M_skeleton`, again a positive measure.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ from residuum.pld import laplace, randomized_response
 from residuum.pld.atoms import Atoms
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, SINCOS_ULPS, TINY, U
 
 Factor = RandomizedResponse | Laplace | Atoms
 Terms = Mapping[Factor, int]
@@ -83,6 +87,15 @@ class Moments:
             value = value + n * k
             error = error + n * e + 2.0 * U * np.abs(value)
         return value, error * 1.01
+
+    @property
+    def atomic_weight(self) -> tuple[float, float]:
+        """`ln Π w`, the log mass of the skeleton, and its absolute error."""
+        eps, counts = self.laplaces[:, 0], self.laplaces[:, 1]
+        logs = np.log1p(0.5 * np.expm1(-eps))
+        total = float(counts @ logs)
+        error = float(counts @ (np.abs(logs) + eps)) * U * (LOG1P_ULPS + EXPM1_ULPS + 8.0)
+        return total, error + 2.0 * counts.size * U * abs(total)
 
     def _families(self) -> list[tuple[object, Floats, Floats]]:
         out: list[tuple[object, Floats, Floats]] = []
@@ -218,7 +231,7 @@ class Line:
 
     @cached_property
     def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
-        """`ln A(r) - |r - λ| T - ln(1 - e^{-|r-λ|T})` and side of each point; the bound from `D <= 1`."""
+        """Log weight of each point (`A`, geometric series), its side; the bound from `D <= 1`."""
         period = 2.0 * math.pi / self.step * (1.0 - 16.0 * U)
         r = self.points
         gap = np.abs(r - self.lam) * period
@@ -240,6 +253,8 @@ class Contour:
     """Gaussian variance, the phantom's included, rounded down."""
     point_moments: Floats
     """Upper bounds of `K` (phantom included) at the line's points."""
+    absolute: Floats | None = None
+    """Absolute error of each value, instead of `errors`, where a skeleton was taken out."""
 
     def extended(self, terms: Terms, variance: float, variance_error: float) -> Contour:
         """The contour of this composition with more factors composed in."""
@@ -276,14 +291,15 @@ class Contour:
                 sums[i, part] = cosine @ weights.real + sine @ weights.imag
 
         size = np.abs(self.values)
-        growth = np.expm1(np.minimum(self.errors, 100.0))
-        growth += (2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U
+        wrong = self.absolute
+        if wrong is None:
+            wrong = size * np.expm1(np.minimum(self.errors, 100.0))
+        wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
         per_t = 3.0 * U * flat + slack
 
         def rounding(kernel_size: Floats) -> Floats:
-            terms = size * kernel_size
-            total = (float(terms @ growth) + float(terms @ line.omega) * per_t) * 1.01
-            return np.asarray(total)
+            turning = float((size * kernel_size) @ line.omega) * per_t
+            return np.asarray((float(wrong @ kernel_size) + turning) * 1.01)
 
         log_c = self.log_m - line.lam * flat
         log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * line.lam * flat) * U
@@ -340,13 +356,19 @@ MAX_NODES = 1 << 20
 
 
 def tuned(
-    moments: Moments, t: float, accuracy: float, room: float = 1.0, sharpness: float = 1.0
+    moments: Moments,
+    t: float,
+    accuracy: float,
+    room: float = 1.0,
+    sharpness: float = 1.0,
+    skeleton: Moments | None = None,
 ) -> Contour:
     """A contour fit for reading `D` near `t`.
 
     `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
     heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
-    `room` above 1 leaves space for more queries to be composed in later.
+    `room` above 1 leaves space for more queries to be composed in later. Given a
+    `skeleton`, the contour is that of the composition without its atoms.
     """
     resolution = min(1e-9, 1e-6 * accuracy)
     lam, spread = _tilt(moments, t)
@@ -396,7 +418,19 @@ def tuned(
     k = k + 0.5 * tau * tau * at * (at + 1.0)
     e = e + np.abs(k) * (8.0 * U)
     variance *= 1.0 - moments.variance_error - 8.0 * U
-    return Contour(line, values, errors, float(k[0]), float(e[0]), variance, k[1:] + e[1:])
+    log_m, log_m_error = float(k[0]), float(e[0])
+    if skeleton is None:
+        return Contour(line, values, errors, log_m, log_m_error, variance, k[1:] + e[1:])
+    atomic, atomic_errors = skeleton.nodes(line, tau * tau)
+    share, share_error = skeleton.log_moment(at[:1])
+    weight, weight_error = moments.atomic_weight
+    ratio = math.exp(float(share[0]) + 0.5 * tau * tau * lam * (lam + 1.0) + weight - log_m)
+    ratio_error = float(share_error[0]) + weight_error + 2.0 * log_m_error + 8.0 * EXP_ULPS * U
+    wrong = np.abs(values) * np.expm1(np.minimum(errors, 100.0))
+    wrong += ratio * np.abs(atomic) * np.expm1(np.minimum(atomic_errors + ratio_error, 100.0))
+    wrong += 4.0 * U * (np.abs(values) + ratio * np.abs(atomic))
+    values = values - ratio * atomic
+    return Contour(line, values, errors, log_m, log_m_error, variance, k[1:] + e[1:], wrong)
 
 
 def _tilt(moments: Moments, t: float) -> tuple[float, float]:

@@ -204,8 +204,9 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
     gaps = np.diff(y)
     rise = (high[1:] - low[:-1]) / gaps
     fall = (low[1:] - high[:-1]) / gaps
-    # Slopes of a concave function decrease: it must rise at the first cell and fall at the last.
-    if not (fall[0] > 0.0 and rise[-1] < 0.0):
+    # Slopes of a concave function decrease: if it rises over the second cell it is below the end
+    # of the first one up to there, and likewise on the other side.
+    if not (fall[1] > 0.0 and rise[-2] < 0.0):
         return np.inf
     left = np.concatenate([[np.inf], rise[:-1]])
     right = np.concatenate([fall[1:], [-np.inf]])
@@ -215,8 +216,7 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
     from_left = high[:-1] + np.where(np.isfinite(left), left, 0.0) * meet
     from_right = high[1:] - np.where(np.isfinite(right), right, 0.0) * (gaps - meet)
     inner = np.maximum(np.minimum(from_left, from_right), np.maximum(high[:-1], high[1:]))
-    inner[0] = max(high[0], high[1])
-    inner[-1] = max(high[-1], high[-2])
+    inner[0], inner[-1] = high[1], high[-2]
     return float(np.max(inner) * (1.0 + 64.0 * U) + 64.0 * U * abs(float(np.max(high))))
 
 

@@ -2,7 +2,8 @@
 
     G_mu alone                          closed form                      gaussian.py
     one other factor                    closed form                      its own file
-    few atoms, with or without G_mu     closed form / binomial           table.py
+    few atoms, alone or with one        closed form / binomial           table.py
+      Gaussian or Laplace
     anything else                       contour sums                     contour.py
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats, Interval, float_up
 from residuum.pld import contour, gaussian, table
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour, Moments
+from residuum.pld.contour import Contour, Factor, Moments
+from residuum.pld.laplace import Laplace
+from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import LOG_ULPS, U
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ _NOTHING = 1e-290
 _SHARPNESS = (1.0, 4.0, 16.0)
 _FEW = 16
 """The largest loss of at most this many kinds of query is summed exactly."""
+_SKELETON = 1 << 12
 _KEPT = 8
 """Contours kept per PLD."""
 
@@ -55,7 +59,7 @@ class Evaluator:
         atoms = self._single_atoms
         if atoms is not None:
             lo, hi = atoms.curve_at(x)
-            return self._finish(*self._with_infinity(lo, hi), floor=1.0 - x)
+            return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
         t = np.log(x)
         return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
 
@@ -153,7 +157,12 @@ class Evaluator:
         if g is None and atoms <= (_BINOMIAL if len(pld.terms) == 1 else _TABLE):
             return self._table.curve(t, dt)
         if g is not None and atoms <= _MIXTURE:
-            return self._table.smoothed_curve(t, dt, g.variance, g.variance_error)
+            return self._table.smoothed_curve(
+                t, dt, lambda gap, slack: gaussian.curve(gap, slack, g.variance, g.variance_error)
+            )
+        if self._one_laplace is not None:
+            smooth, rest = self._one_laplace
+            return rest.smoothed_curve(t, dt, smooth.whole_curve)
         return self._contour_part(t, dt, accuracy)
 
     @cached_property
@@ -167,6 +176,17 @@ class Evaluator:
         return table.build(self.pld.terms.items())  # type: ignore[arg-type]
 
     @cached_property
+    def _one_laplace(self) -> tuple[Laplace, table.Table] | None:
+        """The Laplace and the rest written out, if there is just one and no Gaussian."""
+        smooth = [(f, n) for f, n in self.pld.terms.items() if isinstance(f, Laplace)]
+        if self.pld.gaussian is not None or len(smooth) != 1 or smooth[0][1] != 1:
+            return None
+        rest = {f: n for f, n in self.pld.terms.items() if not isinstance(f, Laplace)}
+        if table.size(rest.items()) > _MIXTURE:
+            return None
+        return smooth[0][0], table.build(rest.items())
+
+    @cached_property
     def _moments(self) -> Moments:
         g = self.pld.gaussian
         if g is None:
@@ -175,6 +195,25 @@ class Evaluator:
 
     # -- contours ---------------------------------------------------------------------
 
+    @cached_property
+    def _skeleton(self) -> tuple[Moments, table.Table] | None:
+        """The atoms of a composition with few Laplaces: moments, and masses written out."""
+        if self.pld.gaussian is not None:
+            return None
+        terms: dict[Factor, int] = {}
+        loss_error = 0.0
+        for factor, n in self.pld.terms.items():
+            twin: Factor = factor
+            if isinstance(factor, Laplace):
+                twin = RandomizedResponse(factor.eps, 0.0)
+                loss_error += n * factor.eps * U
+            terms[twin] = terms.get(twin, 0) + n
+        if table.size(terms.items()) > _SKELETON:  # type: ignore[arg-type]
+            return None
+        weight, weight_error = self._moments.atomic_weight
+        bones = table.build(terms.items())  # type: ignore[arg-type]
+        return Moments(terms, 0.0, 0.0), bones.scaled(weight, weight_error, loss_error)
+
     def _contour_part(
         self, t: Floats, dt: Floats | float, accuracy: float
     ) -> tuple[Floats, Floats]:
@@ -182,11 +221,13 @@ class Evaluator:
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
         low, high = np.zeros(flat.size), np.ones(flat.size)
         pending = np.flatnonzero(flat - slack < self._top)
-        streamed = self._inherit()
+        skeleton = self._skeleton
+        streamed = skeleton is None and self._inherit()
+        bones = None if skeleton is None else skeleton[1]
 
         def read(made: Contour) -> None:
             nonlocal pending
-            lo, hi, good = _read(made, flat[pending], slack[pending], accuracy, self._top)
+            lo, hi, good = _read(made, bones, flat[pending], slack[pending], accuracy, self._top)
             low[pending] = np.maximum(low[pending], lo)
             high[pending] = np.minimum(high[pending], hi)
             pending = pending[~good]
@@ -198,7 +239,12 @@ class Evaluator:
             pivot = pending[pending.size // 2]
             for sharpness in _SHARPNESS:
                 made = contour.tuned(
-                    self._moments, float(flat[pivot]), accuracy, 1.6 if streamed else 1.0, sharpness
+                    self._moments,
+                    float(flat[pivot]),
+                    accuracy,
+                    1.6 if streamed else 1.0,
+                    sharpness,
+                    None if skeleton is None else skeleton[0],
                 )
                 read(made)
                 self.contours = (made, *self.contours[: _KEPT - 1])
@@ -221,14 +267,24 @@ class Evaluator:
 
 
 def _read(
-    made: Contour, t: Floats, slack: Floats, accuracy: float, top: float
+    made: Contour,
+    bones: table.Table | None,
+    t: Floats,
+    slack: Floats,
+    accuracy: float,
+    top: float,
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Read a contour at `t`, and say where it was good enough."""
+    """Read a contour at `t` (its atoms apart), and say where it was good enough."""
     if made.line.tau == 0.0:
         lo, hi = made.curve(t, slack)
         return lo, hi, hi - lo <= _RELATIVE * hi + _NOTHING
-    ahead = t + accuracy
-    lo, hi = made.curve(np.concatenate([t, ahead]), np.concatenate([slack, slack]))
     n = t.size
-    later = np.where(ahead >= top, 0.0, hi[n:])
+    both = np.concatenate([t, t + accuracy])
+    doubt = np.concatenate([slack, slack])
+    lo, hi = made.curve(both, doubt)
+    if bones is not None:
+        more_lo, more_hi = bones.curve(both, doubt)
+        lo, hi = lo + more_lo * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
+        lo = lo * (1.0 - 4.0 * U)
+    later = np.where(both[n:] >= top, 0.0, hi[n:])
     return lo[:n], hi[:n], (later <= lo[:n]) | (hi[:n] <= _NOTHING)

@@ -25,7 +25,7 @@ from residuum.pld.exact import ExactAtoms, canonical, from_vertices, upper_hull
 from residuum.pld.order import dominated
 from residuum.pld.value import Pld, query
 
-DEFAULT_ACCURACY = 1e-6
+DEFAULT_ACCURACY = 1e-5
 _MAX_BITS = 8192
 """Crossing points of an infimum keep exact denominators up to this size, then round down."""
 

@@ -32,6 +32,11 @@ from residuum.bounds import Floats, Verdict, float_down
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms
 from residuum.pld.exact import ExactAtoms
+from residuum.pld.precise import (
+    dominated_precisely,
+    largest_loss_within,
+    mass_at_infinity_within,
+)
 from residuum.pld.special import EXP_ULPS, U
 from residuum.pld.value import Pld, query
 
@@ -113,6 +118,10 @@ def dominated(low: Pld, high: Pld) -> Domination:
             return _YES
     if _is_rational(low) and _is_rational(high):
         return dominated_exactly(low, high)
+    if _tail_escapes(low, high):
+        return _tail_refuted(low, high, 1.0)
+    if _tail_escapes(low.reverse(), high.reverse()):
+        return _tail_refuted(low, high, -1.0)
     if _countable(high):
         return _at_kinks(low, high)
     return _by_cells(low, high)
@@ -242,8 +251,6 @@ def _at_kinks(low: Pld, high: Pld) -> Domination:
     """`low ⪯ high` for a finite `high`: check its kinks, each on the better of the two curves."""
     if high.is_identity:
         return _refuted(low, high, np.zeros(1))
-    if low.is_infinite:
-        return _refuted(low, high, np.array([high._evaluator._top, high._evaluator._top + 1.0]))
     table = high._evaluator._table
     kinks = np.unique(table.z)
     dt = table.loss_error
@@ -265,15 +272,11 @@ def _at_kinks(low: Pld, high: Pld) -> Domination:
         doubtful = doubtful or bool(np.any(unproven))
     if not doubtful:
         return _YES
-    from residuum.pld.precise import dominated_precisely
-
     return dominated_precisely(low, high)
 
 
 def _ends_within(a: Pld, b: Pld) -> bool:
     """Whether `a` ends where `b` does: its largest finite loss and its mass at infinity."""
-    from residuum.pld.precise import largest_loss_within, mass_at_infinity_within
-
     return largest_loss_within(a, b) and mass_at_infinity_within(a, b)
 
 
@@ -300,7 +303,7 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
     """Whether `h_a <= h_b` on `x >= 1`, from curves of the given accuracy."""
     end = _tail_start(a, b)
     if end is None:
-        return _tail_witness(a, b)
+        return _UNDECIDED
     t = np.linspace(0.0, end, 65)
     samples = _sample(a, b, t, accuracy)
     for _ in range(_ROUNDS):
@@ -335,10 +338,6 @@ def _sample(a: Pld, b: Pld, t: Floats, accuracy: float) -> tuple[Floats, ...]:
 
 def _tail_start(a: Pld, b: Pld) -> float | None:
     """A `t` from which `h_a <= h_b` for certain; None if the tail of `a` is heavier."""
-    from residuum.pld.precise import largest_loss_within, mass_at_infinity_within
-
-    if a.is_infinite:
-        return None
     if not mass_at_infinity_within(a, b):
         return None
     if a.gaussian is None and b.gaussian is not None:
@@ -374,17 +373,34 @@ def _gaussian_tail_start(a: Pld, b: Pld) -> float | None:
     return float(start * (1.0 + 1e-6) + 1e-6)
 
 
-def _tail_witness(a: Pld, b: Pld) -> Domination:
-    """Look for a violation in a tail that must have one."""
-    top = min(b._evaluator._top, 1e6)
+def _tail_escapes(a: Pld, b: Pld) -> bool:
+    """Whether the right tail of `a` provably rises above that of `b` in the end.
+
+    Mass at infinity at least that of `b`, and beyond it a heavier tail: a larger Gaussian
+    part, or a larger greatest loss where there is none. (A Gaussian tail of variance `c`
+    falls like `e^{-t²/2c}`, whatever bounded loss is added.)
+    """
+    if a.is_infinite or b.is_infinite:
+        return a.is_infinite and not b.is_infinite
+    if a.mass_at_infinity_bounds.lo > b.mass_at_infinity_bounds.hi:
+        return True
+    if not mass_at_infinity_within(b, a):
+        return False
+    if a._exact_variance != b._exact_variance:
+        return a._exact_variance > b._exact_variance
+    if a.gaussian is not None:
+        return False
+    slack = sum(2.0 * n * f.loss_error for f, n in a.terms.items() if isinstance(f, Atoms))
+    least = a._evaluator._top * (1.0 - 64.0 * U) - slack
+    return least > b._evaluator._top and not largest_loss_within(a, b)
+
+
+def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:
+    """NO, with a witness far out; its gap is 0.0 where the tails are below the floats."""
+    sides = (low, high) if sign > 0.0 else (low.reverse(), high.reverse())
+    top = min(sides[1]._evaluator._top, 600.0)
     t = np.unique(np.concatenate([np.linspace(0.0, min(top, 60.0) + 1.0, 200), [top]]))
-    t = np.concatenate([t, t[-1] + np.arange(1.0, 25.0) ** 2])
-    a_lo, _, _, b_hi = _sample(a, b, t, _ACCURACIES[0])
-    gap = a_lo - b_hi * (1.0 + 4.0 * U)
-    worst = int(np.argmax(gap))
-    if gap[worst] > 0.0:
-        return Domination(Verdict.NO, Witness(float(np.exp(min(t[worst], 700.0))), 0.0))
-    return _UNDECIDED
+    return _refuted(low, high, sign * t, spread=0.0)
 
 
 def _refuted(low: Pld, high: Pld, near: Floats, spread: float = 3.0) -> Domination:

@@ -1,8 +1,8 @@
 """Small finite compositions written out: atoms with exact-ish losses and log masses.
 
 `n * R_{eps,delta}` has `n + 1` atoms, `(2k - n) eps` with binomial masses; short lists of
-atoms multiply out. The result is good for closed-form evaluation, alone or smoothed by a
-Gaussian: `h_{L ⊕ G_mu}(x) = p_inf + Σ p_j h_{G_mu}(x e^{-z_j})` needs no grid.
+atoms multiply out. The result is good for closed-form evaluation, alone or composed with one
+Gaussian or Laplace: `h_{L ⊕ G_mu}(x) = p_inf + Σ p_j h_{G_mu}(x e^{-z_j})` needs no grid.
 
 Error budget: a log mass carries `log_error` (absolute), a loss `loss_error` (absolute).
 Binomial coefficients come from `gammaln`: `GAMMALN_ULPS u` relative to its size, so about
@@ -11,14 +11,13 @@ Binomial coefficients come from `gammaln`: `GAMMALN_ULPS u` relative to its size
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld import gaussian
 from residuum.pld.atoms import ATOM_ULPS, Atoms
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import (
@@ -31,6 +30,7 @@ from residuum.pld.special import (
     U,
 )
 
+SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
 _CHUNK = 1 << 20
 
@@ -55,6 +55,15 @@ class Table:
     log_p: Floats
     loss_error: float
     log_error: float
+
+    def scaled(self, log_weight: float, log_error: float, loss_error: float) -> Table:
+        """All masses times a weight, with its error; losses with an error more."""
+        return Table(
+            self.z,
+            self.log_p + log_weight,
+            self.loss_error + loss_error,
+            self.log_error + log_error + 2.0 * U * (abs(log_weight) + 1.0),
+        )
 
     @cached_property
     def p(self) -> Floats:
@@ -105,9 +114,9 @@ class Table:
         )
 
     def smoothed_curve(
-        self, t: Floats, dt: Floats | float, c: float, c_error: float
+        self, t: Floats, dt: Floats | float, smooth: SmoothCurve
     ) -> tuple[Floats, Floats]:
-        """The same after composing with `G_mu`, `mu² = c (1 ± c_error)`."""
+        """The same after composing with a PLD without mass at infinity, given by its curve."""
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         low, high = np.empty_like(flat), np.empty_like(flat)
@@ -115,8 +124,7 @@ class Table:
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z
-            slack = wobble[part, None] + np.abs(gap) * U
-            lo, hi = gaussian.curve(gap, slack, c, c_error)
+            lo, hi = smooth(gap, wobble[part, None] + np.abs(gap) * U)
             low[part], high[part] = lo @ self.p, hi @ self.p
         rounding = self.mass_error + (self.z.size + 4.0) * U
         return (

@@ -24,6 +24,7 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Contour, Factor
 from residuum.pld.gaussian import Gaussian
+from residuum.pld.special import EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 
 if TYPE_CHECKING:
     from residuum.pld.evaluate import Evaluator
@@ -177,7 +178,7 @@ class Pld:
         A cache only: it never changes what a PLD denotes.
         """
         evaluator = self.__dict__.get("_evaluator")
-        if evaluator is not None and evaluator.contours:
+        if evaluator is not None and evaluator.contours and evaluator._skeleton is None:
             return evaluator.contours, other
         if self._heritage is not None:
             contours, since = self._heritage
@@ -397,14 +398,15 @@ def _missing(masses: list[tuple[Fraction, int]]) -> Interval:
         for m, n in masses:
             kept *= (1 - m) ** n
         return Interval(float_down(1 - kept), float_up(1 - kept))
-    from residuum.pld.special import EXPM1_ULPS, LOG1P_ULPS, U
-
     if any(m == 1 for m, _ in masses):
         return Interval(1.0, 1.0)
-    total = sum(n * float(np.log1p(-float(m))) for m, n in masses)
+    total = size = 0.0
+    for m, n in masses:
+        log = float(np.log1p(-float(m))) if m < 0.5 else float(np.log(float(1 - m)))
+        total += n * log
+        size += n * (abs(log) + 2.0 * float(m) * (m < 0.5) + 2.0 * (m >= 0.5))
+    # Each log carries its own error and that of its argument; sums and expm1 the rest.
+    wrong = size * U * (LOG1P_ULPS + LOG_ULPS + len(masses) + 4.0)
     value = -float(np.expm1(total))
-    # A log1p near 1 is ill-conditioned by 1/(1-m): rational masses that near 1 do not get here.
-    worst = max(1.0 / (1.0 - float(m)) for m, _ in masses)
-    error = value * U * (LOG1P_ULPS + EXPM1_ULPS + len(masses) + 8.0) * (1.0 + worst)
-    error += (1.0 - value) * abs(total) * U * (LOG1P_ULPS + len(masses) + 4.0) * worst
+    error = (1.0 - value) * wrong * 1.01 + value * U * (EXPM1_ULPS + 4.0)
     return Interval(max(value - error, 0.0), min(value + error, 1.0))
