@@ -427,9 +427,9 @@ def lattice_power(masses: dict[int, Number], step: Number, n: int, x: object) ->
     """`h(x)` of the n-fold law with `P`-mass `masses[j]` at loss `j * step`.
 
     A finite trapezoid sum over the tilted transform: exact but for aliases, which
-    are bounded by Chernoff's inequality and kept below 1e-30 of the value.
+    are bounded by Chernoff's inequality and kept below 1e-18 of the value.
     """
-    with mp.workdps(50):
+    with mp.workdps(32):
         h, t = real(step), mp.log(real(x))
         first = int(mp.floor(t / h)) + 1
         pairs = [(j, real(m)) for j, m in masses.items() if m]
@@ -444,7 +444,7 @@ def lattice_power(masses: dict[int, Number], step: Number, n: int, x: object) ->
             return mpf(0)
         tilt = _lowest(height)
         level = height(tilt)
-        need = 100 + abs(level) / 8
+        need = 50 + abs(level) / 8
         grow = min(
             (need + max(height(s) - level, 0)) / (s - tilt)
             for s in (tilt * f for f in (1.01, 1.1, 1.3, 2, 3, 5, 10))

@@ -28,6 +28,7 @@ from residuum.pld.exact import ExactAtoms, integers, sorted_atoms
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
 
 ATOM_ULPS = 4.0
+_INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
 _DIRECT = 1 << 20
 """At most this many (argument, atom) pairs are summed directly."""
 
@@ -84,6 +85,9 @@ class Atoms:
     def reversed(self) -> Atoms:
         back = Atoms(self.q[::-1].copy(), self.p[::-1].copy(), -self.z[::-1], self._reverse_exact)
         back.__dict__["reversed"] = self
+        for mine, theirs in (_INFINITIES, _INFINITIES[::-1]):
+            if mine in self.__dict__:
+                back.__dict__[theirs] = self.__dict__[mine]
         return back
 
     def _reverse_exact(self) -> ExactAtoms:
@@ -129,11 +133,15 @@ class Atoms:
         """Enclosure of the finite part `Σ (p - xq)_+` at an exact `x > 0`."""
         return self._at(x, np.zeros_like(x))
 
-    def _at(self, x: Floats, dx: Floats) -> tuple[Floats, Floats]:
+    def _at(
+        self, x: Floats, dx: Floats, at: NDArray[np.int64] | None = None
+    ) -> tuple[Floats, Floats]:
+        """The same for `x` known up to `±dx`; `at` counts the atoms at or below each, if known."""
         if self.p.size == 0:
             return np.zeros_like(x), np.zeros_like(x)
         p_sums, q_sums, ratios = self._suffix_sums
-        at = np.searchsorted(ratios, x, side="right")
+        if at is None:
+            at = np.searchsorted(ratios, x, side="right")
         value = p_sums[at] - x * q_sums[at]
         # One atom more: its side of x may be misjudged by rounding, at a cost of a few u p.
         before = np.maximum(at - 1, 0)
@@ -235,16 +243,21 @@ def atoms_from_floats(p: Floats, q: Floats, p_total: Fraction, q_total: Fraction
         q_ints, q_shift = integers(q)
         p_num, p_den = _scaled(p_ints, p_shift, p_total)
         q_num, q_den = _scaled(q_ints, q_shift, q_total)
-        return sorted_atoms(zip(p_num, q_num, strict=True), p_den, q_den)
+        return sorted_atoms(p_num, q_num, p_den, q_den)
 
-    return Atoms(p_hat, np.array(q_hat), z, make)
+    atoms = Atoms(p_hat, np.array(q_hat), z, make)
+    atoms.__dict__["mass_at_infinity"] = 1 - p_total
+    if q_total is not None:
+        atoms.__dict__["mass_at_minus_infinity"] = 1 - q_total
+    return atoms
 
 
 def _scaled(ints: list[int], shift: int, total: Fraction | None) -> tuple[list[int], int]:
     """Numerators and denominator of `ints / 2^shift`, normalised to `total` unless None."""
     if total is None:
         return (ints, 1 << shift) if shift >= 0 else ([i << -shift for i in ints], 1)
-    return [i * total.numerator for i in ints], sum(ints) * total.denominator
+    times = total.numerator
+    return ints if times == 1 else [i * times for i in ints], sum(ints) * total.denominator
 
 
 def atoms_from_exact(exact: ExactAtoms) -> Atoms:

@@ -208,8 +208,10 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     p_ints, q_ints, den = _dyadic(a, b)
     # Testing region: (Q tail, P tail) = (beta, 1 - alpha), read from the right end.
     points = [(q, den - p) for p, q in zip(p_ints, q_ints, strict=True)][::-1]
+    # Where the curve has reached 0 it stays there: only the first such point is a vertex.
+    points = [max(point for point in points if point[0] == 0), *(p for p in points if p[0] > 0)]
     points.append((q_ints[0], den))
-    hull = upper_hull(points)
+    hull = upper_hull(sorted(points))
     _require_close(points, hull, den, "betas", "convex in alphas")
     hull = [(min(q, p), p) for q, p in hull]
     return from_exact(from_vertices(hull, den, den))

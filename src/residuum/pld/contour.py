@@ -370,12 +370,14 @@ def tuned(
     `room` above 1 leaves space for more queries to be composed in later. Given a
     `skeleton`, the contour is that of the composition without its atoms.
     """
-    resolution = min(1e-9, 1e-6 * accuracy)
+    resolution = min(1e-9, 1e-6 * accuracy) / sharpness
     lam, spread = _tilt(moments, t)
     k, _ = moments.log_moment(np.array([lam]))
     log_c = float(k[0]) - lam * t
-    # D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle: the size errors are held against.
-    floor = math.log(resolution) - math.log(lam * (lam + 1.0) * (spread + 1.0 / lam) * 3.0)
+    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
+    # 1 / C where D is close to 1.
+    saddle = -math.log(lam * (lam + 1.0) * (spread + 1.0 / lam) * 3.0)
+    floor = math.log(resolution) + min(saddle, -log_c)
     ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
     points = np.concatenate(
         [
@@ -435,17 +437,27 @@ def tuned(
 
 def _tilt(moments: Moments, t: float) -> tuple[float, float]:
     """The minimiser of `K(λ) - λt - ln λ(λ+1)`, kept off zero, and the spread there."""
+
+    def score(at: Floats) -> Floats:
+        return np.asarray(moments.log_moment(at)[0] - at * t - np.log(at) - np.log1p(at))
+
     grid = np.geomspace(1e-5, 1e6, 56)
     for width in (0.25, 0.02):
-        k, _ = moments.log_moment(grid)
-        score = k - grid * t - np.log(grid) - np.log1p(grid)
-        best = float(grid[int(np.argmin(score))])
+        scores = score(grid)
+        best, least = float(grid[int(np.argmin(scores))]), float(np.min(scores))
         grid = best * np.exp(np.linspace(-width, width, 25))
-    lam = best
+    spread = _spread(moments, best)
     # Close to the origin a larger tilt costs little and keeps the period short.
-    for _ in range(2):
-        h = 0.05 * lam
-        k, _ = moments.log_moment(np.array([lam - h, lam, lam + h]))
-        spread = math.sqrt(max(float(k[0] - 2.0 * k[1] + k[2]), 1e-24) / (h * h))
-        lam = max(lam, min(1.5 / spread, 1e6))
-    return lam, max(spread, 1e-12)
+    if 1.5 / spread > best:
+        steps = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
+        steps = np.minimum(steps, 1e6)
+        best = float(steps[np.flatnonzero(score(steps) <= least + 2.0)[-1]])
+        spread = _spread(moments, best)
+    return best, spread
+
+
+def _spread(moments: Moments, lam: float) -> float:
+    """The standard deviation of the loss tilted by `λ`, roughly."""
+    h = 0.05 * lam
+    k, _ = moments.log_moment(np.array([lam - h, lam, lam + h]))
+    return max(math.sqrt(max(float(k[0] - 2.0 * k[1] + k[2]), 0.0)) / h, 1e-12)

@@ -11,6 +11,7 @@ does not cancel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -45,61 +46,68 @@ def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
 
 def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
     mass = pld.mass_at_infinity_bounds
-    if delta >= 1.0:
+    if delta >= 1.0 or pld.is_identity:
         return 0.0, 0.0
     if float(mass.lo) > delta:
         return np.inf, np.inf
     evaluator = pld._evaluator
 
-    def curve(t: Floats) -> tuple[Floats, Floats]:
-        return evaluator.right(t, 0.0, accuracy)
+    def curve(t: float, bracket: float) -> tuple[float, float]:
+        # Far from the answer a rough value does, unless it leaves the side open.
+        lo, hi = evaluator.right(np.array([t]), 0.0, max(accuracy, 0.02 * bracket))
+        if lo[0] <= delta < hi[0]:
+            lo, hi = evaluator.right(np.array([t]), 0.0, accuracy)
+        return float(lo[0]), float(hi[0])
 
-    bottom, top = curve(np.zeros(1))
-    if top[0] <= delta:
+    bottom, top = curve(0.0, 0.0)
+    if top <= delta:
         return 0.0, 0.0
-    far: float | None = evaluator._top
-    if far == np.inf or float(mass.hi) > delta:
-        far = _reach(curve, delta)
-    if far is None:
-        # Only the mass at infinity, or a Gaussian against delta = 0, keeps the curve above.
-        return (_edge(curve, delta, 0.0, _FAR, 0)[0] if bottom[0] > delta else 0.0), np.inf
-    _, hi = _edge(curve, delta, 0.0, far, 1)
-    if bottom[0] <= delta:
+    tolerance = evaluator.resolution(accuracy)
+    far = min(evaluator._top, evaluator.reach(float(np.nextafter(delta - float(mass.hi), -1.0))))
+    if not np.isfinite(far):
+        # Only a sharper look at the mass at infinity, or no eps at all, could tell more.
+        low = _edge(curve, 0, delta, (0.0, bottom), _FAR, tolerance)[0] if bottom > delta else 0.0
+        return low, np.inf
+    hi = _edge(curve, 1, delta, (0.0, top), far, tolerance)[1]
+    if bottom <= delta:
         return 0.0, hi
-    return _edge(curve, delta, 0.0, hi, 0)[0], hi
+    return _edge(curve, 0, delta, (0.0, bottom), hi, tolerance)[0], hi
 
 
-def _reach(curve: Any, delta: float) -> float | None:
-    """Some `t` where the curve is provably at most `delta`."""
-    t = 1e-3 * 1.6 ** np.arange(45.0)
-    for start in range(0, t.size, 5):
-        _, hi = curve(t[start : start + 5])
-        good = np.flatnonzero(hi <= delta)
-        if good.size:
-            return float(t[start + good[0]])
-    return None
+def _edge(
+    curve: Callable[[float, float], tuple[float, float]],
+    side: int,
+    delta: float,
+    start: tuple[float, float],
+    high: float,
+    tolerance: tuple[float, float],
+) -> tuple[float, float]:
+    """Narrow `[low, high]` around where the lower (0) or upper (1) end crosses `delta`.
 
-
-def _edge(curve: Any, delta: float, low: float, high: float, side: int) -> tuple[float, float]:
-    """Narrow `[low, high]` around where the lower (0) or upper (1) curve crosses `delta`.
-
-    At `low` that curve is above `delta`, at `high` it is not: both stay true.
+    At `low` that end is above `delta`, at `high` it is not (a Chernoff bound says so before
+    any value does): both stay true, whatever the guesses in between. `ln h` is close to
+    linear over short ranges, so secants in it converge fast; every third step halves.
     """
-    for _ in range(_ROUNDS):
-        if high - low <= 4.0 * U * high:
+    low, above = start
+    below = 0.0
+    guess = low + 0.9 * (high - low)
+    for step in range(1, 200):
+        width = tolerance[0] * (1.0 + high) + tolerance[1]
+        if high - low <= width:
             break
-        t = low + (high - low) * np.arange(1, _GRID) / _GRID
-        t = t[(t > low) & (t < high)]
-        if t.size == 0:
+        guess = min(max(guess, low + 0.45 * width), high - 0.45 * width)
+        if not low < guess < high:
             break
-        over = curve(t)[side] > delta
-        last = int(np.flatnonzero(over)[-1]) if over.any() else -1
-        low, high = (
-            float(t[last]) if last >= 0 else low,
-            float(t[last + 1]) if last + 1 < t.size else high,
-        )
-        if high - low < 1e-13 * (1.0 + high):
-            break
+        value = curve(guess, high - low)[side]
+        if value > delta:
+            low, above = guess, value
+        else:
+            high, below = guess, value
+        if step % 3 == 0 or below <= 0.0 or delta <= 0.0:
+            guess = 0.5 * (low + high)
+        else:
+            share = np.log(above / delta) / np.log(above / below)
+            guess = low + share * (high - low)
     return low, high
 
 
@@ -146,17 +154,21 @@ def _tradeoff(pld: Pld, alpha: float) -> tuple[float, float]:
         ends = Interval(1.0, 1.0) - minus if minus.hi > 0.0 else Interval(1.0, 1.0)
         return max(0.0, float(ends.lo)), min(1.0, float(ends.hi))
     ceiling = min(1.0 - alpha, float(np.nextafter(1.0 - float(minus.lo), 2.0))) * (1.0 + 2.0 * U)
-    # The best x is the slope of the curve, at most 1/alpha either way round.
-    t = np.linspace(-_span(pld.reverse()), _span(pld), 4 * _GRID + 1)
+    # The best threshold t has P(Z <= t) about alpha: Chernoff bounds bracket it.
+    left = pld._evaluator.quantile_reach(alpha)
+    right = min(pld._evaluator.reach(1.0 - alpha), pld._evaluator._top)
+    t = np.linspace(-min(left, 600.0) - 1e-3, max(min(right, 600.0), 0.0) + 1e-3, 2 * _GRID + 1)
     best_lo, best_hi = 0.0, ceiling
     stalls = 0
     for _ in range(_ROUNDS):
         gap = best_hi - best_lo
-        lo, hi = _support(pld, alpha, t)
+        lo, hi = _support(pld, alpha, t, max(1e-4, 0.05 * float(t[1] - t[0])))
         best_lo = max(best_lo, float(np.max(lo)))
         best_hi = min(best_hi, _concave_maximum(t, lo, hi))
         peak = int(np.argmax(lo))
-        left, right = t[max(peak - 2, 0)], t[min(peak + 2, t.size - 1)]
+        left, right = float(t[max(peak - 2, 0)]), float(t[min(peak + 2, t.size - 1)])
+        if peak < 2 or peak > t.size - 3:
+            left, right = left - (right - left), right + (right - left)
         stalls = stalls + 1 if best_hi - best_lo > 0.7 * gap else 0
         if stalls == 4 or best_hi - best_lo <= 1e-12 * best_hi or right - left < 1e-11:
             break
@@ -164,29 +176,19 @@ def _tradeoff(pld: Pld, alpha: float) -> tuple[float, float]:
     return max(best_lo, 0.0), max(best_hi, best_lo)
 
 
-def _span(pld: Pld) -> float:
-    top = pld._evaluator._top
-    if np.isfinite(top):
-        return min(top, 600.0) + 1e-3
-    t = 0.25 * 1.5 ** np.arange(22.0)
-    _, hi = pld._evaluator.right(t, 0.0, 1e-3)
-    deep = np.flatnonzero(hi <= float(pld.mass_at_infinity_bounds.hi) + 1e-25)
-    return float(min(t[deep[0]] if deep.size else t[-1], 600.0))
-
-
-def _support(pld: Pld, alpha: float, t: Floats) -> tuple[Floats, Floats]:
+def _support(pld: Pld, alpha: float, t: Floats, accuracy: float) -> tuple[Floats, Floats]:
     """Enclosure of `(1 - alpha - h(e^t)) e^-t`, the height of each supporting line at `alpha`."""
     right = t >= 0.0
     lo, hi = np.empty_like(t), np.empty_like(t)
     if right.any():
-        low, high = pld._evaluator.right(t[right], 0.0, 1e-4)
+        low, high = pld._evaluator.right(t[right], 0.0, accuracy)
         scale = np.exp(-t[right])
         slack = (EXP_ULPS + 8.0) * U * scale
         lo[right] = (1.0 - alpha - high) * scale - slack
         hi[right] = (1.0 - alpha - low) * scale + slack
     left = ~right
     if left.any():
-        low, high = pld.reverse()._evaluator.right(-t[left], 0.0, 1e-4)
+        low, high = pld.reverse()._evaluator.right(-t[left], 0.0, accuracy)
         cost = alpha * np.exp(-t[left])
         slack = (EXP_ULPS + 8.0) * U * (1.0 + cost)
         lo[left] = 1.0 - cost - high - slack
@@ -202,6 +204,8 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
     y = np.exp(-(t - t[0]))[::-1]
     low, high = lo[::-1], hi[::-1]
     gaps = np.diff(y)
+    if not np.all(gaps > 0.0):
+        return np.inf
     rise = (high[1:] - low[:-1]) / gaps
     fall = (low[1:] - high[:-1]) / gaps
     # Slopes of a concave function decrease: if it rises over the second cell it is below the end
@@ -217,7 +221,7 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
     from_right = high[1:] - np.where(np.isfinite(right), right, 0.0) * (gaps - meet)
     inner = np.maximum(np.minimum(from_left, from_right), np.maximum(high[:-1], high[1:]))
     inner[0], inner[-1] = high[1], high[-2]
-    return float(np.max(inner) * (1.0 + 64.0 * U) + 64.0 * U * abs(float(np.max(high))))
+    return float(np.max(inner)) + 64.0 * U * float(np.max(np.abs(high)))
 
 
 # -- vertices and conjugates ----------------------------------------------------------------

@@ -137,11 +137,7 @@ def _starting_points(pld: Pld) -> Floats:
     for side in (pld.reverse(), pld):
         top = side._evaluator._top
         if not np.isfinite(top):
-            far = 1e-3 * np.cumprod(np.full(60, 1.5))
-            _, hi = side._evaluator.right(far, 0.0, 1e-3)
-            floor = float(side.mass_at_infinity_bounds.hi)
-            deep = np.flatnonzero(hi <= floor + _DEPTH)
-            top = float(far[deep[0]]) if deep.size else float(far[-1])
+            top = side._evaluator.reach(_DEPTH)
         ends.append(min(top, 690.0))
     return np.unique(
         np.concatenate([np.linspace(-ends[0], 0.0, 129), np.linspace(0.0, ends[1], 129)])

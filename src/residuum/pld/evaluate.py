@@ -35,12 +35,16 @@ _BINOMIAL = 1 << 20
 _MIXTURE = 1 << 9
 _RELATIVE = 2e-7
 """Relative width at which a contour without a phantom is accepted."""
+_FLAT = 1e-9
+"""Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
 _SHARPNESS = (1.0, 4.0, 16.0)
 _FEW = 16
 """The largest loss of at most this many kinds of query is summed exactly."""
 _SKELETON = 1 << 12
+_LIGHT = -14.0
+"""Atoms whose log mass is below this are left in the contour: they hardly bend the curve."""
 _KEPT = 8
 """Contours kept per PLD."""
 
@@ -142,28 +146,59 @@ class Evaluator:
                 exact += n * factor.top
         return float_up(exact) if rest == 0.0 else float_up(exact + Fraction(rest))
 
+    def reach(self, level: float) -> float:
+        """A `t >= 0` with `D(t) <= level` and `P(t < Z < inf) <= level`, by Chernoff's bound."""
+        if not level > 0.0:
+            return float("inf")
+        return self._chernoff(np.geomspace(1e-4, 1e5, 73), level)
+
+    def quantile_reach(self, level: float) -> float:
+        """A `t >= 0` with `P(Z <= -t) <= level`, by Chernoff's bound."""
+        if not level > 0.0:
+            return float("inf")
+        return self._chernoff(-np.geomspace(1e-4, 1e5, 73), level)
+
+    def _chernoff(self, r: Floats, level: float) -> float:
+        k, error = self._moments.log_moment(r)
+        best = float(np.min((k + error - np.log(level)) / np.abs(r)))
+        return max(best, 0.0) * (1.0 + 16.0 * U)
+
+    def resolution(self, accuracy: float) -> tuple[float, float]:
+        """How finely to locate a point of this curve: relative to `1 + t`, and absolutely."""
+        if not self._by_contour:
+            return 1e-14, 0.0
+        return (1e-10, 0.0) if self.pld.gaussian else (1e-14, 0.02 * accuracy)
+
     # -- the method that fits -----------------------------------------------------------
+
+    @property
+    def _by_contour(self) -> bool:
+        """Whether no closed form serves."""
+        pld = self.pld
+        if not pld.terms or (pld.gaussian is None and list(pld.terms.values()) == [1]):
+            return False
+        if pld.gaussian is not None:
+            return self._table_size > _MIXTURE
+        limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
+        return self._table_size > limit and self._one_laplace is None
 
     def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
         pld = self.pld
         g = pld.gaussian
         if not pld.terms:
             return np.zeros(t.shape), np.zeros(t.shape)
-        if g is None and len(pld.terms) == 1:
-            ((factor, n),) = pld.terms.items()
-            if n == 1:
-                return factor.curve(t, dt)
-        atoms = self._table_size
-        if g is None and atoms <= (_BINOMIAL if len(pld.terms) == 1 else _TABLE):
-            return self._table.curve(t, dt)
-        if g is not None and atoms <= _MIXTURE:
+        if self._by_contour:
+            return self._contour_part(t, dt, accuracy)
+        if g is not None:
             return self._table.smoothed_curve(
                 t, dt, lambda gap, slack: gaussian.curve(gap, slack, g.variance, g.variance_error)
             )
+        if list(pld.terms.values()) == [1]:
+            return next(iter(pld.terms)).curve(t, dt)
         if self._one_laplace is not None:
             smooth, rest = self._one_laplace
             return rest.smoothed_curve(t, dt, smooth.whole_curve)
-        return self._contour_part(t, dt, accuracy)
+        return self._table.curve(t, dt)
 
     @cached_property
     def _table_size(self) -> float:
@@ -211,6 +246,8 @@ class Evaluator:
         if table.size(terms.items()) > _SKELETON:  # type: ignore[arg-type]
             return None
         weight, weight_error = self._moments.atomic_weight
+        if weight < _LIGHT:
+            return None
         bones = table.build(terms.items())  # type: ignore[arg-type]
         return Moments(terms, 0.0, 0.0), bones.scaled(weight, weight_error, loss_error)
 
@@ -248,7 +285,7 @@ class Evaluator:
                 )
                 read(made)
                 self.contours = (made, *self.contours[: _KEPT - 1])
-                if made.line.tau == 0.0 or pivot not in pending:
+                if pivot not in pending:
                     break
             pending = pending[pending != pivot]
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
@@ -287,4 +324,5 @@ def _read(
         lo, hi = lo + more_lo * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
         lo = lo * (1.0 - 4.0 * U)
     later = np.where(both[n:] >= top, 0.0, hi[n:])
-    return lo[:n], hi[:n], (later <= lo[:n]) | (hi[:n] <= _NOTHING)
+    sharp = hi[:n] - lo[:n] <= _FLAT * hi[:n] + _NOTHING
+    return lo[:n], hi[:n], (later <= lo[:n]) | sharp

@@ -13,11 +13,12 @@ or ROC curve) with vertices `(Q(Z > z), P(Z > z))`, from `(0, p_inf)` to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import lt, mul
 
 import numpy as np
 
@@ -123,13 +124,15 @@ def canonical(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> Exa
     """Sort atoms by exact loss and merge equal ones; atoms without mass are dropped."""
     kept = [(a, b) for a, b in zip(p, q, strict=True) if a > 0 and b > 0]
     kept.sort(key=_log_ratio)
-    return sorted_atoms(kept, p_den, q_den)
+    return sorted_atoms([a for a, _ in kept], [b for _, b in kept], p_den, q_den)
 
 
-def sorted_atoms(atoms: Iterable[tuple[int, int]], p_den: int, q_den: int) -> ExactAtoms:
+def sorted_atoms(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> ExactAtoms:
     """Atoms in almost increasing order (near ties may be swapped): finish exactly and merge."""
+    if all(map(lt, map(mul, p, q[1:]), map(mul, p[1:], q))):
+        return ExactAtoms(tuple(p), tuple(q), p_den, q_den)
     out: list[tuple[int, int]] = []
-    for a, b in atoms:
+    for a, b in zip(p, q, strict=True):
         i = len(out)
         while i > 0 and out[i - 1][0] * b > a * out[i - 1][1]:
             i -= 1

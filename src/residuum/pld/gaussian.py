@@ -42,6 +42,8 @@ from residuum.pld.special import (
 )
 
 _SMALL_MU = 0.3
+_BEYOND = 1e4
+"""Far past where `phi` underflows: a larger `y` gives zero all the same."""
 _HALF_NODES = np.array([0.2386191860831969, 0.6612093864662645, 0.9324695142031521])
 _HALF_WEIGHTS = np.array([0.46791393457269104, 0.3607615730481386, 0.17132449237917036])
 _NODES = np.concatenate([-_HALF_NODES[::-1], _HALF_NODES])
@@ -124,7 +126,7 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
     """`h(e^s)` for `s >= 0` and a bound on its absolute error."""
     mu = float(np.sqrt(c))
     mu_error = 0.5 * c_error * (1.0 + c_error) + U
-    ratio = s / mu
+    ratio = np.minimum(s / mu, mu + _BEYOND)
     y = ratio - 0.5 * mu
     far = ratio + 0.5 * mu
     dy = (ratio + 0.5 * mu) * (mu_error + 2.0 * U) + ds / mu

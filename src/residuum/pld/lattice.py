@@ -17,6 +17,8 @@ from fractions import Fraction
 from functools import reduce
 from math import lcm
 
+import numpy as np
+
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.constructors import from_exact
@@ -26,6 +28,7 @@ from residuum.pld.order import dominated
 from residuum.pld.value import Pld, query
 
 DEFAULT_ACCURACY = 1e-5
+_MARGIN = 1e-12
 _MAX_BITS = 8192
 """Crossing points of an infimum keep exact denominators up to this size, then round down."""
 
@@ -57,7 +60,9 @@ def infimum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
 def exact_supremum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
     """The convex hull of two testing regions."""
     p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
-    hull = upper_hull(sorted(_scaled(a, q_den, p_den) + _scaled(b, q_den, p_den)))
+    from_a, from_b = _outside(a, b)
+    points = _scaled(a, q_den, p_den, from_a) + _scaled(b, q_den, p_den, from_b)
+    hull = upper_hull(sorted(points))
     return from_vertices(hull, q_den, p_den)
 
 
@@ -124,13 +129,35 @@ def _region(points: list[tuple[int, int]], q_den: int, p_den: int) -> ExactAtoms
     return from_vertices(hull, q_den, p_den)
 
 
-def _scaled(exact: ExactAtoms, q_den: int, p_den: int) -> list[tuple[int, int]]:
-    """Vertices `(Q, P)`, left to right, over the given denominators."""
+def _scaled(
+    exact: ExactAtoms, q_den: int, p_den: int, kept: list[int] | None = None
+) -> list[tuple[int, int]]:
+    """Vertices `(Q, P)`, left to right, over the given denominators; only those `kept` if given."""
     q_times, p_times = q_den // exact.q_den, p_den // exact.p_den
-    return [
-        (q * q_times, p * p_times)
-        for q, p in zip(reversed(exact.q_tails), reversed(exact.p_tails), strict=True)
+    q_tails, p_tails = exact.q_tails[::-1], exact.p_tails[::-1]
+    wanted = range(len(q_tails)) if kept is None else kept
+    return [(q_tails[i] * q_times, p_tails[i] * p_times) for i in wanted]
+
+
+def _outside(a: ExactAtoms, b: ExactAtoms) -> tuple[list[int], list[int]]:
+    """Which vertices of each are not certainly inside the other's region.
+
+    Interpolated in floats: the height of a concave polygon through correctly rounded points of
+    the unit square is good to a few units in the last place, far within the margin.
+    """
+    corners = [
+        (
+            np.array([v / exact.q_den for v in reversed(exact.q_tails)]),
+            np.array([v / exact.p_den for v in reversed(exact.p_tails)]),
+        )
+        for exact in (a, b)
     ]
+    kept = []
+    for (q, p), (other_q, other_p) in (corners, corners[::-1]):
+        inside = p < np.interp(q, other_q, other_p) - _MARGIN
+        inside[0] = inside[-1] = False
+        kept.append(np.flatnonzero(~inside).tolist())
+    return kept[0], kept[1]
 
 
 def _members(plds: Iterable[Pld]) -> list[Pld]:

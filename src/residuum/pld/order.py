@@ -200,15 +200,16 @@ def _float_gaps(a: Atoms, b: Atoms, low: Pld, high: Pld) -> _Gaps:
     x = np.exp(b.z[first:])
     dx = x * (b.loss_error + (EXP_ULPS + 2.0) * U)
     a_lo, a_hi = a._at(x, dx)
-    b_lo, b_hi = b._at(x, dx)
+    b_lo, b_hi = b._at(x, dx, np.arange(first + 1, b.z.size + 1))
     mine, theirs = low.mass_at_infinity_bounds, high.mass_at_infinity_bounds
     slack = 4.0 * U * (a_hi + b_hi + mine.hi + theirs.hi)
     slack = np.where(a_hi + b_hi > 0.0, slack, 0.0)
     gap = (a_lo - b_hi) + (mine.lo - theirs.hi) - slack
     above = (a_hi - b_lo) + (mine.hi - theirs.lo) + slack
     worst = int(np.argmax(gap))
-    open_kinks = np.flatnonzero(~(above <= 0.0)) + first
-    return _Gaps(float(gap[worst]), float(x[worst]), open_kinks)
+    # Beyond its top `a` is its mass at infinity, exactly: no rounding to allow for.
+    settled = (above <= 0.0) | ((a_hi == 0.0) & (mine.hi <= theirs.lo))
+    return _Gaps(float(gap[worst]), float(x[worst]), np.flatnonzero(~settled) + first)
 
 
 def _largest_exact_gap(

@@ -1,8 +1,8 @@
 """Platform functions and the error charged for each.
 
 Every constant is a bound on the relative error in units of the unit roundoff
-`u = 2^-53`, at least twice what was measured against Arb, and not below the
-4 ulp that vectorised mathematical libraries document. The test suite measures
+`u = 2^-53`, at least twice what was measured against Arb, and never below the
+4 ulp (8 u) that vectorised mathematical libraries aim for. The test suite measures
 them again. Basic arithmetic and `sqrt` are correctly rounded (IEEE 754): `u` each.
 
 The Mills ratio `R(y) = (1 - Phi(y)) / phi(y) = sqrt(pi/2) erfcx(y/sqrt 2)` carries
@@ -27,12 +27,10 @@ LOG1P_ULPS = 10.0
 SINCOS_ULPS = 10.0
 """Absolute error of sin and cos, in units of `u`, for arguments up to 1e7."""
 TANH_ULPS = 12.0
-ERFCX_ULPS = 20.0
+ERFCX_ULPS = 22.0
 """For arguments at least -0.3."""
-GAMMALN_ULPS = 24.0
+GAMMALN_ULPS = 32.0
 """For arguments at least 1; relative to `max(1, |gammaln|)`."""
-NDTR_ULPS = 64.0
-"""`Phi` on [-37, 9]."""
 
 MILLS_ULPS = ERFCX_ULPS + 4.0
 

@@ -1,8 +1,9 @@
 """Small finite compositions written out: atoms with exact-ish losses and log masses.
 
-`n * R_{eps,delta}` has `n + 1` atoms, `(2k - n) eps` with binomial masses; short lists of
-atoms multiply out. The result is good for closed-form evaluation, alone or composed with one
-Gaussian or Laplace: `h_{L ⊕ G_mu}(x) = p_inf + Σ p_j h_{G_mu}(x e^{-z_j})` needs no grid.
+`n * R_{eps,delta}` has `n + 1` atoms, `(2k - n) eps` with binomial masses; powers of a short list
+of atoms have multinomial masses; different ones multiply out. The result serves closed-form
+evaluation, alone or composed with one Gaussian or Laplace: `h_{L ⊕ G_mu}(x) = p_inf +
+Σ p_j h_{G_mu}(x e^{-z_j})` needs no grid.
 
 Error budget: a log mass carries `log_error` (absolute), a loss `loss_error` (absolute).
 Binomial coefficients come from `gammaln`: `GAMMALN_ULPS u` relative to its size, so about
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb
 
 import numpy as np
 
@@ -39,12 +41,17 @@ def size(terms: Iterable[FiniteTerm]) -> int:
     """How many atoms `build(terms)` would have (before equal losses meet)."""
     total = 1
     for factor, n in terms:
-        total *= (
-            n + 1 if isinstance(factor, RandomizedResponse) else factor.atom_count ** min(n, 64)
-        )
+        total *= _kinds(factor.atom_count, n)
         if total > 1 << 40:
             break
     return total
+
+
+def _kinds(atoms: int, n: int) -> int:
+    """How many ways to spread `n` draws over so many atoms."""
+    if n > 1 and atoms > 64:
+        return 1 << 41
+    return comb(n + atoms - 1, atoms - 1)
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,7 @@ def build(terms: Iterable[FiniteTerm]) -> Table:
         if isinstance(factor, RandomizedResponse):
             table = _product(table, _binomial(factor, n))
         else:
-            for _ in range(n):
-                table = _product(table, _atoms(factor))
+            table = _product(table, _atoms(factor) if n == 1 else _multinomial(factor, n))
     return table
 
 
@@ -161,6 +167,34 @@ def _product(a: Table, b: Table) -> Table:
 def _atoms(factor: Atoms) -> Table:
     log_error = (ATOM_ULPS + LOG_ULPS * float(np.max(np.abs(factor.log_p)))) * U
     return Table(factor.z, factor.log_p, factor.loss_error, log_error)
+
+
+def _multinomial(factor: Atoms, n: int) -> Table:
+    """`n` draws from a short list of atoms, equal draws counted together."""
+    from scipy.special import gammaln
+
+    left = np.array([float(n)])
+    z, log_p = np.zeros(1), np.array([float(gammaln(n + 1.0))])
+    for i in range(factor.p.size):
+        if i == factor.p.size - 1:
+            k, row = left, np.arange(left.size)
+        else:
+            times = (left + 1.0).astype(np.int64)
+            row = np.repeat(np.arange(left.size), times)
+            k = np.arange(float(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+        z = z[row] + k * factor.z[i]
+        log_p = log_p[row] + k * factor.log_p[i] - gammaln(k + 1.0)
+        left = left[row] - k
+    largest = n * float(np.max(np.abs(factor.z)))
+    logs = n * float(np.max(np.abs(factor.log_p)))
+    steps = factor.p.size + 2.0
+    coefficients = 2.0 * max(1.0, float(gammaln(n + 1.0))) + steps
+    return Table(
+        z,
+        log_p,
+        n * factor.loss_error + steps * largest * U,
+        U * (n * ATOM_ULPS + logs * (LOG_ULPS + steps) + coefficients * (GAMMALN_ULPS + steps)),
+    )
 
 
 def _binomial(factor: RandomizedResponse, n: int) -> Table:
