@@ -306,12 +306,13 @@ def ulps(h: Callable[[mpf], mpf], x: object, n: int = 1, each: float = 16.0) -> 
 
 
 def approximate_dp(eps: object, delta: object = 0) -> Finite:
-    """`R_{eps,delta}`."""
-    e, d = mp.exp(real(eps)), real(delta)
-    pairs = [(d, mpf(0)), (mpf(0), d)]
+    """`R_{eps,delta}`; exact for `eps = 0`."""
     if eps == 0:
-        pairs.append((1 - d, 1 - d))
+        d, zero = exact(delta), Fraction(0)
+        pairs: list[Pair] = [(d, zero), (zero, d), (1 - d, 1 - d)]
     else:
+        e, d = mp.exp(real(eps)), real(delta)
+        pairs = [(d, mpf(0)), (mpf(0), d)]
         pairs += [((1 - d) * e / (1 + e), (1 - d) / (1 + e))]
         pairs += [((1 - d) / (1 + e), (1 - d) * e / (1 + e))]
     return Finite(tuple((p, q) for p, q in pairs if p or q))

@@ -23,7 +23,7 @@ from oracles import Finite, Law
 
 @dataclass(frozen=True)
 class Case:
-    """A PLD and its law; `rounded` counts the factors whose `q` the library rounded."""
+    """A PLD and its law; `rounded` counts the factors whose masses the library rounded."""
 
     pld: rz.Pld
     law: Law

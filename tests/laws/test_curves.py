@@ -65,7 +65,7 @@ def test_hockey_stick_starts_at_one(name):
     for x in (5e-324, 1e-300, 1e-30):
         h = L.hockey_stick_bounds(x)
         assert h.lo <= 1 <= np.nextafter(h.hi + x, 2)
-        assert h.lo >= 1 - 1e-15
+        assert h.lo >= 1 - 1e-14
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,16 +114,13 @@ def test_plain_calls_return_the_safe_side(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_masses_at_infinity_hold_the_truth(name):
     L, law = case(name).pld, case(name).law
-    if case(name).rounded:
-        assert oracles.agrees(L.mass_at_infinity_bounds, law.mass_at_infinity)
-        spread = mp.mpf("1e-15")
-        missing = law.mass_at_minus_infinity
-        assert oracles.agrees(
-            L.mass_at_minus_infinity_bounds, oracles.Bracket(missing - spread, missing + spread)
-        )
-    else:
-        assert oracles.agrees(L.mass_at_infinity_bounds, law.mass_at_infinity)
-        assert oracles.agrees(L.mass_at_minus_infinity_bounds, law.mass_at_minus_infinity)
+    spread = case(name).rounded * mp.mpf("1e-15")
+    for bounds, mass in (
+        (L.mass_at_infinity_bounds, law.mass_at_infinity),
+        (L.mass_at_minus_infinity_bounds, law.mass_at_minus_infinity),
+    ):
+        truth = oracles.Bracket(oracles.real(mass) - spread, oracles.real(mass) + spread)
+        assert oracles.agrees(bounds, truth if spread else mass)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -157,7 +154,7 @@ def test_epsilon_of_zero_is_the_largest_loss(name):
     if largest == mp.inf:
         assert bounds.hi == np.inf
     elif case(name).rounded == 0:
-        assert oracles.agrees(bounds, max(largest, mp.mpf(0)))
+        assert oracles.agrees(bounds, oracles.near(max(largest, mp.mpf(0))))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,7 +172,9 @@ def test_tradeoff_is_decreasing_convex_and_below_its_ceiling(name):
         assert oracles.exact(middle.lo) <= chord
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "finite from losses"])
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if n not in ("finite from losses", "from_hockey_stick")]
+)
 def test_tradeoff_holds_the_truth(name):
     """Exactly where the law is finite or Gaussian; else every tangent lies below the upper end."""
     L, law = case(name).pld, case(name).law
@@ -183,7 +182,9 @@ def test_tradeoff_holds_the_truth(name):
     for alpha in ALPHAS:
         bounds = L.tradeoff_bounds(alpha)
         if closed:
-            assert oracles.agrees(bounds, law.tradeoff(alpha))
+            exact = name in EXACT
+            value = law.tradeoff(alpha)
+            assert oracles.agrees(bounds, value if exact else oracles.near(value))
         else:
             for x in XS:
                 tangent = (1 - oracles.real(alpha) - low(truth(name, x))) / oracles.real(x)
@@ -225,15 +226,16 @@ def test_vertices_are_the_exact_ones_rounded(name):
 
 @pytest.mark.parametrize("name", EXACT)
 def test_conversions_between_curves(name):
+    """On the safe side of the truth (up to the rounding of the vertices), and next to it."""
     L, law = case(name).pld, case(name).law.finite
     alphas, betas = L.tradeoff_points()
     for x in XS:
-        value = rz.hockey_stick_from_tradeoff(alphas, betas, x)
-        assert value == pytest.approx(float(law.hockey_stick(x)), rel=0, abs=4 * 2.0**-53)
+        value = oracles.exact(rz.hockey_stick_from_tradeoff(alphas, betas, x))
+        assert -(1 + x) * 2.0**-53 <= value - law.hockey_stick(x) <= (1 + x) * 1e-13
     xs, values = L.hockey_stick_points()
-    for alpha in ALPHAS:
-        value = rz.tradeoff_from_hockey_stick(xs, values, alpha)
-        assert value == pytest.approx(float(law.tradeoff(alpha)), rel=0, abs=4 * 2.0**-53)
+    for alpha in ALPHAS if len(xs) else ():
+        value = oracles.exact(rz.tradeoff_from_hockey_stick(xs, values, alpha))
+        assert -1e-13 <= value - law.tradeoff(alpha) <= 1e-15
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -261,4 +263,4 @@ def test_renyi_is_additive(a, b):
 def test_finite_intervals_are_narrow(name):
     L = case(name).pld
     for x in XS:
-        assert L.hockey_stick_bounds(x).width <= 1e-14
+        assert L.hockey_stick_bounds(x).width <= 1e-13 * (1 + x)

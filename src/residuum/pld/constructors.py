@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -221,8 +222,8 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     """The PLD of the piecewise-linear hockey-stick curve through the given points.
 
     The curve starts at `(0, 1)` and stays constant after the last point (mass at infinity).
-    It must be convex, decreasing and at least `1 - x` (within 1e-9). Slopes are rounded so
-    that the result dominates the curve, by a few units in the last place.
+    It must be convex, decreasing and at least `1 - x` (within 1e-9: the safe side is taken).
+    Up to 64 points the result is exact; with more, slopes are rounded up by 2^-400 at most.
     """
     x = checks.vector("xs", xs, "positive numbers")
     v = checks.vector("values", values, "numbers in [0, 1]")
@@ -239,10 +240,14 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     checks.require(worst <= SHAPE_TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
     worst = float(np.max(np.diff(v), initial=0.0))
     checks.require(worst <= SHAPE_TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
-    v = np.maximum(np.maximum(v, 1.0 - x), 0.0)
     from residuum.pld.discretise import region_above
 
-    return from_exact(region_above(x, v, SHAPE_TOLERANCE))
+    places = [Fraction(a) for a in x.tolist()]
+    heights = [
+        max(Fraction(h), 1 - a, Fraction(0)) for a, h in zip(places, v.tolist(), strict=True)
+    ]
+    heights = list(accumulate(heights, min))
+    return from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
 
 
 def _single(factor: Factor) -> Pld:

@@ -148,7 +148,7 @@ def _exact_tradeoff(exact: ExactAtoms, alpha: Fraction) -> tuple[float, float]:
 
 def _tradeoff(pld: Pld, alpha: float) -> tuple[float, float]:
     plus, minus = pld.mass_at_infinity_bounds, pld.mass_at_minus_infinity_bounds
-    if alpha >= 1.0 - float(plus.lo):
+    if Fraction(alpha) >= 1 - Fraction(float(plus.lo)):
         return 0.0, 0.0
     if alpha == 0.0:
         ends = Interval(1.0, 1.0) - minus if minus.hi > 0.0 else Interval(1.0, 1.0)

@@ -8,15 +8,16 @@ hockey-stick curves are within `accuracy` of that of `L`. Both come from samples
   point mass at minus infinity.
 * below: the lowest points that convexity allows between samples (`cells.py`), connected.
 
-Either is a polygon of tangent lines to the testing region; its vertices are rounded away
-from (towards) the region to dyadic rationals, so the result is an exact finite PLD and the
-side of the bound survives every rounding.
+Either is a polygon of tangent lines to the testing region, worked out in rationals; its
+vertices are rounded away from (towards) the region to multiples of 2^-400, so the result is an
+exact finite PLD and the side of the bound survives every rounding.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import reduce
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -25,13 +26,16 @@ from residuum.bounds import Floats
 from residuum.errors import ArgumentError
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms, atoms_from_exact, atoms_from_floats
-from residuum.pld.exact import ExactAtoms, from_vertices, integers, upper_hull
-from residuum.pld.special import U
+from residuum.pld.exact import ExactAtoms, from_rational_vertices, region
+from residuum.pld.special import EXP_ULPS, U
 from residuum.pld.value import Pld
 
 _WRITTEN_OUT = 1 << 20
 _EXACT = 1 << 16
 _POINTS = 1 << 15
+_MARGIN = 1e-10
+"""Relative margin of the samples, so that the order check can prove which side they are on."""
+_GRID_BITS = 400
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
@@ -68,63 +72,92 @@ def exact_atoms(pld: Pld) -> ExactAtoms | None:
 
 
 def above(pld: Pld, accuracy: float) -> ExactAtoms:
-    """A finite PLD that dominates `pld`."""
+    """A finite PLD that dominates `pld`, by enough of a margin to prove it."""
     exact = exact_atoms(pld)
     if exact is not None:
         return exact
-    t, _, hi = _samples(pld, accuracy)
+    t, lo, hi, x = _samples(pld, accuracy)
+    raised = np.minimum(hi * (1.0 + _MARGIN) + (hi - lo), 1.0)
     bounded = bool(-t[0] >= pld.reverse()._evaluator._top)
-    total = 1.0 - pld.mass_at_minus_infinity if bounded else None
-    return region_above(np.exp(t), hi, np.inf, total)
+    total = 1 - Fraction(pld.mass_at_minus_infinity) if bounded else None
+    return region_above(x, _heights(t, x, raised), False, None, total)
 
 
 def below(pld: Pld, accuracy: float) -> ExactAtoms:
-    """A finite PLD dominated by `pld`."""
+    """A finite PLD dominated by `pld`, by enough of a margin to prove it."""
     exact = exact_atoms(pld)
     if exact is not None:
         return exact
-    t, lo, hi = _samples(pld, accuracy)
-    bounds = cells.lower_cells(t, lo, hi)
-    w, lowest = bounds.bottom()
-    x = np.exp(t)
-    hanging = x[:-1] * (1.0 + w)
-    order = np.argsort(np.concatenate([x, hanging]), kind="stable")
-    places = np.concatenate([x, hanging])[order]
-    # The curve is at least 1 - x, and after the last sample at least its mass at infinity.
-    floor = float(pld.mass_at_infinity_bounds.lo)
-    heights = np.maximum(np.concatenate([lo, lowest])[order], floor)
-    heights = np.maximum(heights, 1.0 - places)
-    total = min(1.0, float(np.nextafter(1.0 - float(pld.mass_at_minus_infinity_bounds.lo), 2.0)))
-    return region_below(places, heights, floor, total)
+    t, lo, hi, x = _samples(pld, accuracy)
+    lowered = np.maximum(lo * (1.0 - _MARGIN) - (hi - lo), 0.0)
+    heights = _heights(t, x, lowered)
+    # Between the samples the curve hangs lower: take the points where convexity lets it.
+    for side, sign in ((t >= 0.0, 1.0), (t <= 0.0, -1.0)):
+        s = sign * t[side][:: int(sign)]
+        if s.size < 3:
+            continue
+        bounds = cells.lower_cells(s, lowered[side][:: int(sign)], hi[side][:: int(sign)])
+        w, lowest = bounds.bottom()
+        places = [Fraction(v) for v in np.exp(s[:-1] + np.log1p(w)).tolist()]
+        hanging = [Fraction(v) for v in np.maximum(lowest * (1.0 - _MARGIN), 0.0).tolist()]
+        for y, h in zip(places, hanging, strict=True):
+            x.append(y if sign > 0.0 else 1 / y)
+            heights.append(h if sign > 0.0 else 1 - 1 / y + h / y)
+    floor = Fraction(float(pld.mass_at_infinity_bounds.lo))
+    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo))
+    order = sorted(range(len(x)), key=lambda i: (x[i], heights[i]))
+    return region_below([x[i] for i in order], [heights[i] for i in order], floor, total)
 
 
-def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats]:
-    """Enough points `t = ln x` that chord and lines are within `accuracy`, with the curve there."""
-    accuracy = checks.positive("accuracy", accuracy)
+def _heights(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
+    """`h(x)` exactly from what is known on each side: the reversed curve where `t < 0`."""
+    return [
+        Fraction(v) if at >= 0.0 else 1 - place + place * Fraction(v)
+        for at, place, v in zip(t.tolist(), x, h.tolist(), strict=True)
+    ]
+
+
+def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats, list[Fraction]]:
+    """Enough points `t`, with the curve there: `h(e^t)` for `t >= 0`, else `h_rev(e^-t)`.
+
+    Enough means that chord and hanging point differ by at most `accuracy` in each cell. The
+    last list holds `x`, within rounding of `e^t`; the enclosures allow for that.
+    """
     width = min(1e-3, accuracy)
+    dt = (EXP_ULPS + 2.0) * U
 
     def curve(t: Floats) -> tuple[Floats, Floats]:
-        bounds = pld._evaluator.at_log_x(t, 0.0, width)
-        return np.asarray(bounds.lo), np.asarray(bounds.hi)
+        lo, hi = np.empty(t.size), np.empty(t.size)
+        for side, who in ((t >= 0.0, pld), (t < 0.0, pld.reverse())):
+            if side.any():
+                lo[side], hi[side] = who._evaluator.right(np.abs(t[side]), dt, width)
+        return lo, hi
 
     t = _starting_points(pld)
     lo, hi = curve(t)
     for _ in range(30):
-        bounds = cells.lower_cells(t, lo, hi)
-        w, lowest = bounds.bottom()
-        gap = cells.chord(hi, bounds.width, w) - lowest
-        noise = np.maximum(hi - lo, 0.0)
-        split = np.flatnonzero((gap > accuracy) & (gap > 4.0 * (noise[:-1] + noise[1:])))
-        middle = 0.5 * (t[split] + t[split + 1])
-        middle = middle[(middle > t[split]) & (middle < t[split + 1])]
-        if middle.size == 0 or t.size + middle.size > _POINTS:
+        split = []
+        for side, sign in ((t >= 0.0, 1), (t <= 0.0, -1)):
+            s, low, high = (sign * t[side])[::sign], lo[side][::sign], hi[side][::sign]
+            if s.size < 3:
+                continue
+            bounds = cells.lower_cells(s, low, high)
+            w, lowest = bounds.bottom()
+            # On the left the reversed curve counts x = e^-s times.
+            scale = 1.0 if sign > 0 else np.exp(-s[:-1])
+            gap = (cells.chord(high, bounds.width, w) - lowest) * scale
+            noise = (high - low)[:-1] + (high - low)[1:]
+            wide = np.flatnonzero((gap > accuracy) & (gap > 4.0 * noise * scale))
+            split.append(sign * 0.5 * (s[wide] + s[wide + 1]))
+        new = np.setdiff1d(np.concatenate(split), t) if split else np.empty(0)
+        if new.size == 0 or t.size + new.size > _POINTS:
             break
-        new_lo, new_hi = curve(middle)
-        order = np.argsort(np.concatenate([t, middle]), kind="stable")
-        t = np.concatenate([t, middle])[order]
+        new_lo, new_hi = curve(new)
+        order = np.argsort(np.concatenate([t, new]), kind="stable")
+        t = np.concatenate([t, new])[order]
         lo = np.concatenate([lo, new_lo])[order]
         hi = np.concatenate([hi, new_hi])[order]
-    return t, lo, hi
+    return t, lo, hi, [Fraction(v) for v in np.exp(t).tolist()]
 
 
 def _starting_points(pld: Pld) -> Floats:
@@ -132,7 +165,7 @@ def _starting_points(pld: Pld) -> Floats:
     evaluator = pld._evaluator
     if pld.gaussian is None and evaluator._table_size <= _POINTS / 2:
         ends = [-pld.reverse()._evaluator._top, evaluator._top]
-        return np.unique(np.concatenate([evaluator._table.z, ends]))
+        return np.unique(np.concatenate([evaluator._table.z, ends, [0.0]]))
     ends = []
     for side in (pld.reverse(), pld):
         top = side._evaluator._top
@@ -148,77 +181,87 @@ def _starting_points(pld: Pld) -> Floats:
 
 
 def region_above(
-    x: Floats, v: Floats, tolerance: float, q_total: float | None = None
+    x: list[Fraction],
+    v: list[Fraction],
+    exactly: bool,
+    tolerance: float | None,
+    q_total: Fraction | None = None,
 ) -> ExactAtoms:
-    """The finite PLD whose curve runs through `(x, v)`, convexified and rounded up.
+    """The finite PLD whose curve runs through `(x, v)`, convexified; exact, or rounded up.
 
     Points that stick out above the lower convex envelope by more than `tolerance` are an
     error. `q_total` is `Q`'s mass on finite losses (rounded down) if all of them lie at or
     above `ln x[0]`; otherwise the first slope says it.
     """
-    x, v = np.concatenate([[0.0], x]), np.concatenate([[1.0], np.minimum(v, 1.0)])
-    v = np.minimum.accumulate(np.maximum(v, 1.0 - x))
+    x, v = [Fraction(0), *x], [Fraction(1), *v]
     kept = _lower_hull(x, v)
-    worst = float(np.max(v - np.interp(x, x[kept], v[kept])))
-    checks.require(worst <= tolerance, "values", "convex in xs", f"a point {worst!r} off")
-    x, v = x[kept], v[kept]
-    # Lines P = v_i + x_i Q; neighbouring ones meet at Q = slope.
-    slope = np.clip((v[:-1] - v[1:]) / np.diff(x), 0.0, 1.0)
-    p = np.maximum(v[:-1] + slope * x[:-1], v[1:] + slope * x[1:])
-    p = np.minimum(p * (1.0 + 16.0 * U), 1.0)
-    q = slope * (1.0 - 16.0 * U)
-    if q_total is not None and kept[1] == 1:
-        q[0], p[0] = q_total, 1.0
-    elif slope[0] >= 1.0:
-        q[0], p[0] = 1.0, 1.0
-    return _polygon(np.append(q, 0.0), np.append(p, v[-1]))
+    if tolerance is not None:
+        _require_convex(x, v, kept, tolerance)
+    points = []
+    for a, b in pairwise(kept):
+        # Lines P = v + xQ of neighbouring points meet at Q = slope.
+        slope = (v[a] - v[b]) / (x[b] - x[a])
+        if a == 0 and b == 1 and q_total is not None:
+            points.append((q_total, Fraction(1)))
+        else:
+            points.append((slope, v[a] + x[a] * slope))
+    points.append((Fraction(0), v[kept[-1]]))
+    if exactly:
+        return from_rational_vertices(points)
+    grid = 1 << _GRID_BITS
+    whole = [
+        (q.numerator * grid // q.denominator, -(-p.numerator * grid // p.denominator))
+        for q, p in points
+    ]
+    return region([(q, min(p, grid)) for q, p in whole], grid, grid)
 
 
-def region_below(x: Floats, v: Floats, at_infinity: float, q_total: float) -> ExactAtoms:
+def region_below(
+    x: list[Fraction], v: list[Fraction], at_infinity: Fraction, q_total: Fraction
+) -> ExactAtoms:
     """The finite PLD whose curve runs below `(x, v)`, convexified and rounded down.
 
     `at_infinity` is `P`'s mass at `+inf`, rounded down; `q_total` is `Q`'s mass on finite
     losses, rounded up: the region's two ends.
     """
-    x, v = np.concatenate([[0.0], x]), np.concatenate([[1.0], v])
-    first = np.concatenate([[True], np.diff(x) > 0.0])
-    x, v = x[first], np.minimum.accumulate(v)[first]
-    kept = _lower_hull(x, v)
-    x, v = x[kept], v[kept]
-    slope = np.clip((v[:-1] - v[1:]) / np.diff(x), 0.0, 1.0)
-    p = np.minimum(v[:-1] + slope * x[:-1], v[1:] + slope * x[1:]) * (1.0 - 64.0 * U)
-    q = np.minimum(slope * (1.0 + 64.0 * U), 1.0)
+    first = [True, *(b > a for a, b in pairwise(x))]
+    x = [Fraction(0), *(a for a, new in zip(x, first, strict=True) if new)]
+    v = [Fraction(1), *(a for a, new in zip(v, first, strict=True) if new)]
+    kept = _lower_hull(x, list(accumulate(v, min)))
+    v = list(accumulate(v, min))
+    grid = 1 << _GRID_BITS
+    points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
+    for a, b in pairwise(kept):
+        slope = (v[a] - v[b]) / (x[b] - x[a])
+        # A flat end would claim its height for all larger x; the curve may still fall.
+        if slope > 0:
+            points.append((slope, v[a] + x[a] * slope))
+    whole = [
+        (-(-q.numerator * grid // q.denominator), p.numerator * grid // p.denominator)
+        for q, p in points
+    ]
     # The diagonal P = Q belongs to every region.
-    p = np.maximum(p, q)
-    return _polygon(np.append(q, [0.0, q_total]), np.append(p, [at_infinity, 1.0]))
+    return region([(min(q, grid), max(p, min(q, grid))) for q, p in whole], grid, grid)
 
 
-def _polygon(q: Floats, p: Floats) -> ExactAtoms:
-    """The exact PLD of the concave hull of testing-region points."""
-    ints, _ = integers(np.concatenate([q, p, [1.0]]))
-    one = ints[-1]
-    hull = upper_hull(sorted(zip(ints[: q.size], ints[q.size : -1], strict=True)))
-    # The region is flat after its highest vertex, which must be at P = 1.
-    while len(hull) > 1 and hull[-2][1] >= hull[-1][1]:
-        hull.pop()
-    if hull[-1][1] != one:
-        hull.append((one, one))
-    return from_vertices(hull, one, one)
-
-
-def _lower_hull(x: Floats, v: Floats) -> np.ndarray:
-    """Indices of the lower convex hull of points with increasing `x` (floats; any subset is sound).
-
-    Dropping points of a convex curve only raises the chord, so rounding here costs tightness
-    at most; points above the hull are the ones dropped.
-    """
+def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
+    """Indices of the lower convex hull of points with increasing `x`, exactly."""
     kept: list[int] = []
-    xs, vs = x.tolist(), v.tolist()
-    for i in range(len(xs)):
+    for i in range(len(x)):
         while len(kept) > 1:
             a, b = kept[-2], kept[-1]
-            if (vs[b] - vs[a]) * (xs[i] - xs[b]) < (vs[i] - vs[b]) * (xs[b] - xs[a]):
+            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
                 break
             kept.pop()
         kept.append(i)
-    return np.array(kept)
+    return kept
+
+
+def _require_convex(
+    x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float
+) -> None:
+    for a, b in pairwise(kept):
+        for i in range(a + 1, b):
+            chord = v[a] + (v[b] - v[a]) * (x[i] - x[a]) / (x[b] - x[a])
+            gap = float(v[i] - chord)
+            checks.require(gap <= tolerance, "values", "convex in xs", f"a point {gap!r} off")

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from residuum.bounds import Floats, Interval, float_up
+from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import contour, gaussian, table
 from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Contour, Factor, Moments
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.special import LOG_ULPS, U
+from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
 if TYPE_CHECKING:
     from residuum.pld.value import Pld
@@ -40,6 +40,8 @@ _FLAT = 1e-9
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
 _SHARPNESS = (1.0, 4.0, 16.0)
+_EXACT = 64
+"""Up to this many atoms and arguments a finite curve is evaluated in rationals."""
 _FEW = 16
 """The largest loss of at most this many kinds of query is summed exactly."""
 _SKELETON = 1 << 12
@@ -61,6 +63,8 @@ class Evaluator:
     def at_x(self, x: Floats, accuracy: float) -> Interval:
         """Enclosure of `h(x)` at exact `x > 0`."""
         atoms = self._single_atoms
+        if atoms is not None and max(x.size, atoms.p.size) <= _EXACT:
+            return _exactly(atoms, x)
         if atoms is not None:
             lo, hi = atoms.curve_at(x)
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
@@ -84,7 +88,8 @@ class Evaluator:
                     if np.any(side):
                         lo[side], hi[side] = who.right(s[side], slack[side], accuracy)
             lo, hi = gaussian.from_reversed(t, dt, lo, hi, left)
-        return self._finish(lo, hi, floor=-np.expm1(np.minimum(t, 1.0)) - 16.0 * U)
+        x = np.exp(np.minimum(t, 1.0)) * (1.0 + 2.0 * EXP_ULPS * U + 2.0 * dt)
+        return self._finish(lo, hi, floor=np.nextafter(1.0 - x, -1.0))
 
     def right(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)` for `t >= 0`."""
@@ -301,6 +306,14 @@ class Evaluator:
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
         self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
         return True
+
+
+def _exactly(atoms: Atoms, x: Floats) -> Interval:
+    """`h(x)` in rationals, rounded outward."""
+    values = [atoms.exact.hockey_stick(Fraction(v)) for v in x.ravel().tolist()]
+    lo = np.array([float_down(v) for v in values]).reshape(x.shape)
+    hi = np.array([float_up(v) for v in values]).reshape(x.shape)
+    return Interval(lo, hi) if x.ndim else Interval(float(lo), float(hi))
 
 
 def _read(

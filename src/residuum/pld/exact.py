@@ -18,11 +18,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
+from math import lcm
 from operator import lt, mul
 
 import numpy as np
 
 from residuum.bounds import Floats
+
+MAX_BITS = 8192
+"""Rational vertices keep exact common denominators up to this size."""
 
 
 @dataclass(frozen=True)
@@ -176,3 +180,36 @@ def upper_hull(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
             hull.pop()
         hull.append((x, y))
     return hull
+
+
+def from_rational_vertices(points: Sequence[tuple[Fraction, Fraction]]) -> ExactAtoms:
+    """The PLD of the concave hull of rational testing-region points `(Q, P)`.
+
+    Exact while the common denominators stay below `MAX_BITS`; beyond that the points are
+    rounded towards the inside, which gives a PLD below the exact one.
+    """
+    q_den = p_den = 1
+    for q, p in points:
+        q_den, p_den = lcm(q_den, q.denominator), lcm(p_den, p.denominator)
+        if max(q_den, p_den).bit_length() > MAX_BITS:
+            q_den = p_den = 1 << 1024
+            break
+    whole = [
+        (-((-q.numerator * q_den) // q.denominator), p.numerator * p_den // p.denominator)
+        for q, p in points
+    ]
+    return region(whole, q_den, p_den)
+
+
+def region(points: Sequence[tuple[int, int]], q_den: int, p_den: int) -> ExactAtoms:
+    """The PLD of the concave hull of testing-region points, numerators of `(Q, P)`.
+
+    The hull is flat after its highest vertex; if that is not at `P = 1`, the corner
+    `(1, 1)`, which belongs to every region, completes it.
+    """
+    hull = upper_hull(sorted(points))
+    while len(hull) > 1 and hull[-2][1] >= hull[-1][1]:
+        hull.pop()
+    if hull[-1][1] < p_den:
+        hull = upper_hull([*hull, (q_den, p_den)])
+    return from_vertices(hull, q_den, p_den)

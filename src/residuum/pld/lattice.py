@@ -23,14 +23,17 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.constructors import from_exact
 from residuum.pld.discretise import above, below
-from residuum.pld.exact import ExactAtoms, canonical, from_vertices, upper_hull
+from residuum.pld.exact import (
+    ExactAtoms,
+    from_rational_vertices,
+    from_vertices,
+    upper_hull,
+)
 from residuum.pld.order import dominated
 from residuum.pld.value import Pld, query
 
 DEFAULT_ACCURACY = 1e-5
 _MARGIN = 1e-12
-_MAX_BITS = 8192
-"""Crossing points of an infimum keep exact denominators up to this size, then round down."""
 
 
 def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
@@ -83,7 +86,7 @@ def exact_infimum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
                 points.append((q0 + share * (q - q0), a0 + share * (height_a - a0)))
         points.append((Fraction(q), min(height_a, height_b)))
         previous = (q, height_a, height_b)
-    return _from_fractions(points, q_den, p_den)
+    return from_rational_vertices([(q / q_den, p / p_den) for q, p in points])
 
 
 class _Edges:
@@ -100,33 +103,6 @@ class _Edges:
         if q1 == q0:
             return Fraction(p1)
         return p0 + Fraction((p1 - p0) * (q - q0), q1 - q0)
-
-
-def _from_fractions(points: list[tuple[Fraction, Fraction]], q_den: int, p_den: int) -> ExactAtoms:
-    """Vertices over common denominators, rounded down once these get huge."""
-    q_extra = p_extra = 1
-    for q, p in points:
-        q_extra, p_extra = lcm(q_extra, q.denominator), lcm(p_extra, p.denominator)
-        if max(q_extra, p_extra).bit_length() > _MAX_BITS:
-            break
-    else:
-        whole = [(int(q * q_extra), int(p * p_extra)) for q, p in points]
-        return _region(whole, q_den * q_extra, p_den * p_extra)
-    grid = 1 << 256
-    rounded = [
-        (-((-q.numerator * grid) // q.denominator), (p.numerator * grid) // p.denominator)
-        for q, p in points
-    ]
-    return _region(rounded, q_den * grid, p_den * grid)
-
-
-def _region(points: list[tuple[int, int]], q_den: int, p_den: int) -> ExactAtoms:
-    hull = upper_hull(sorted(points))
-    while len(hull) > 1 and hull[-2][1] == p_den:
-        hull.pop()
-    if len(hull) < 2:
-        return canonical((), (), 1, 1)
-    return from_vertices(hull, q_den, p_den)
 
 
 def _scaled(

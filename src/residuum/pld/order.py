@@ -41,7 +41,7 @@ from residuum.pld.special import EXP_ULPS, U
 from residuum.pld.value import Pld, query
 
 _KINKS = 1 << 14
-_CELLS = 1 << 14
+_CELLS = 1 << 16
 _ROUNDS = 40
 _ACCURACIES = (1e-3, 1e-5)
 """Widths in `eps` asked of contour sums, in turn, while the answer is open."""
@@ -77,8 +77,7 @@ class Domination:
         return self.verdict is Verdict.YES
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """How `L` relates to `M`; `not_below` witnesses `L ⋠ M`, `not_above` witnesses `M ⋠ L`."""
 
     verdict: Order
@@ -306,6 +305,9 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
     if end is None:
         return _UNDECIDED
     t = np.linspace(0.0, end, 65)
+    if _countable(a):
+        kinks = a._evaluator._table.z
+        t = np.unique(np.concatenate([t, kinks[(kinks > 0.0) & (kinks < end)]]))
     samples = _sample(a, b, t, accuracy)
     for _ in range(_ROUNDS):
         a_lo, a_hi, b_lo, b_hi = samples
