@@ -85,9 +85,9 @@ def gaussian_tradeoff(mu: object, alpha: object) -> mpf:
     alpha = real(alpha)
     if alpha in (0, 1):
         return 1 - alpha
-    with mp.extradps(40):
+    with mp.extradps(20):
         low, high = mpf(-60), mpf(60)  # of the y with Phi(-y) = alpha, by bisection
-        for _ in range(340):
+        for _ in range(250):
             y = (low + high) / 2
             low, high = (y, high) if normal_cdf(-y) > alpha else (low, y)
         return normal_cdf(low - real(mu))

@@ -34,7 +34,8 @@ _WRITTEN_OUT = 1 << 20
 _EXACT = 1 << 16
 _POINTS = 1 << 15
 _MARGIN = 1e-10
-"""Relative margin of the samples, so that the order check can prove which side they are on."""
+_CONTOUR_MARGIN = 1e-6
+"""Relative margins of the samples, so that the order check can prove which side they are on."""
 _GRID_BITS = 400
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
@@ -77,9 +78,10 @@ def above(pld: Pld, accuracy: float) -> ExactAtoms:
     if exact is not None:
         return exact
     t, lo, hi, x = _samples(pld, accuracy)
-    raised = np.minimum(hi * (1.0 + _MARGIN) + (hi - lo), 1.0)
+    raised = np.minimum(hi * (1.0 + _margin(pld)) + 2.0 * (hi - lo), 1.0)
     bounded = bool(-t[0] >= pld.reverse()._evaluator._top)
-    total = 1 - Fraction(pld.mass_at_minus_infinity) if bounded else None
+    lost = Fraction(pld.mass_at_minus_infinity * (1.0 + _margin(pld)))
+    total = 1 - min(lost, Fraction(1)) if bounded else None
     return region_above(x, _heights(t, x, raised), False, None, total)
 
 
@@ -89,7 +91,8 @@ def below(pld: Pld, accuracy: float) -> ExactAtoms:
     if exact is not None:
         return exact
     t, lo, hi, x = _samples(pld, accuracy)
-    lowered = np.maximum(lo * (1.0 - _MARGIN) - (hi - lo), 0.0)
+    margin = _margin(pld)
+    lowered = np.maximum(lo * (1.0 - margin) - 2.0 * (hi - lo), 0.0)
     heights = _heights(t, x, lowered)
     # Between the samples the curve hangs lower: take the points where convexity lets it.
     for side, sign in ((t >= 0.0, 1.0), (t <= 0.0, -1.0)):
@@ -99,14 +102,18 @@ def below(pld: Pld, accuracy: float) -> ExactAtoms:
         bounds = cells.lower_cells(s, lowered[side][:: int(sign)], hi[side][:: int(sign)])
         w, lowest = bounds.bottom()
         places = [Fraction(v) for v in np.exp(s[:-1] + np.log1p(w)).tolist()]
-        hanging = [Fraction(v) for v in np.maximum(lowest * (1.0 - _MARGIN), 0.0).tolist()]
+        hanging = [Fraction(v) for v in np.maximum(lowest * (1.0 - margin), 0.0).tolist()]
         for y, h in zip(places, hanging, strict=True):
             x.append(y if sign > 0.0 else 1 / y)
             heights.append(h if sign > 0.0 else 1 - 1 / y + h / y)
-    floor = Fraction(float(pld.mass_at_infinity_bounds.lo))
-    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo))
+    floor = Fraction(float(pld.mass_at_infinity_bounds.lo) * (1.0 - margin))
+    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo) * (1.0 - margin))
     order = sorted(range(len(x)), key=lambda i: (x[i], heights[i]))
     return region_below([x[i] for i in order], [heights[i] for i in order], floor, total)
+
+
+def _margin(pld: Pld) -> float:
+    return _CONTOUR_MARGIN if pld._evaluator._by_contour else _MARGIN
 
 
 def _heights(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
@@ -164,17 +171,20 @@ def _starting_points(pld: Pld) -> Floats:
     """Kinks of a finite PLD, or an even net over the range where the curve is alive."""
     evaluator = pld._evaluator
     if pld.gaussian is None and evaluator._table_size <= _POINTS / 2:
-        ends = [-pld.reverse()._evaluator._top, evaluator._top]
+        ends = [-_beyond(pld.reverse()), _beyond(pld)]
         return np.unique(np.concatenate([evaluator._table.z, ends, [0.0]]))
     ends = []
     for side in (pld.reverse(), pld):
-        top = side._evaluator._top
-        if not np.isfinite(top):
-            top = side._evaluator.reach(_DEPTH)
-        ends.append(min(top, 690.0))
+        far = _beyond(side) if np.isfinite(side._evaluator._top) else side._evaluator.reach(_DEPTH)
+        ends.append(min(far, 690.0))
     return np.unique(
         np.concatenate([np.linspace(-ends[0], 0.0, 129), np.linspace(0.0, ends[1], 129)])
     )
+
+
+def _beyond(pld: Pld) -> float:
+    """A little more than the largest loss: there the curve has come down for certain."""
+    return pld._evaluator._top * (1.0 + 1e-9) + 1e-12
 
 
 # -- polygons -------------------------------------------------------------------------------
@@ -231,9 +241,10 @@ def region_below(
     v = list(accumulate(v, min))
     grid = 1 << _GRID_BITS
     points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
-    for a, b in pairwise(kept):
+    for a, b in pairwise(kept[1:]):
         slope = (v[a] - v[b]) / (x[b] - x[a])
-        # A flat end would claim its height for all larger x; the curve may still fall.
+        # A flat end would claim its height for all larger x; the curve may still fall. (Nor
+        # may the chord from x = 0 count: it lies above the curve.)
         if slope > 0:
             points.append((slope, v[a] + x[a] * slope))
     whole = [

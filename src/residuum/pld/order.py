@@ -32,6 +32,7 @@ from residuum.bounds import Floats, Verdict, float_down
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms
 from residuum.pld.exact import ExactAtoms
+from residuum.pld.laplace import Laplace
 from residuum.pld.precise import (
     dominated_precisely,
     largest_loss_within,
@@ -111,6 +112,9 @@ def dominated(low: Pld, high: Pld) -> Domination:
         if low._exact_variance <= high._exact_variance:
             return _YES
         return _refuted(low, high, np.zeros(1))
+    mine, theirs = _only_laplace(low), _only_laplace(high)
+    if mine is not None and theirs is not None and mine.top <= theirs.top:
+        return _YES
     if _shares(low, high):
         rest = dominated(*_without_common(low, high))
         if rest.proven:
@@ -139,6 +143,14 @@ def _is_rational(pld: Pld) -> bool:
 
 def _countable(pld: Pld) -> bool:
     return pld.gaussian is None and pld._evaluator._table_size <= _KINKS
+
+
+def _only_laplace(pld: Pld) -> Laplace | None:
+    """The Laplace that this PLD is, if it is one: these are ordered by their largest loss."""
+    if pld.gaussian is None and list(pld.terms.values()) == [1]:
+        factor = next(iter(pld.terms))
+        return factor if isinstance(factor, Laplace) else None
+    return None
 
 
 def _shares(low: Pld, high: Pld) -> bool:
@@ -409,10 +421,15 @@ def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:
 def _refuted(low: Pld, high: Pld, near: Floats, spread: float = 3.0) -> Domination:
     """NO, with the best proven gap found at and around the given `t = ln x`."""
     around = np.concatenate([[0.0], np.linspace(-spread, spread, 25)])
-    t = np.clip(np.unique((near[:, None] + around).ravel()), -700.0, 700.0)
-    x = np.exp(t)
-    a, b = low.hockey_stick_bounds(x), high.hockey_stick_bounds(x)
-    gap = np.asarray(a.lo) - np.asarray(b.hi)
+    t = np.clip(np.unique((near[:, None] + around).ravel()), -690.0, 690.0)
+    dt = (EXP_ULPS + 2.0) * U
+    gap = np.empty(t.size)
+    for side, a, b in ((t >= 0.0, low, high), (t < 0.0, low.reverse(), high.reverse())):
+        if side.any():
+            a_lo, _ = a._evaluator.right(np.abs(t[side]), dt, _ACCURACIES[0])
+            _, b_hi = b._evaluator.right(np.abs(t[side]), dt, _ACCURACIES[0])
+            # h(x) gaps are x times those of the reversed curves at 1/x.
+            gap[side] = (a_lo - b_hi * (1.0 + 4.0 * U)) * np.exp(np.minimum(t[side], 0.0))
     worst = int(np.argmax(gap))
-    proven = max(0.0, float(np.nextafter(gap[worst], -1.0)))
-    return Domination(Verdict.NO, Witness(float(x[worst]), proven))
+    proven = max(0.0, float(gap[worst]) * (1.0 - 64.0 * U))
+    return Domination(Verdict.NO, Witness(float(np.exp(t[worst])), proven))
