@@ -281,10 +281,24 @@ def _at_kinks(low: Pld, high: Pld) -> Domination:
         # At the top kink both curves may end exactly: beyond its top `a` is its mass at infinity.
         ends = _ends_within(a, b)
         unproven &= ~((side + dt >= b._evaluator._top) & ends)
+        if np.any(unproven) and b._evaluator._single_atoms is not None:
+            unproven &= a_hi > _exact_heights(b._evaluator._single_atoms, side, unproven)
         doubtful = doubtful or bool(np.any(unproven))
     if not doubtful:
         return _YES
     return dominated_precisely(low, high)
+
+
+def _exact_heights(atoms: Atoms, kinks: Floats, wanted: NDArray[np.bool_]) -> Floats:
+    """The curve of `atoms` at its own kinks where wanted, in rationals, rounded down; else zero."""
+    heights = np.zeros(kinks.size)
+    exact = atoms.exact
+    if len(exact) == atoms.z.size:
+        at = np.searchsorted(atoms.z, kinks)
+        for i in np.flatnonzero(wanted & (atoms.z[np.minimum(at, atoms.z.size - 1)] == kinks)):
+            x = exact.kink(int(at[i]))
+            heights[i] = float_down(exact.height(int(at[i]) + 1, x.numerator, x.denominator))
+    return heights
 
 
 def _ends_within(a: Pld, b: Pld) -> bool:
