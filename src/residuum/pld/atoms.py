@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld.exact import ExactAtoms, integers, sorted_atoms
+from residuum.pld.exact import ExactAtoms, floats, integers, sorted_atoms
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
 
 ATOM_ULPS = 4.0
@@ -261,9 +261,8 @@ def _scaled(ints: list[int], shift: int, total: Fraction | None) -> tuple[list[i
 
 
 def atoms_from_exact(exact: ExactAtoms) -> Atoms:
-    """Atoms denoting exactly this PLD; every float is the rational correctly rounded."""
-    p = np.array([a / exact.p_den for a in exact.p], dtype=np.float64)
-    q = np.array([b / exact.q_den for b in exact.q], dtype=np.float64)
+    """Atoms denoting exactly this PLD."""
+    p, q = floats(exact.p, exact.p_den), floats(exact.q, exact.q_den)
     if p.size and min(p.min(), q.min()) < TINY:
         # Masses below the floats: their losses still come from the integers.
         scale = math.log(exact.q_den) - math.log(exact.p_den)

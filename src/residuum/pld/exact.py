@@ -124,6 +124,13 @@ def integers(values: Floats) -> tuple[list[int], int]:
     return [m << (e - least) for m, e in zip(wholes, powers, strict=True)], -least
 
 
+def floats(numerators: Sequence[int], denominator: int) -> Floats:
+    """Rationals as floats: correctly rounded for short lists, else within `3 u`."""
+    if len(numerators) <= 64 or denominator.bit_length() > 1000:
+        return np.array([a / denominator for a in numerators], dtype=np.float64)
+    return np.array(list(map(float, numerators))) / float(denominator)
+
+
 def canonical(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> ExactAtoms:
     """Sort atoms by exact loss and merge equal ones; atoms without mass are dropped."""
     kept = [(a, b) for a, b in zip(p, q, strict=True) if a > 0 and b > 0]

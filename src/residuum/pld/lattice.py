@@ -25,6 +25,7 @@ from residuum.pld.constructors import from_exact
 from residuum.pld.discretise import above, below
 from residuum.pld.exact import (
     ExactAtoms,
+    floats,
     from_rational_vertices,
     from_vertices,
     upper_hull,
@@ -118,14 +119,11 @@ def _scaled(
 def _outside(a: ExactAtoms, b: ExactAtoms) -> tuple[list[int], list[int]]:
     """Which vertices of each are not certainly inside the other's region.
 
-    Interpolated in floats: the height of a concave polygon through correctly rounded points of
-    the unit square is good to a few units in the last place, far within the margin.
+    Interpolated in floats: the height of a concave polygon through points of the unit square,
+    each rounded, is good to a few units in the last place, far within the margin.
     """
     corners = [
-        (
-            np.array([v / exact.q_den for v in reversed(exact.q_tails)]),
-            np.array([v / exact.p_den for v in reversed(exact.p_tails)]),
-        )
+        (floats(exact.q_tails[::-1], exact.q_den), floats(exact.p_tails[::-1], exact.p_den))
         for exact in (a, b)
     ]
     kept = []
