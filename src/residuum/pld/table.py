@@ -35,6 +35,7 @@ from residuum.pld.special import (
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
 _CHUNK = 1 << 20
+_FAR = 40.0
 
 
 def size(terms: Iterable[FiniteTerm]) -> int:
@@ -83,42 +84,33 @@ class Table:
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]` for `t >= 0` known up to `±dt`."""
-        z, p, p_sums, q_sums = self._suffix_sums
+        z, p, p_sums = self._right_half
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         if flat.size * z.size <= _CHUNK:
-            gap = flat[:, None] - z
-            value = -np.expm1(np.minimum(gap, 0.0)) @ p
-            rounding = self.mass_error + (EXPM1_ULPS + z.size + 4.0) * U
+            value = -np.expm1(np.minimum(flat[:, None] - z, 0.0)) @ p
         else:
-            at = np.searchsorted(z, flat, side="right")
-            x = np.exp(np.minimum(flat, 600.0))
-            value = np.maximum(p_sums[at] - x * q_sums[at], 0.0)
-            rounding = self.mass_error
+            # Atoms more than `_FAR` above t count whole, up to e^-_FAR.
+            value = np.empty_like(flat)
+            first = np.searchsorted(z, flat, side="right")
+            last = np.searchsorted(z, flat + _FAR, side="right")
+            for i, (start, stop) in enumerate(zip(first, last, strict=True)):
+                inside = -np.expm1(flat[i] - z[start:stop]) @ p[start:stop]
+                value[i] = inside + p_sums[stop]
         near = p_sums[np.searchsorted(z, flat - wobble, side="right")]
-        error = value * rounding + near * (
-            self.mass_error * (flat.size * z.size > _CHUNK)
-            + wobble * 1.01
-            + (2.0 * z.size + EXP_ULPS + 8.0) * U
-        )
+        error = value * (self.mass_error + (EXPM1_ULPS + 4.0) * U)
+        error += near * (wobble * 1.01 + (2.0 * z.size + 8.0) * U)
         low = np.maximum(value - error, 0.0).reshape(t.shape)
         high = np.where(near > 0.0, value + error + z.size * TINY, 0.0).reshape(t.shape)
         return low, high
 
     @cached_property
-    def _suffix_sums(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Losses above zero in order, with the suffix sums of `p` and `q = p e^-z`."""
+    def _right_half(self) -> tuple[Floats, Floats, Floats]:
+        """Losses above zero in order, their masses and the suffix sums of these."""
         kept = np.flatnonzero(self.z > -self.loss_error)
         kept = kept[np.argsort(self.z[kept], kind="stable")]
         z, p = self.z[kept], self.p[kept]
-        zero = np.zeros(1)
-        q = p * np.exp(-z)
-        return (
-            z,
-            p,
-            np.concatenate([np.cumsum(p[::-1])[::-1], zero]),
-            np.concatenate([np.cumsum(q[::-1])[::-1], zero]),
-        )
+        return z, p, np.concatenate([np.cumsum(p[::-1])[::-1], np.zeros(1)])
 
     def smoothed_curve(
         self, t: Floats, dt: Floats | float, smooth: SmoothCurve
