@@ -64,6 +64,7 @@ def agrees(interval: Any, truth: Number | Bracket) -> bool:
 
 def near(value: Number) -> Bracket:
     """An mpmath result with the last digits of its 60 left open."""
+    value = real(value)
     spread = NOISE * (1 + abs(value)) if abs(value) < mp.inf else mpf(0)
     return Bracket(value - spread, value + spread)
 

@@ -42,24 +42,18 @@ def proven(A: rz.Pld, B: rz.Pld) -> bool:
     return A <= B
 
 
-def refuted(A: rz.Pld, B: rz.Pld) -> bool:
-    """Whether `A <= B` is disproved."""
-    return rz.compare(A, B).verdict in (Order.GREATER, Order.INCOMPARABLE)
-
-
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_supremum_is_above_both(a, b):
-    A, B = case(a).pld, case(b).pld
-    top = A | B
-    assert top >= A
-    assert top >= B
+    top = join(a, b)
+    assert case(a).pld <= top
+    assert case(b).pld <= top
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_infimum_is_below_both(a, b):
-    A, B = case(a).pld, case(b).pld
-    assert meet(a, b) <= A
-    assert meet(a, b) <= B
+    bottom = meet(a, b)
+    assert bottom <= case(a).pld
+    assert bottom <= case(b).pld
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
@@ -69,7 +63,7 @@ def test_supremum_is_the_larger_curve(a, b):
     for x in XS:
         larger = max(low(truth(a, x)), low(truth(b, x)))
         h = top.hockey_stick_bounds(x)
-        assert oracles.real(h.hi) >= oracles.real(larger)
+        assert oracles.real(h.hi) >= oracles.near(larger).lo
         if a in EXACT and b in EXACT:
             assert oracles.agrees(h, larger)
 
@@ -79,7 +73,7 @@ def test_infimum_is_below_the_smaller_curve(a, b):
     bottom = meet(a, b)
     for x in XS:
         smaller = min(high(truth(a, x)), high(truth(b, x)))
-        assert oracles.real(bottom.hockey_stick_bounds(x).lo) <= oracles.real(smaller)
+        assert oracles.real(bottom.hockey_stick_bounds(x).lo) <= oracles.near(smaller).hi
 
 
 @pytest.mark.parametrize(("a", "b"), EXACT_PAIRS)

@@ -35,6 +35,7 @@ from residuum.pld.exact import ExactAtoms
 from residuum.pld.laplace import Laplace
 from residuum.pld.precise import (
     dominated_precisely,
+    largest_loss_bounds,
     largest_loss_within,
     mass_at_infinity_within,
 )
@@ -279,8 +280,9 @@ def _at_kinks(low: Pld, high: Pld) -> Domination:
             return _refuted(low, high, sign * side[[worst]])
         unproven = a_hi > b_lo
         # At the top kink both curves may end exactly: beyond its top `a` is its mass at infinity.
-        ends = _ends_within(a, b)
-        unproven &= ~((side + dt >= b._evaluator._top) & ends)
+        top = float(side[-1])
+        if np.count_nonzero(sign * table.z >= top - 4.0 * dt) == 1 and _ends_within(a, b):
+            unproven[-1] = False
         if np.any(unproven) and b._evaluator._single_atoms is not None:
             unproven &= a_hi > _exact_heights(b._evaluator._single_atoms, side, unproven)
         doubtful = doubtful or bool(np.any(unproven))
@@ -419,9 +421,7 @@ def _tail_escapes(a: Pld, b: Pld) -> bool:
         return a._exact_variance > b._exact_variance
     if a.gaussian is not None:
         return False
-    slack = sum(2.0 * n * f.loss_error for f, n in a.terms.items() if isinstance(f, Atoms))
-    least = a._evaluator._top * (1.0 - 64.0 * U) - slack
-    return least > b._evaluator._top and not largest_loss_within(a, b)
+    return largest_loss_bounds(a)[0] > largest_loss_bounds(b)[1] and not largest_loss_within(a, b)
 
 
 def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:

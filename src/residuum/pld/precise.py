@@ -15,10 +15,11 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING
 
-from residuum.bounds import Verdict
+from residuum.bounds import Verdict, float_down, float_up
 from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Factor
 from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.special import U
 from residuum.pld.table import size
 
 if TYPE_CHECKING:
@@ -60,8 +61,24 @@ def largest_loss_within(a: Pld, b: Pld) -> bool:
         return exact_a <= exact_b
     if exact_a == exact_b and sum(atoms_a.values()) + sum(atoms_b.values()) < 200:
         return _top_ratio(atoms_a) <= _top_ratio(atoms_b)
-    slack = sum(2 * n * f.loss_error for f, n in atoms_b.items())
-    return Fraction(a._evaluator._top) <= Fraction(b._evaluator._top) - Fraction(slack) * 2
+    return largest_loss_bounds(a)[1] <= largest_loss_bounds(b)[0]
+
+
+def largest_loss_bounds(pld: Pld) -> tuple[float, float]:
+    """Enclosure of the largest finite loss, in floats."""
+    top = pld._evaluator._top
+    if top == float("inf"):
+        return top, top
+    if len(pld.terms) <= 16 and not any(isinstance(f, Atoms) for f in pld.terms):
+        exact = sum((n * Fraction(f.top) for f, n in pld.terms.items()), Fraction(0))
+        return float_down(exact), float_up(exact)
+    size = sum(n * (_reach(f) if isinstance(f, Atoms) else f.eps) for f, n in pld.terms.items())
+    slack = sum(2.0 * n * f.loss_error for f, n in pld.terms.items() if isinstance(f, Atoms))
+    return top - slack - (2.0 * len(pld.terms) + 64.0) * U * size, top
+
+
+def _reach(factor: Atoms) -> float:
+    return max(abs(float(factor.z[0])), abs(float(factor.z[-1]))) if factor.z.size else 0.0
 
 
 def _top_ratio(terms: dict[Atoms, int]) -> Fraction:

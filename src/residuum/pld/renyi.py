@@ -13,6 +13,7 @@ import numpy as np
 from residuum.bounds import Floats, Interval
 from residuum.pld.atoms import Atoms
 from residuum.pld.laplace import Laplace
+from residuum.pld.precise import largest_loss_bounds
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, TANH_ULPS, U
 
 if TYPE_CHECKING:
@@ -40,10 +41,7 @@ def _one(pld: Pld, alpha: float) -> tuple[float, float]:
     if alpha >= 1.0 and pld.mass_at_infinity_bounds.hi > 0.0:
         return np.inf, np.inf
     if alpha == np.inf:
-        top = pld._evaluator._top
-        slack = sum(2.0 * n * f.loss_error for f, n in pld.terms.items() if type(f) is Atoms)
-        count = len(pld.terms) + 1.0
-        return top - slack - count * 2.0 * U * abs(top) if np.isfinite(top) else top, top
+        return largest_loss_bounds(pld)
     if alpha == 1.0:
         return mean_loss(pld)
     lo, hi = _quotient(pld, alpha)
