@@ -74,6 +74,14 @@ def probability(name: str, value: Any) -> float:
     return number + 0.0
 
 
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """A float in `[low, high]`."""
+    expected = f"between {low:g} and {high:g}"
+    number = real(name, value, expected)
+    require(low <= number <= high, name, expected, value)
+    return number
+
+
 def count(name: str, value: Any) -> int:
     """A non-negative integer."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):

@@ -303,7 +303,8 @@ class Contour:
 
         log_c = self.log_m - line.lam * flat
         log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * line.lam * flat) * U
-        c_error = np.expm1(log_c_error + line.lam * slack) + (EXP_ULPS + 4.0) * U
+        c_error = np.expm1(np.minimum(log_c_error + line.lam * slack, 100.0))
+        c_error += (EXP_ULPS + 4.0) * U
         # D itself never exceeds 1, however far off the tilt is.
         steep = log_c > 700.0
         c = np.exp(np.minimum(log_c, 700.0))
@@ -311,10 +312,12 @@ class Contour:
         high = sums[0] + rounding(line.kernel_size) + tail
         low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
         upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
-        lower = c * (1.0 - c_error) * low - self._aliases(flat, slack) - TINY
+        lower = c * np.maximum(1.0 - c_error, 0.0) * np.maximum(low, 0.0)
+        lower = lower - self._aliases(flat, slack) - TINY
+        lost = steep | ~(log_c_error < 100.0) | ~np.isfinite(upper) | ~np.isfinite(lower)
         return (
-            np.where(steep, 0.0, np.maximum(lower, 0.0)).reshape(t.shape),
-            np.where(steep, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
+            np.where(lost, 0.0, np.maximum(lower, 0.0)).reshape(t.shape),
+            np.where(lost, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
         )
 
     @cached_property

@@ -21,6 +21,7 @@ import numpy as np
 from residuum import checks
 from residuum.bounds import Floats, Interval
 from residuum.pld.exact import ExactAtoms
+from residuum.pld.precise import mass_at_infinity_at_most
 from residuum.pld.special import EXP_ULPS, U
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
         return 0.0, 0.0
     if float(mass.lo) > delta:
         return np.inf, np.inf
+    if float(mass.hi) > delta and not mass_at_infinity_at_most(pld, Fraction(delta)):
+        return 0.0, np.inf
     evaluator = pld._evaluator
 
     def curve(t: float, bracket: float) -> tuple[float, float]:
@@ -63,7 +66,8 @@ def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
     if top <= delta:
         return 0.0, 0.0
     tolerance = evaluator.resolution(accuracy)
-    far = min(evaluator._top, evaluator.reach(float(np.nextafter(delta - float(mass.hi), -1.0))))
+    left = float(np.nextafter(delta - float(mass.hi), -1.0))
+    far = min(evaluator._top, evaluator.reach(left))
     if not np.isfinite(far):
         # Only a sharper look at the mass at infinity, or no eps at all, could tell more.
         low = _edge(curve, 0, delta, (0.0, bottom), _FAR, tolerance)[0] if bottom > delta else 0.0

@@ -10,7 +10,7 @@ serves `y >= 0`, the second `y < 0`. For small `mu` the difference is the integr
 of `-R' = 1 - vR(v)` over `[y, y + mu]`, by six-point Gauss–Legendre quadrature.
 
 Error budget of `h(e^s)`, relative, all of it charged:
-* `phi(y)`: `|y| dy + (y² + EXP + 3) u`, where `dy` is the error of `y` from rounding,
+* `phi(y)`: `e^{|y| dy + dy²} - 1 + (y² + EXP + 3) u`, where `dy` is the error of `y` from rounding,
   from the uncertainty of `mu` and from that of `s`;
 * `R`: `MILLS_ULPS u` each, divided by the difference;
 * quadrature: its error is `mu^13 (6!)^4 / (13 (12!)^3)` times the twelfth derivative of
@@ -42,6 +42,8 @@ from residuum.pld.special import (
 )
 
 _SMALL_MU = 0.3
+_WILD = 1e-3
+"""Above this the error of `y` is no longer treated to first order."""
 _BEYOND = 1e4
 """Far past where `phi` underflows: a larger `y` gives zero all the same."""
 _HALF_NODES = np.array([0.2386191860831969, 0.6612093864662645, 0.9324695142031521])
@@ -131,7 +133,8 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
     far = ratio + 0.5 * mu
     dy = (ratio + 0.5 * mu) * (mu_error + 2.0 * U) + ds / mu
     density = normal_density(y)
-    density_error = (np.abs(y) + dy) * dy + (EXP_ULPS + 3.0 + y * y) * U
+    drift = (np.abs(y) + dy) * dy
+    density_error = np.expm1(np.minimum(drift, 1.0)) + (EXP_ULPS + 3.0 + y * y) * U
     mills_far = mills_ratio(far)
     if mu <= _SMALL_MU:
         value, relative = _integral(y, mu)
@@ -152,6 +155,12 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
             complement_error = complement * (density_error + (MILLS_ULPS + 4.0) * U + 2.0 * dy)
             h = np.where(bulk, 1.0 - complement, h)
             error = np.where(bulk, complement_error + 2.0 * U, error)
+    wild = (drift > _WILD) | (dy > _WILD)
+    if np.any(wild):
+        # `y` itself has no digits left: h <= Phi(-y) <= e^{-y²/2} / 2 for y >= 0 is what remains.
+        least = np.maximum(y - 2.0 * dy, 0.0)
+        reach = np.where(least > 0.0, np.exp(-0.5 * least * least * (1.0 - 1e-12)), 1.0)
+        h, error = np.where(wild, 0.0, h), np.where(wild, reach + TINY, error)
     return h, error
 
 

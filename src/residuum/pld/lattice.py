@@ -44,7 +44,7 @@ def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
     smooth or irrational.
     """
     members = _members(plds)
-    accuracy = checks.positive("accuracy", accuracy)
+    accuracy = checks.between("accuracy", accuracy, 1e-9, 1.0)
     kept = _prune(members, lambda a, b: dominated(a, b).proven)
     if len(kept) == 1:
         return kept[0]
@@ -54,7 +54,7 @@ def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
 def infimum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
     """The greatest PLD below all members; exact for finite rational ones, else rounded down."""
     members = _members(plds)
-    accuracy = checks.positive("accuracy", accuracy)
+    accuracy = checks.between("accuracy", accuracy, 1e-9, 1.0)
     kept = _prune(members, lambda a, b: dominated(b, a).proven)
     if len(kept) == 1:
         return kept[0]

@@ -40,6 +40,14 @@ def mass_at_infinity_within(a: Pld, b: Pld) -> bool:
     return _survival(mine) >= _survival(theirs) if sum(mine.values()) < 200 else False
 
 
+def mass_at_infinity_at_most(pld: Pld, level: Fraction) -> bool:
+    """Whether the mass at infinity is proven at most `level`, in rationals if they are short."""
+    if Fraction(float(pld.mass_at_infinity_bounds.hi)) <= level:
+        return True
+    parts = {f: n for f, n in pld.terms.items() if f.mass_at_infinity > 0}
+    return sum(parts.values()) < 200 and 1 - _survival(parts) <= level
+
+
 def _survival(terms: Mapping[Factor, int]) -> Fraction:
     kept = Fraction(1)
     for factor, n in terms.items():

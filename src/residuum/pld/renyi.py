@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from residuum.pld.value import Pld
 
 _NEAR_ONE = 1e-4
+_LARGE = 1e6
 
 
 def renyi_bounds(pld: Pld, alpha: Floats) -> Interval:
@@ -44,12 +45,29 @@ def _one(pld: Pld, alpha: float) -> tuple[float, float]:
         return largest_loss_bounds(pld)
     if alpha == 1.0:
         return mean_loss(pld)
+    if alpha > _LARGE:
+        return _large(pld, alpha)
     lo, hi = _quotient(pld, alpha)
-    if abs(alpha - 1.0) < _NEAR_ONE:
-        ends = (1.0, 1.0 + _NEAR_ONE) if alpha > 1.0 else (1.0 - _NEAR_ONE, 1.0)
-        lo = max(lo, _one(pld, ends[0])[0])
-        hi = min(hi, _one(pld, ends[1])[1])
+    if 0.0 < alpha - 1.0 < _NEAR_ONE:
+        lo, hi = max(lo, mean_loss(pld)[0]), min(hi, _quotient(pld, 1.0 + 2.0 * _NEAR_ONE)[1])
+    elif 0.0 < 1.0 - alpha < _NEAR_ONE:
+        lo = max(lo, _quotient(pld, 1.0 - 2.0 * _NEAR_ONE)[0])
+        if pld.mass_at_infinity_bounds.hi == 0.0:
+            hi = min(hi, mean_loss(pld)[1])
     return max(lo, 0.0), hi
+
+
+def _large(pld: Pld, alpha: float) -> tuple[float, float]:
+    """Large orders: `c alpha / 2` for the Gaussian part, next to the largest loss for the rest."""
+    gaussian = pld.gaussian
+    part = 0.5 * gaussian.variance * alpha if gaussian else 0.0
+    error = part * ((gaussian.variance_error if gaussian else 0.0) + 8.0 * U)
+    if not pld.terms:
+        return part - error, part + error
+    rest = type(pld)(None, pld.terms)
+    low, high = _quotient(rest, _LARGE)[0], largest_loss_bounds(rest)[1]
+    slack = 4.0 * U * (abs(low) + abs(high) + part)
+    return max(part + low - error - slack, 0.0), part + high + error + slack
 
 
 def _quotient(pld: Pld, alpha: float) -> tuple[float, float]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
+_MOST = 1 << 53
 
 
 class Pld:
@@ -194,6 +195,10 @@ class Pld:
             return identity()
         if self.is_infinite:
             return self
+        counts = [*self.terms.values(), *(k for _, _, k in (self.gaussian or Gaussian(())).parts)]
+        checks.require(
+            n * max(counts, default=1) <= _MOST, "n", "such that counts stay at most 2**53", n
+        )
         return Pld(
             self.gaussian.power(n) if self.gaussian else None,
             {factor: n * k for factor, k in self.terms.items()},
@@ -372,7 +377,7 @@ def query(name: str, value: Any) -> Pld:
 
 
 def _accuracy(accuracy: float | None) -> float:
-    return 1e-3 if accuracy is None else checks.positive("accuracy", accuracy)
+    return 1e-3 if accuracy is None else checks.between("accuracy", accuracy, 1e-9, 1.0)
 
 
 def _plain(value: Number) -> Number:
