@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, ArgumentTypeError
 
 Floats: TypeAlias = NDArray[np.float64]
 Number: TypeAlias = float | Floats
@@ -65,7 +65,13 @@ class Interval:
     hi: Number
 
     def __post_init__(self) -> None:
-        if not np.all(self.lo <= self.hi):
+        if type(self.lo) is float and type(self.hi) is float:
+            ordered = self.lo <= self.hi
+        elif any(np.asarray(end).dtype.kind not in "fiu" for end in (self.lo, self.hi)):
+            raise ArgumentTypeError(f"lo and hi must be numbers, got {self.lo!r} and {self.hi!r}")
+        else:
+            ordered = bool(np.all(self.lo <= self.hi))
+        if not ordered:
             raise ArgumentError(f"lo must be at most hi, got lo={self.lo!r}, hi={self.hi!r}")
 
     @property

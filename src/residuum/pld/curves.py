@@ -41,8 +41,15 @@ def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
     """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""
     flat = delta.ravel()
     ends = [_epsilon(pld, level, accuracy) for level in flat.tolist()]
-    lo, hi = (np.array(side).reshape(delta.shape) for side in zip(*ends, strict=True))
-    return Interval(lo, hi) if delta.ndim else Interval(float(lo), float(hi))
+    return _interval(ends, delta.shape)
+
+
+def _interval(ends: list[tuple[float, float]], shape: tuple[int, ...]) -> Interval:
+    """Pairs of ends as one interval of the given shape."""
+    lo, hi = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    if not shape:
+        return Interval(float(lo[0]), float(hi[0]))
+    return Interval(lo.reshape(shape), hi.reshape(shape))
 
 
 def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
@@ -126,8 +133,7 @@ def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
         ends = [_exact_tradeoff(exact, Fraction(a)) for a in flat.tolist()]
     else:
         ends = [_tradeoff(pld, a) for a in flat.tolist()]
-    lo, hi = (np.array(side).reshape(alpha.shape) for side in zip(*ends, strict=True))
-    return Interval(lo, hi) if alpha.ndim else Interval(float(lo), float(hi))
+    return _interval(ends, alpha.shape)
 
 
 def _exact_tradeoff(exact: ExactAtoms, alpha: Fraction) -> tuple[float, float]:
