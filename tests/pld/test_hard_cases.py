@@ -1,4 +1,4 @@
-"""Cases that once came out wrong, or nearly: each against a truth worked out apart from the code."""
+"""Cases that once came out wrong, or nearly, each against a truth found another way."""
 
 import math
 from fractions import Fraction

@@ -40,8 +40,8 @@ _FLAT = 1e-9
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
 _SHARPNESS = (1.0, 4.0, 16.0)
-_HUGE = 1e30
-"""Beyond this `t` the curve is bounded by its value here (it decreases)."""
+_HUGE = 1e9
+"""Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
 _EXACT = 64
 """Up to this many atoms and arguments a finite curve is evaluated in rationals."""
 _FEW = 16
@@ -102,9 +102,11 @@ class Evaluator:
             g = pld.gaussian
             return gaussian.curve(t, dt, g.variance, g.variance_error)
         far = t > _HUGE
-        lo, hi = self._finite_part(np.where(far, _HUGE, t), dt, accuracy)
+        lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy)
         if np.any(far):
             lo = np.where(far, 0.0, lo)
+            if self.reach(_NOTHING) <= _HUGE:
+                hi = np.where(far, _NOTHING, hi)
         beyond = t - dt >= self._top
         if np.any(beyond):
             lo, hi = np.where(beyond, 0.0, lo), np.where(beyond, 0.0, hi)
