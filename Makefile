@@ -46,7 +46,7 @@ clean:  ## remove the environment and everything the tools left behind
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residuum needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
-	@echo "setting up $(VENV) (once)"
+	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

@@ -181,3 +181,9 @@ losses = st.one_of(st.floats(-5, 5), st.floats(-80, 80), st.sampled_from([0.0, -
     lambda t: t if abs(t) > 1e-9 else 0.0
 )
 """Where to read a curve, as `t = ln x`; the oracle has no digits for `t` next to 0."""
+
+orders = st.one_of(
+    st.floats(0.01, 60),
+    st.sampled_from([0.5, 1.0, 2.0, 1 - 1e-5, 1 + 1e-5, 1 - 1e-12, 1 + 2.0**-52, 1e7, math.inf]),
+)
+"""Orders of Rényi divergence, next to 1 included."""

@@ -38,7 +38,7 @@ _HOME = {
     "supremum": "residuum.pld.lattice",
     "Comparison": "residuum.pld.order",
     "Order": "residuum.pld.order",
-    "Witness": "residuum.pld.order",
+    "Witness": "residuum.pld.domination",
     "compare": "residuum.pld.order",
     "Pld": "residuum.pld.value",
 }
@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         hockey_stick_from_tradeoff,
         tradeoff_from_hockey_stick,
     )
+    from residuum.pld.domination import Witness
     from residuum.pld.kernel import (
         kernel,
     )
@@ -121,7 +122,6 @@ if TYPE_CHECKING:
     from residuum.pld.order import (
         Comparison,
         Order,
-        Witness,
         compare,
     )
     from residuum.pld.value import (

@@ -42,13 +42,13 @@ def up(x: Number) -> Number:
 
 
 def float_down(exact: Fraction) -> float:
-    """The largest float at most `exact` (up to one float)."""
+    """The largest float at most `exact`."""
     near = float(exact)
     return near if Fraction(near) <= exact else float(np.nextafter(near, -np.inf))
 
 
 def float_up(exact: Fraction) -> float:
-    """The smallest float at least `exact` (up to one float)."""
+    """The smallest float at least `exact`."""
     near = float(exact)
     return near if Fraction(near) >= exact else float(np.nextafter(near, np.inf))
 
@@ -107,10 +107,6 @@ class Interval:
 
     def __rsub__(self, other: Number) -> Interval:
         return _interval(other) - self
-
-    def intersect(self, other: Interval) -> Interval:
-        """Two enclosures of one value, combined."""
-        return Interval(np.maximum(self.lo, other.lo), np.minimum(self.hi, other.hi))
 
 
 def _interval(value: Interval | Number) -> Interval:

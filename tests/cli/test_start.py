@@ -55,7 +55,7 @@ def test_without_typer_it_says_what_to_install(hidden: str) -> None:
     result = python(WITHOUT + MAIN, hidden, "--help")
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
-    assert "pip install 'residuum[service]'" in result.stderr
+    assert "pip install 'residuum[cli]'" in result.stderr
     for name in hidden.split(","):
         assert name in result.stderr
 

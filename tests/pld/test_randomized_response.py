@@ -24,16 +24,16 @@ def test_tradeoff(case, alpha):
     truth = case.law.finite.real()
     a = oracles.real(alpha)
     best = max([mp.mpf(0), *((1 - a - truth.hockey_stick(x)) / x for x in truth.kinks)])
-    # Left of the first kink the line from (0, 1 - mass at -inf) is the tangent at x -> 0.
-    if alpha == 0:
-        best = max(best, 1 - case.law.mass_at_minus_infinity)
-    assert oracles.agrees(case.pld.tradeoff_bounds(alpha), oracles.near(best))
+    if alpha == 0:  # the tangent at x -> 0
+        best = 1 - oracles.real(case.law.mass_at_minus_infinity)
+    # Dividing by x as small as e^-30 costs digits.
+    spread = mp.mpf("1e-40")
+    assert oracles.agrees(
+        case.pld.tradeoff_bounds(alpha), oracles.Bracket(best - spread, best + spread)
+    )
 
 
-@given(
-    strategies.responses(1e-3, 20),
-    st.one_of(st.floats(0.05, 50), st.sampled_from([0.5, 1.0, math.inf])),
-)
+@given(strategies.responses(1e-3, 20), strategies.orders)
 def test_renyi(case, alpha):
     assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 

@@ -21,7 +21,7 @@ def main() -> None:
     if missing:
         sys.exit(
             f"the residuum command needs {' and '.join(missing)}, not installed here; "
-            "install with: pip install 'residuum[service]'"
+            "install with: pip install 'residuum[cli]'"
         )
     from residuum.cli.app import app
 

@@ -6,11 +6,12 @@ imported when a command computes. So `residuum --help` answers without loading n
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+import residuum
 from residuum.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["COMMANDS", "app"]
@@ -58,8 +59,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"residuum {residuum.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
     """Differential-privacy budgets, computed as proven intervals.
 
     Queries are JSON objects, the same everywhere:

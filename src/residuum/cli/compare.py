@@ -7,7 +7,7 @@ import typer
 from residuum.cli import output, queries
 
 if TYPE_CHECKING:
-    from residuum.pld.order import Witness
+    from residuum.pld.domination import Witness
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -22,11 +22,13 @@ MEANING = {
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(metavar="QUERY", help="The first query, as JSON.")],
-    second: Annotated[str, typer.Argument(metavar="QUERY", help="The second query, as JSON.")],
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
     as_json: output.AsJson = False,
 ) -> None:
     """Compare two queries in the Blackwell order.
+
+    Either side may be a JSON list of queries, which are composed: is this day within that budget?
 
     The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED. Where an order fails, a witness
     shows it: a point x of the hockey-stick curves and the gap between them there.
@@ -34,10 +36,12 @@ def compare(
     \b
     Example:
       residuum compare '{"kind": "pure_dp", "eps": 0.5}' '{"kind": "laplace", "scale": 2.0}'
+      residuum compare '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' \
+        '{"kind": "gaussian", "mu": 0.5}'
     """
     from residuum.pld.order import compare as compare_plds
 
-    one, two = queries.parse(first), queries.parse(second)
+    one, two = queries.parse_side(first), queries.parse_side(second)
     comparison = compare_plds(one, two)
     verdict = str(comparison.verdict.value)
     if as_json:

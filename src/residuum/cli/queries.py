@@ -15,7 +15,7 @@ from residuum.errors import ArgumentError
 if TYPE_CHECKING:
     from residuum.pld.value import Pld
 
-__all__ = ["KINDS", "compose", "parse"]
+__all__ = ["KINDS", "compose", "parse", "parse_side"]
 
 
 class Form(NamedTuple):
@@ -48,6 +48,21 @@ def parse(text: str) -> "Pld":
     constructor = getattr(residuum, kind)
     pld: Pld = constructor(**{name: _number(name, value) for name, value in fields.items()})
     return pld if count == 1 else count * pld
+
+
+def parse_side(text: str) -> "Pld":
+    """The PLD of one query, or of a JSON list of queries composed."""
+    if not text.lstrip().startswith("["):
+        return parse(text)
+    try:
+        items = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"queries must be a JSON list of objects, got {text[:60]}") from None
+    if not items:
+        raise ArgumentError("queries must hold at least one query, got []")
+    return compose([json.dumps(item) for item in items])
 
 
 def compose(texts: list[str]) -> "Pld":

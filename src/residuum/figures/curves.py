@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["curves", "hockey_stick", "tradeoff"]
 
-# Below this a logarithmic axis ends: smaller deltas are drawn at the edge.
+# Below this a logarithmic axis ends; smaller deltas are left out.
 LEAST_DELTA = 1e-12
 
 
@@ -54,14 +54,15 @@ def _draw_hockey_stick(axes: "Axes", plds: Mapping[str, "Pld"], eps: ArrayLike |
     for label, pld in plds.items():
         lo, hi = _ends(pld.delta_bounds(grid))
         top = max(top, float(hi.max()))
-        lo, hi = np.maximum(lo, LEAST_DELTA), np.maximum(hi, LEAST_DELTA)
+        shown = hi > LEAST_DELTA
+        lo, hi = np.where(shown, np.maximum(lo, LEAST_DELTA), np.nan), np.where(shown, hi, np.nan)
         (line,) = axes.plot(grid, hi, label=label)
         axes.fill_between(grid, lo, hi, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.set_yscale("log")
     axes.set_xlim(float(grid.min()), float(grid.max()))
     axes.set_ylim(LEAST_DELTA, 2 * top)
     axes.set_xlabel("ε")
-    axes.set_ylabel("δ (ε)")
+    axes.set_ylabel("δ(ε)")
     axes.set_title("Privacy profile")
     axes.legend()
 
@@ -77,7 +78,7 @@ def _draw_tradeoff(axes: "Axes", plds: Mapping[str, "Pld"], alpha: ArrayLike | N
     axes.set_ylim(0, 1)
     axes.set_aspect("equal")
     axes.set_xlabel("type I error α")
-    axes.set_ylabel("least type II error τ (α)")
+    axes.set_ylabel("least type II error τ(α)")
     axes.set_title("Tradeoff curve")
     axes.legend()
 

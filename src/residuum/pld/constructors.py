@@ -198,8 +198,8 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     b = checks.array_where("betas", b, lambda v: (v >= 0) & (v <= 1), inside)
     order = np.lexsort((-b, a))
     a, b = a[order], b[order]
-    checks.require(a[0] == 0.0, "alphas", "such that the curve starts at alpha = 0", a[0])
-    checks.require(b[-1] == 0.0, "betas", "such that the curve ends at beta = 0", b[-1])
+    checks.require(a[0] == 0.0, "alphas", "such that the curve starts at alpha = 0", float(a[0]))
+    checks.require(b[-1] == 0.0, "betas", "such that the curve ends at beta = 0", float(b[-1]))
     worst = float(np.max(b - (1.0 - a)))
     checks.require(worst <= SHAPE_TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
     worst = float(np.max(np.diff(b), initial=0.0))
@@ -222,8 +222,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     """The PLD of the piecewise-linear hockey-stick curve through the given points.
 
     The curve starts at `(0, 1)` and stays constant after the last point (mass at infinity).
-    It must be convex, decreasing and at least `1 - x` (within 1e-9: the safe side is taken).
-    Up to 64 points the result is exact; with more, slopes are rounded up by 2^-400 at most.
+    It must be convex, decreasing and at least `1 - x`. Where it misses that by up to 1e-9 it is
+    raised (by a share of mass at infinity), so that no given value is understated. Up to 64
+    points the result is exact; with more, slopes are rounded up by 2^-400 at most.
     """
     x = checks.vector("xs", xs, "positive numbers")
     v = checks.vector("values", values, "numbers in [0, 1]")
@@ -246,7 +247,8 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     heights = [
         max(Fraction(h), 1 - a, Fraction(0)) for a, h in zip(places, v.tolist(), strict=True)
     ]
-    heights = list(accumulate(heights, min))
+    # Where the values rise, they are raised to what follows: the safe side.
+    heights = list(accumulate(reversed(heights), max))[::-1]
     return from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
 
 

@@ -311,9 +311,10 @@ class Contour:
         tail, lower_tail = self._truncation
         high = sums[0] + rounding(line.kernel_size) + tail
         low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
-        upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
-        lower = c * np.maximum(1.0 - c_error, 0.0) * np.maximum(low, 0.0)
-        lower = lower - self._aliases(flat, slack) - TINY
+        with np.errstate(over="ignore", invalid="ignore"):
+            upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
+            lower = c * np.maximum(1.0 - c_error, 0.0) * np.maximum(low, 0.0)
+            lower = lower - self._aliases(flat, slack) - TINY
         lost = steep | ~(log_c_error < 100.0) | ~np.isfinite(upper) | ~np.isfinite(lower)
         return (
             np.where(lost, 0.0, np.maximum(lower, 0.0)).reshape(t.shape),

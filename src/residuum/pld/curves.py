@@ -20,8 +20,8 @@ import numpy as np
 
 from residuum import checks
 from residuum.bounds import Floats, Interval
-from residuum.pld.exact import ExactAtoms
-from residuum.pld.precise import mass_at_infinity_at_most
+from residuum.pld.ends import mass_at_infinity_at_most
+from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
 from residuum.pld.special import EXP_ULPS, U
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
     if delta >= 1.0 or pld.is_identity:
         return 0.0, 0.0
     if float(mass.lo) > delta:
+        return np.inf, np.inf
+    if pld.gaussian is not None and delta <= float(mass.lo):
         return np.inf, np.inf
     if float(mass.hi) > delta and not mass_at_infinity_at_most(pld, Fraction(delta)):
         return 0.0, np.inf
@@ -129,7 +131,7 @@ def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
     """Proven interval for the least type II error at type I error `alpha`, elementwise."""
     flat = alpha.ravel()
     if pld._evaluator._single_atoms is not None or pld.is_identity or pld.is_infinite:
-        exact = pld._atoms.exact if not pld.is_identity else ExactAtoms((1,), (1,), 1, 1)
+        exact = pld._atoms.exact if not pld.is_identity else EXACT_IDENTITY
         ends = [_exact_tradeoff(exact, Fraction(a)) for a in flat.tolist()]
     else:
         ends = [_tradeoff(pld, a) for a in flat.tolist()]
@@ -298,7 +300,7 @@ def _exact_segments(alphas: Any, betas: Any) -> tuple[list[tuple[Fraction, Fract
     from residuum.pld.constructors import from_tradeoff
 
     pld = from_tradeoff(alphas, betas)
-    exact = pld._atoms.exact if not pld.is_identity else ExactAtoms((1,), (1,), 1, 1)
+    exact = pld._atoms.exact if not pld.is_identity else EXACT_IDENTITY
     segments = [
         (Fraction(p, exact.p_den), Fraction(q * exact.p_den, exact.q_den * p))
         for p, q in zip(exact.p, exact.q, strict=True)

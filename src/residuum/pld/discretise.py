@@ -26,7 +26,8 @@ from residuum.bounds import Floats
 from residuum.errors import ArgumentError
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms, atoms_from_exact, atoms_from_floats
-from residuum.pld.exact import ExactAtoms, from_rational_vertices, region
+from residuum.pld.ends import survival
+from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms, from_rational_vertices, region
 from residuum.pld.special import EXP_ULPS, U
 from residuum.pld.value import Pld
 
@@ -37,6 +38,8 @@ _MARGIN = 1e-10
 _CONTOUR_MARGIN = 1e-6
 """Relative margins of the samples, so that the order check can prove which side they are on."""
 _GRID_BITS = 400
+_FEW = 16
+"""Masses at infinity of at most this many kinds of query are multiplied out exactly."""
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
@@ -68,8 +71,8 @@ def exact_atoms(pld: Pld) -> ExactAtoms | None:
         return parts[0][0].exact
     if pld._evaluator._table_size > _EXACT:
         return None
-    whole = ExactAtoms((1,), (1,), 1, 1)
-    return reduce(ExactAtoms.compose, (f.exact for f, n in parts for _ in range(n)), whole)
+    every = (f.exact for f, n in parts for _ in range(n))
+    return reduce(ExactAtoms.compose, every, EXACT_IDENTITY)
 
 
 def above(pld: Pld, accuracy: float) -> ExactAtoms:
@@ -79,10 +82,14 @@ def above(pld: Pld, accuracy: float) -> ExactAtoms:
         return exact
     t, lo, hi, x = _samples(pld, accuracy)
     raised = np.minimum(hi * (1.0 + _margin(pld)) + 2.0 * (hi - lo), 1.0)
-    bounded = bool(-t[0] >= pld.reverse()._evaluator._top)
-    lost = Fraction(pld.mass_at_minus_infinity * (1.0 + _margin(pld)))
-    total = 1 - min(lost, Fraction(1)) if bounded else None
-    return region_above(x, _heights(t, x, raised), False, None, total)
+    heights = _heights(t, x, raised)
+    back = pld.reverse()
+    total = None
+    if len(pld.terms) <= _FEW and t[-1] >= pld._evaluator._top and -t[0] >= back._evaluator._top:
+        # Past the largest losses the curves are the masses at infinity, which are rationals.
+        heights[-1] = 1 - survival(pld.terms)
+        total = survival(back.terms)
+    return region_above(x, heights, False, None, total)
 
 
 def below(pld: Pld, accuracy: float) -> ExactAtoms:
@@ -206,7 +213,7 @@ def region_above(
     x, v = [Fraction(0), *x], [Fraction(1), *v]
     kept = _lower_hull(x, v)
     if tolerance is not None:
-        _require_convex(x, v, kept, tolerance)
+        v = _lifted(v, _overhang(x, v, kept, tolerance))
     points = []
     for a, b in pairwise(kept):
         # Lines P = v + xQ of neighbouring points meet at Q = slope.
@@ -237,8 +244,8 @@ def region_below(
     first = [True, *(b > a for a, b in pairwise(x))]
     x = [Fraction(0), *(a for a, new in zip(x, first, strict=True) if new)]
     v = [Fraction(1), *(a for a, new in zip(v, first, strict=True) if new)]
-    kept = _lower_hull(x, list(accumulate(v, min)))
     v = list(accumulate(v, min))
+    kept = _lower_hull(x, v)
     grid = 1 << _GRID_BITS
     points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
     for a, b in pairwise(kept[1:]):
@@ -268,11 +275,19 @@ def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
     return kept
 
 
-def _require_convex(
-    x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float
-) -> None:
+def _overhang(x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float) -> Fraction:
+    """How far points stick out above the hull, relative to its distance from 1."""
+    worst = Fraction(0)
     for a, b in pairwise(kept):
         for i in range(a + 1, b):
-            chord = v[a] + (v[b] - v[a]) * (x[i] - x[a]) / (x[b] - x[a])
-            gap = float(v[i] - chord)
+            hull = v[a] + (v[b] - v[a]) * (x[i] - x[a]) / (x[b] - x[a])
+            gap = float(v[i] - hull)
             checks.require(gap <= tolerance, "values", "convex in xs", f"a point {gap!r} off")
+            if v[i] > hull:
+                worst = max(worst, (v[i] - hull) / (1 - hull))
+    return worst
+
+
+def _lifted(v: list[Fraction], share: Fraction) -> list[Fraction]:
+    """The curve with that share of its mass moved to infinity: convex, and above every point."""
+    return [(1 - share) * height + share for height in v] if share else v

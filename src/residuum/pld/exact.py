@@ -40,12 +40,12 @@ class ExactAtoms:
 
     @cached_property
     def p_tails(self) -> tuple[int, ...]:
-        """`P(Z > z_i)` with `+inf` included, numerators: `p_tails[i]` excludes atoms `<= i-1`."""
+        """`P(Z >= z_i)`, numerators: atom `i` and all above, `+inf` too; the last is `p_inf`."""
         return _tails(self.p, self.p_inf)
 
     @cached_property
     def q_tails(self) -> tuple[int, ...]:
-        """`Q(Z > z_i)`, numerators, aligned with `p_tails`."""
+        """`Q(Z >= z_i)`, numerators, aligned with `p_tails`; the last is 0."""
         return _tails(self.q, 0)
 
     @cached_property
@@ -109,6 +109,9 @@ class ExactAtoms:
             )
             for a, b in zip(mine, theirs, strict=True)
         )
+
+
+EXACT_IDENTITY = ExactAtoms((1,), (1,), 1, 1)
 
 
 def _tails(masses: Sequence[int], at_infinity: int) -> tuple[int, ...]:

@@ -47,7 +47,7 @@ def kernel(low: Pld, high: Pld) -> Floats:
 
 def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
     from scipy.optimize import linprog
-    from scipy.sparse import coo_array, vstack
+    from scipy.sparse import coo_array, hstack, vstack
 
     rows, columns = p.size, p_low.size
     entry = np.arange(rows * columns)
@@ -63,8 +63,6 @@ def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
     matrix = vstack(blocks, format="csr")
     extra_rows = rows + np.arange(slack)
     plus = coo_array((np.ones(slack), (extra_rows, np.arange(slack))), shape=(rows + slack, slack))
-    from scipy.sparse import hstack
-
     system = hstack([matrix, plus, -plus], format="csr")
     cost = np.concatenate([np.zeros(n), np.ones(2 * slack)])
     result = linprog(

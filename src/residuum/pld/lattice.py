@@ -12,7 +12,7 @@ a supremum and from below for an infimum, to the requested accuracy in `h`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import reduce
 from math import lcm
@@ -41,10 +41,10 @@ def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
     """The least PLD above all members; exact for finite rational ones, else rounded up.
 
     `accuracy` bounds how far the curve may lie above the exact supremum where a member is
-    smooth or irrational.
+    smooth or irrational, up to a few times 1e-6 of its height.
     """
     members = _members(plds)
-    accuracy = checks.between("accuracy", accuracy, 1e-9, 1.0)
+    accuracy = checks.between("accuracy", accuracy, 1e-6, 1.0)
     kept = _prune(members, lambda a, b: dominated(a, b).proven)
     if len(kept) == 1:
         return kept[0]
@@ -52,9 +52,12 @@ def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
 
 
 def infimum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
-    """The greatest PLD below all members; exact for finite rational ones, else rounded down."""
+    """The greatest PLD below all members; exact for finite rational ones, else rounded down.
+
+    `accuracy` as for `supremum`.
+    """
     members = _members(plds)
-    accuracy = checks.between("accuracy", accuracy, 1e-9, 1.0)
+    accuracy = checks.between("accuracy", accuracy, 1e-6, 1.0)
     kept = _prune(members, lambda a, b: dominated(b, a).proven)
     if len(kept) == 1:
         return kept[0]
@@ -136,7 +139,7 @@ def _outside(a: ExactAtoms, b: ExactAtoms) -> tuple[list[int], list[int]]:
 
 def _members(plds: Iterable[Pld]) -> list[Pld]:
     try:
-        members = [query("plds", pld) for pld in plds]
+        members = [query(f"plds[{i}]", pld) for i, pld in enumerate(plds)]
     except TypeError as error:
         if isinstance(error, ArgumentTypeError):
             raise
@@ -148,12 +151,12 @@ def _members(plds: Iterable[Pld]) -> list[Pld]:
     return members
 
 
-def _prune(members: list[Pld], covered: object) -> list[Pld]:
+def _prune(members: list[Pld], covered: Callable[[Pld, Pld], bool]) -> list[Pld]:
     """Drop every member that another one covers; of equals, the first stays."""
     kept: list[Pld] = []
     for member in members:
-        if any(covered(member, other) for other in kept):  # type: ignore[operator]
+        if any(covered(member, other) for other in kept):
             continue
-        kept = [other for other in kept if not covered(other, member)]  # type: ignore[operator]
+        kept = [other for other in kept if not covered(other, member)]
         kept.append(member)
     return kept

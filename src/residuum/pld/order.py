@@ -20,7 +20,6 @@ What floats cannot decide is decided in rationals (finite atoms) or in high prec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import NamedTuple
@@ -31,14 +30,16 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats, Verdict, float_down
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms
-from residuum.pld.exact import ExactAtoms
-from residuum.pld.laplace import Laplace
-from residuum.pld.precise import (
-    dominated_precisely,
+from residuum.pld.domination import Domination, Witness
+from residuum.pld.ends import (
+    ends_within,
     largest_loss_bounds,
     largest_loss_within,
     mass_at_infinity_within,
 )
+from residuum.pld.exact import ExactAtoms
+from residuum.pld.laplace import Laplace
+from residuum.pld.precise import dominated_precisely
 from residuum.pld.special import EXP_ULPS, U
 from residuum.pld.value import Pld, query
 
@@ -58,25 +59,6 @@ class Order(StrEnum):
     EQUAL = "EQUAL"
     INCOMPARABLE = "INCOMPARABLE"
     UNDECIDED = "UNDECIDED"
-
-
-class Witness(NamedTuple):
-    """A point where domination fails: `h_L(x) - h_M(x) >= gap >= 0`, proven."""
-
-    x: float
-    gap: float
-
-
-@dataclass(frozen=True, slots=True)
-class Domination:
-    """The answer to "is `L ⪯ M`?", with a witness when it is NO."""
-
-    verdict: Verdict
-    witness: Witness | None = None
-
-    @property
-    def proven(self) -> bool:
-        return self.verdict is Verdict.YES
 
 
 class Comparison(NamedTuple):
@@ -281,7 +263,7 @@ def _at_kinks(low: Pld, high: Pld) -> Domination:
         unproven = a_hi > b_lo
         # At the top kink both curves may end exactly: beyond its top `a` is its mass at infinity.
         top = float(side[-1])
-        if np.count_nonzero(sign * table.z >= top - 4.0 * dt) == 1 and _ends_within(a, b):
+        if np.count_nonzero(sign * table.z >= top - 4.0 * dt) == 1 and ends_within(a, b):
             unproven[-1] = False
         if np.any(unproven) and b._evaluator._single_atoms is not None:
             unproven &= a_hi > _exact_heights(b._evaluator._single_atoms, side, unproven)
@@ -301,11 +283,6 @@ def _exact_heights(atoms: Atoms, kinks: Floats, wanted: NDArray[np.bool_]) -> Fl
             x = exact.kink(int(at[i]))
             heights[i] = float_down(exact.height(int(at[i]) + 1, x.numerator, x.denominator))
     return heights
-
-
-def _ends_within(a: Pld, b: Pld) -> bool:
-    """Whether `a` ends where `b` does: its largest finite loss and its mass at infinity."""
-    return largest_loss_within(a, b) and mass_at_infinity_within(a, b)
 
 
 # -- smooth against smooth, cell by cell ----------------------------------------------------

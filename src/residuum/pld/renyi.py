@@ -12,8 +12,8 @@ import numpy as np
 
 from residuum.bounds import Floats, Interval
 from residuum.pld.atoms import Atoms
+from residuum.pld.ends import largest_loss_bounds
 from residuum.pld.laplace import Laplace
-from residuum.pld.precise import largest_loss_bounds
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, TANH_ULPS, U
 
 if TYPE_CHECKING:

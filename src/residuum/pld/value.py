@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -50,7 +51,7 @@ class Pld:
 
     def __init__(self, gaussian: Gaussian | None, terms: Mapping[Factor, int]):
         object.__setattr__(self, "gaussian", gaussian)
-        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "terms", MappingProxyType(dict(terms)))
         object.__setattr__(self, "_heritage", None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -65,7 +66,7 @@ class Pld:
     # -- identity ---------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Structural: the same factors, the same number of times (`compare` is mathematical)."""
+        """The same Gaussian variance and the same other factors (`compare` is mathematical)."""
         if not isinstance(other, Pld):
             return NotImplemented
         return self._exact_variance == other._exact_variance and self.terms == other.terms
@@ -186,6 +187,10 @@ class Pld:
             return contours, since + other
         return None
 
+    def __radd__(self, other: object) -> Pld:
+        """So that `sum(plds)` composes a list."""
+        return self if other == 0 else NotImplemented
+
     def __mul__(self, n: int) -> Pld:
         """`n * L`: the `n`-fold composition."""
         n = checks.count("n", n)
@@ -276,8 +281,8 @@ class Pld:
     def delta_bounds(self, eps: Any, accuracy: float | None = None) -> Interval:
         """Proven interval for `delta(eps)`.
 
-        Its width is relative 1e-6 or less where a Gaussian takes part; elsewhere it
-        amounts to at most `accuracy` in `eps` (default 1e-3).
+        Its width is relative 1e-6 or less where a Gaussian takes part that is not tiny
+        beside the rest; elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
         """
         t = checks.array_where("eps", eps, np.isfinite, "finite")
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
