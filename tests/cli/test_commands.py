@@ -206,7 +206,7 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
         (("delta", "--eps", "1"), "QUERY"),
         (("epsilon", PURE, "--delta", "1.5"), "delta"),
         (("epsilon", PURE, "--delta", "-1"), "delta"),
-        (("compare", PURE), "QUERY"),
+        (("compare", PURE), "SECOND"),
         (("spend", PURE), "spend"),
     ],
 )
@@ -214,3 +214,16 @@ def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str
     text = refusal(*arguments)
     assert said in text
     assert "Traceback" not in text
+
+
+def test_compare_composes_a_list() -> None:
+    """A day against a budget: either side may be several queries."""
+    both = '[{"kind": "pure_dp", "eps": 0.1}, {"kind": "pure_dp", "eps": 0.1}]'
+    budget = '{"kind": "pure_dp", "eps": 0.2}'
+    assert run_json("compare", both, budget)["verdict"] == "LESS"
+    for wrong in ("[]", "[1]", "[{]"):
+        assert "quer" in refusal("compare", wrong, budget)
+
+
+def test_version_option() -> None:
+    assert run("--version").strip() == f"residuum {rz.__version__}"
