@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld.exact import ExactAtoms, floats, integers, sorted_atoms
-from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, SMALLEST, TINY, U
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
@@ -125,7 +125,8 @@ class Atoms:
             # e^{t-z} <= 1 there, so an error of the exponent counts at most once.
             rounding = (ATOM_ULPS + EXPM1_ULPS + self.p.size + 4.0) * U
             error = value * rounding + near * (wobble * 1.01 + 2.0 * U)
-            return np.maximum(value - error, 0.0), value + error + self.p.size * TINY
+            slack = 2.0 * self.p.size * SMALLEST
+            return np.maximum(value - error - slack, 0.0), value + error + slack
         x = np.exp(t)
         return self._at(x, x * (EXP_ULPS * U + dt))
 
@@ -147,7 +148,9 @@ class Atoms:
         before = self._before(x, dx, at)
         rounding = (self.p.size + 4.0 * ATOM_ULPS + 8.0) * U + 2.0 * self.loss_error
         scale = p_sums[before] + x * q_sums[at]
-        error = scale * rounding * 1.01 + dx * q_sums[before] + self.p.size * TINY
+        error = (
+            scale * rounding * 1.01 + dx * q_sums[before] + 2.0 * self.p.size * (1.0 + x) * SMALLEST
+        )
         top = x - dx > ratios[-1] * (1.0 + 2.0 * self.loss_error + 2.0 * EXP_ULPS * U)
         return (
             np.where(top, 0.0, np.maximum(value - error, 0.0)),

@@ -309,9 +309,9 @@ class Contour:
         steep = log_c > 700.0
         c = np.exp(np.minimum(log_c, 700.0))
         tail, lower_tail = self._truncation
-        high = sums[0] + rounding(line.kernel_size) + tail
-        low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
         with np.errstate(over="ignore", invalid="ignore"):
+            high = sums[0] + rounding(line.kernel_size) + tail
+            low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
             upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
             lower = c * np.maximum(1.0 - c_error, 0.0) * np.maximum(low, 0.0)
             lower = lower - self._aliases(flat, slack) - TINY
@@ -329,7 +329,10 @@ class Contour:
         first = math.exp(-0.5 * self.variance * edge * edge)
         total = first / -math.expm1(-self.variance * edge * line.step)
         weight = line.step / math.pi * total * 1.01 + TINY
-        return weight / (edge * edge), weight * (1.0 / (edge * edge) + line.kappa)
+        beyond = edge * edge
+        if not beyond > 0.0 or not math.isfinite(weight):
+            return math.inf, math.inf
+        return weight / beyond, weight * (1.0 / beyond + line.kappa)
 
     def _aliases(self, t: Floats, slack: Floats) -> Floats:
         """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""

@@ -40,7 +40,8 @@ _FAR = 1e6
 def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
     """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""
     flat = delta.ravel()
-    ends = [_epsilon(pld, level, accuracy) for level in flat.tolist()]
+    # Locating the two ends takes a little of the width.
+    ends = [_epsilon(pld, level, 0.9 * accuracy) for level in flat.tolist()]
     return _interval(ends, delta.shape)
 
 
@@ -66,7 +67,7 @@ def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
 
     def curve(t: float, bracket: float) -> tuple[float, float]:
         # Far from the answer a rough value does, unless it leaves the side open.
-        lo, hi = evaluator.right(np.array([t]), 0.0, max(accuracy, 0.02 * bracket))
+        lo, hi = evaluator.right(np.array([t]), 0.0, max(accuracy, min(0.02 * bracket, 1.0)))
         if lo[0] <= delta < hi[0]:
             lo, hi = evaluator.right(np.array([t]), 0.0, accuracy)
         return float(lo[0]), float(hi[0])
@@ -174,7 +175,7 @@ def _tradeoff(pld: Pld, alpha: float) -> tuple[float, float]:
     stalls = 0
     for _ in range(_ROUNDS):
         gap = best_hi - best_lo
-        lo, hi = _support(pld, alpha, t, max(1e-4, 0.05 * float(t[1] - t[0])))
+        lo, hi = _support(pld, alpha, t, max(1e-4, min(0.05 * float(t[1] - t[0]), 1.0)))
         best_lo = max(best_lo, float(np.max(lo)))
         best_hi = min(best_hi, _concave_maximum(t, lo, hi))
         peak = int(np.argmax(lo))

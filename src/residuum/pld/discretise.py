@@ -38,8 +38,6 @@ _MARGIN = 1e-10
 _CONTOUR_MARGIN = 1e-6
 """Relative margins of the samples, so that the order check can prove which side they are on."""
 _GRID_BITS = 400
-_FEW = 16
-"""Masses at infinity of at most this many kinds of query are multiplied out exactly."""
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
@@ -84,12 +82,13 @@ def above(pld: Pld, accuracy: float) -> ExactAtoms:
     raised = np.minimum(hi * (1.0 + _margin(pld)) + 2.0 * (hi - lo), 1.0)
     heights = _heights(t, x, raised)
     back = pld.reverse()
-    total = None
-    if len(pld.terms) <= _FEW and t[-1] >= pld._evaluator._top and -t[0] >= back._evaluator._top:
+    kept, kept_back = survival(pld.terms), survival(back.terms)
+    bounded = t[-1] >= pld._evaluator._top and -t[0] >= back._evaluator._top
+    if bounded and kept is not None and kept_back is not None:
         # Past the largest losses the curves are the masses at infinity, which are rationals.
-        heights[-1] = 1 - survival(pld.terms)
-        total = survival(back.terms)
-    return region_above(x, heights, False, None, total)
+        heights[-1] = 1 - kept
+        return region_above(x, heights, False, None, kept_back)
+    return region_above(x, heights, False, None)
 
 
 def below(pld: Pld, accuracy: float) -> ExactAtoms:

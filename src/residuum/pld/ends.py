@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from residuum.pld.value import Pld
 
 
+_MOST_BITS = 100_000
+"""Exact products of masses longer than this are not worked out."""
+
+
 def ends_within(a: Pld, b: Pld) -> bool:
     """Whether `a` ends where `b` does: its largest finite loss and its mass at infinity."""
     return largest_loss_within(a, b) and mass_at_infinity_within(a, b)
@@ -31,21 +35,28 @@ def mass_at_infinity_within(a: Pld, b: Pld) -> bool:
         return True
     mine = {f: n for f, n in a.terms.items() if f.mass_at_infinity > 0}
     theirs = {f: n for f, n in b.terms.items() if f.mass_at_infinity > 0}
-    return survival(mine) >= survival(theirs) if sum(mine.values()) < 200 else False
+    if low.lo > high.hi:
+        return False
+    kept_a, kept_b = survival(mine), survival(theirs)
+    return kept_a is not None and kept_b is not None and kept_a >= kept_b
 
 
 def mass_at_infinity_at_most(pld: Pld, level: Fraction) -> bool:
     """Whether the mass at infinity is proven at most `level`, in rationals if they are short."""
     if Fraction(float(pld.mass_at_infinity_bounds.hi)) <= level:
         return True
-    parts = {f: n for f, n in pld.terms.items() if f.mass_at_infinity > 0}
-    return sum(parts.values()) < 200 and 1 - survival(parts) <= level
+    kept = survival(pld.terms)
+    return kept is not None and 1 - kept <= level
 
 
-def survival(terms: Mapping[Factor, int]) -> Fraction:
+def survival(terms: Mapping[Factor, int]) -> Fraction | None:
+    """The mass on finite losses, exactly, unless that is too long to work out."""
+    lossy = [(f.mass_at_infinity, n) for f, n in terms.items() if f.mass_at_infinity > 0]
+    if sum(n * m.denominator.bit_length() for m, n in lossy) > _MOST_BITS:
+        return None
     kept = Fraction(1)
-    for factor, n in terms.items():
-        kept *= (1 - factor.mass_at_infinity) ** n
+    for mass, n in lossy:
+        kept *= (1 - mass) ** n
     return kept
 
 

@@ -40,7 +40,7 @@ _FLAT = 1e-9
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
 _SHARPNESS = (1.0, 4.0, 16.0)
-_HUGE = 1e9
+_HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
 _EXACT = 64
 """Up to this many atoms and arguments a finite curve is evaluated in rationals."""

@@ -66,7 +66,12 @@ def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
     system = hstack([matrix, plus, -plus], format="csr")
     cost = np.concatenate([np.zeros(n), np.ones(2 * slack)])
     result = linprog(
-        cost, A_eq=system, b_eq=np.concatenate(targets), bounds=(0, None), method="highs"
+        cost,
+        A_eq=system,
+        b_eq=np.concatenate(targets),
+        bounds=(0, None),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if not result.success or result.x is None:
         raise ResiduumError(f"the linear program failed: {result.message}")

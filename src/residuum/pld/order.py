@@ -46,6 +46,8 @@ from residuum.pld.value import Pld, query
 _KINKS = 1 << 14
 _CELLS = 1 << 16
 _ROUNDS = 40
+_LARGEST_LOSS = 690.0
+"""Beyond this `e^z` is close to overflow and rationals decide."""
 _ACCURACIES = (1e-3, 1e-5)
 """Widths in `eps` asked of contour sums, in turn, while the answer is open."""
 _ACCURACY = _ACCURACIES[-1]
@@ -165,6 +167,9 @@ def dominated_exactly(low: Pld, high: Pld) -> Domination:
         return _YES
     if a.p.size == 0:
         return _refuted(low, high, np.array([float(b.z[-1]), float(b.z[-1]) + 1.0]))
+    if max(np.max(np.abs(a.z)), np.max(np.abs(b.z))) > _LARGEST_LOSS:
+        exact = _largest_exact_gap(a.exact, b.exact, np.arange(b.z.size), a.z, b.z)
+        return _YES if exact is None else Domination(Verdict.NO, exact)
     right = _float_gaps(a, b, low, high)
     left = _float_gaps(a.reverse(), b.reverse(), low.reverse(), high.reverse())
     if max(right.gap, left.gap) > 0.0:
@@ -235,8 +240,10 @@ def _largest_exact_gap(
                 worst = (excess, size, j)
     if worst is None:
         return None
-    excess, size, j = worst
-    return Witness(float(b.kink(j)), max(0.0, float_down(Fraction(excess, size))))
+    # The gap at the float nearest to the kink, which is the x that is reported.
+    x = float(b.kink(worst[2]))
+    gap = a.hockey_stick(Fraction(x)) - b.hockey_stick(Fraction(x))
+    return Witness(x, max(0.0, float_down(gap)))
 
 
 # -- anything against finite, at the kinks --------------------------------------------------
@@ -308,7 +315,7 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
     """Whether `h_a <= h_b` on `x >= 1`, from curves of the given accuracy."""
     end = _tail_start(a, b)
     if end is None:
-        return _UNDECIDED
+        return _violation(a, b, accuracy)
     t = np.linspace(0.0, end, 65)
     if _countable(a):
         kinks = a._evaluator._table.z
@@ -337,6 +344,17 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
             np.concatenate([old, more])[order] for old, more in zip(samples, fresh, strict=True)
         )
         t = np.concatenate([t, new])[order]
+    return _UNDECIDED
+
+
+def _violation(a: Pld, b: Pld, accuracy: float) -> Domination:
+    """Look for a point that refutes, where no tail argument can prove: NO or UNDECIDED."""
+    end = min(a._evaluator._top, b._evaluator.reach(1e-12), 600.0)
+    t = np.linspace(0.0, max(end, 1e-12), 129)
+    a_lo, _, _, b_hi = _sample(a, b, t, accuracy)
+    worst = int(np.argmax(a_lo - b_hi * (1.0 + 4.0 * U)))
+    if a_lo[worst] > b_hi[worst] * (1.0 + 4.0 * U):
+        return Domination(Verdict.NO, Witness(float(np.exp(t[worst])), 0.0))
     return _UNDECIDED
 
 

@@ -35,12 +35,15 @@ def dominated_precisely(low: Pld, high: Pld) -> Domination:
             return Domination(Verdict.UNDECIDED)
         if size(pld.terms.items()) > _LIMIT:  # type: ignore[arg-type]
             return Domination(Verdict.UNDECIDED)
+    kept_low, kept_high = survival(low.terms), survival(high.terms)
+    if kept_low is None or kept_high is None:
+        return Domination(Verdict.UNDECIDED)
     tops = (ends_within(low, high), ends_within(low.reverse(), high.reverse()))
     for digits in _DIGITS:
         with localcontext(Context(prec=digits)):
             a, b = _written_out(low), _written_out(high)
             open_ends = False
-            a_inf, b_inf = _infinity(low), _infinity(high)
+            a_inf, b_inf = _decimal(1 - kept_low), _decimal(1 - kept_high)
             tiny = Decimal(10) ** (20 - digits)
             order = sorted(range(len(b)), key=lambda i: b[i][0] / b[i][1])
             for rank, j in enumerate(order):
@@ -63,10 +66,6 @@ def dominated_precisely(low: Pld, high: Pld) -> Domination:
 
 def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _infinity(pld: Pld) -> Decimal:
-    return _decimal(1 - survival(pld.terms))
 
 
 def _written_out(pld: Pld) -> list[tuple[Decimal, Decimal]]:

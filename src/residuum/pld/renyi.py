@@ -62,6 +62,8 @@ def _large(pld: Pld, alpha: float) -> tuple[float, float]:
     gaussian = pld.gaussian
     part = 0.5 * gaussian.variance * alpha if gaussian else 0.0
     error = part * ((gaussian.variance_error if gaussian else 0.0) + 8.0 * U)
+    if not np.isfinite(part):
+        return float(np.finfo(np.float64).max), np.inf
     if not pld.terms:
         return part - error, part + error
     rest = type(pld)(None, pld.terms)

@@ -41,6 +41,9 @@ SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
 TINY = 2.0**-1022
 """The smallest normal float: added to upper ends wherever a product may underflow."""
 
+SMALLEST = 2.0**-1074
+"""The smallest float: how far a mass below `TINY` may be off when it is rounded."""
+
 
 def mills_ratio(y: Floats) -> Floats:
     """`R(y)` for `y >= -0.4`, relative error at most `MILLS_ULPS * U`."""
