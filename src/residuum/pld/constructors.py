@@ -223,8 +223,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
 
     The curve starts at `(0, 1)` and stays constant after the last point (mass at infinity).
     It must be convex, decreasing and at least `1 - x`. Where it misses that by up to 1e-9 it is
-    raised (by a share of mass at infinity), so that no given value is understated. Up to 64
-    points the result is exact; with more, slopes are rounded up by 2^-400 at most.
+    raised (by a share of mass at infinity), so that no given value is understated by more than
+    its own rounding. Up to 64 points the result is exact; with more, slopes are rounded up by
+    2^-400 at most.
     """
     x = checks.vector("xs", xs, "positive numbers")
     v = checks.vector("values", values, "numbers in [0, 1]")

@@ -275,15 +275,16 @@ def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
 
 
 def _overhang(x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float) -> Fraction:
-    """How far points stick out above the hull, relative to its distance from 1."""
+    """How far points stick out above the hull (rounding apart), relative to its distance from 1."""
     worst = Fraction(0)
     for a, b in pairwise(kept):
         for i in range(a + 1, b):
             hull = v[a] + (v[b] - v[a]) * (x[i] - x[a]) / (x[b] - x[a])
             gap = float(v[i] - hull)
             checks.require(gap <= tolerance, "values", "convex in xs", f"a point {gap!r} off")
-            if v[i] > hull:
+            if gap > 4.0 * U * float(v[i]):
                 worst = max(worst, (v[i] - hull) / (1 - hull))
+    checks.require(worst <= 1e-6, "values", "convex in xs", f"a lift of {float(worst)!r} needed")
     return worst
 
 
