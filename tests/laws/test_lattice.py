@@ -29,6 +29,7 @@ from catalogue import (
 )
 from residuum import Order
 
+ACCURACY = 1e-5  # of `|` and `&`, in h, where a side is smooth
 EXACT_PAIRS = list(itertools.combinations(EXACT, 2))
 EXACT_TRIPLES = [
     ("finite +inf", "finite -inf", "finite both"),
@@ -109,14 +110,14 @@ def test_bounds_are_least_and_greatest(a, b):
 def not_clearly_above(top: rz.Pld, c: str) -> bool:
     """The outward supremum exceeds an upper bound by no more than the accuracy allows."""
     return all(
-        oracles.real(top.hockey_stick_bounds(x).lo) <= oracles.real(high(truth(c, x))) + 1e-3
+        oracles.real(top.hockey_stick_bounds(x).lo) <= oracles.real(high(truth(c, x))) + ACCURACY
         for x in XS[1::3]
     )
 
 
 def not_clearly_below(bottom: rz.Pld, c: str) -> bool:
     return all(
-        oracles.real(bottom.hockey_stick_bounds(x).hi) >= oracles.real(low(truth(c, x))) - 1e-3
+        oracles.real(bottom.hockey_stick_bounds(x).hi) >= oracles.real(low(truth(c, x))) - ACCURACY
         for x in XS[1::3]
     )
 
@@ -215,14 +216,25 @@ def test_composition_does_not_distribute_in_general():
     assert exact_left.hockey_stick(x) - exact_right.hockey_stick(x) >= oracles.exact(gap)
 
 
-@pytest.mark.parametrize("accuracy", [1e-2, 1e-4])
-def test_smooth_supremum_keeps_the_requested_accuracy(accuracy):
-    """Up to `accuracy` in `eps`, the curve of the result is the larger of the two."""
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-4, 1e-6])
+def test_smooth_bounds_keep_the_requested_accuracy(accuracy):
+    """Outward, and by no more than `accuracy`."""
     A, B = "gaussian", "approximate_dp"
-    top = rz.supremum([case(A).pld, case(B).pld], accuracy=accuracy)
-    bottom = rz.infimum([case(A).pld, case(B).pld], accuracy=accuracy)
+    members = [case(A).pld, case(B).pld]
+    top = rz.supremum(members, accuracy=accuracy)
+    bottom = rz.infimum(members, accuracy=accuracy)
     for x in (0.5, 0.9, 1.1, 2.0, 6.0):
-        before = x * (1 - accuracy)
-        larger = max(case(A).truth(before), case(B).truth(before))
-        assert top.hockey_stick_bounds(x).lo <= larger
-        assert bottom.hockey_stick_bounds(x).lo <= min(truth(A, x), truth(B, x))
+        larger, smaller = max(truth(A, x), truth(B, x)), min(truth(A, x), truth(B, x))
+        h = top.hockey_stick_bounds(x)
+        assert larger <= h.hi
+        assert h.lo <= larger + accuracy
+        assert bottom.hockey_stick_bounds(x).lo <= smaller
+    # The infimum's tradeoff curve is the larger of the two, from above.
+    for alpha in (0.01, 0.2, 0.6):
+        larger = max(case(A).law.tradeoff(alpha), case(B).law.tradeoff(alpha))
+        tau = bottom.tradeoff_bounds(alpha)
+        assert larger <= tau.hi
+        assert all(
+            (1 - oracles.real(alpha) - bottom.hockey_stick(x)) / x <= larger + accuracy / x
+            for x in (0.5, 1.0, 2.0)
+        )

@@ -34,7 +34,8 @@ def test_tradeoff_round_trip_is_exact(case):
 def test_hockey_stick_round_trip_dominates(case):
     """Vertices are rounded, so the curve is given up to rounding; the result stays next to it."""
     xs, values = case.pld.hockey_stick_points()
-    assume(len(xs) and xs[0] > 1e-250 and xs[-1] < 1e250 and len(np.unique(xs)) == len(xs))
+    assume(len(np.unique(xs)) == len(xs) > 0 and xs[0] > 1e-250 and xs[-1] < 1e250)
+    assume(values[0] < 1 or len(xs) == 1)  # else rounding has made it constant
     again = rz.from_hockey_stick(xs, values)
     for x in np.unique(np.clip(xs, 1e-6, 1e6)):
         truth = case.law.finite.hockey_stick(x)

@@ -113,7 +113,9 @@ def test_order_is_the_rational_one(first, second):
         assert (witness is None) == (above <= below)
         if witness is not None:
             gap = above.hockey_stick(witness.x) - below.hockey_stick(witness.x)
-            assert gap >= oracles.exact(witness.gap) > 0
+            # A violation may fit between two floats: then the gap is 0.
+            assert witness.gap >= 0
+            assert witness.gap == 0 or gap >= oracles.exact(witness.gap)
 
 
 @given(small_cases, small_cases)

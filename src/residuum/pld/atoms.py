@@ -171,8 +171,9 @@ class Atoms:
     @cached_property
     def _clusters(self) -> NDArray[np.int64]:
         """For each atom the first one of its cluster: neighbours that rounding may confuse."""
-        apart = np.diff(self.z, prepend=-np.inf) > 2.0 * self._wobble
-        return np.maximum.accumulate(np.where(apart, np.arange(self.z.size), 0))
+        starts = np.arange(self.z.size)
+        starts[1:][self.z[1:] - self.z[:-1] <= 2.0 * self._wobble] = 0
+        return np.maximum.accumulate(starts)
 
     @cached_property
     def _suffix_sums(self) -> tuple[Floats, Floats, Floats]:
