@@ -103,7 +103,7 @@ SUBSAMPLED = [
 
 
 @pytest.mark.parametrize(("sigma", "rate", "step", "top", "n"), SUBSAMPLED)
-@pytest.mark.parametrize("t", [0.25, 2.0, 6.0])
+@pytest.mark.parametrize("t", [0.25, 6.0])
 def test_many_subsampled_steps(sigma, rate, step, top, n, t):
     losses, masses = oracles.subsampled_lattice(sigma, rate, step, top)
     L = n * rz.from_atoms(losses, masses)

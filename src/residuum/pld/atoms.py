@@ -29,6 +29,7 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, SM
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
+SHOWN_ATOMS = 12
 _DIRECT = 1 << 20
 """At most this many (argument, atom) pairs are summed directly."""
 
@@ -235,8 +236,10 @@ class Atoms:
     def __repr__(self) -> str:
         if self.p.size == 0:
             return "approximate_dp(0.0, 1.0)"
+        if "written" in self.__dict__:
+            return str(self.__dict__["written"])
         at_infinity = float(self.mass_at_infinity)
-        if self.p.size > 12:
+        if self.p.size > SHOWN_ATOMS:
             return (
                 f"<finite PLD: {self.p.size} atoms, losses {self.z[0]:.6g} to {self.z[-1]:.6g}, "
                 f"mass at infinity {at_infinity:.6g}>"

@@ -17,7 +17,7 @@ import numpy as np
 from residuum import checks
 from residuum.bounds import Floats
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.pld.atoms import atoms_from_exact, atoms_from_floats
+from residuum.pld.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
 from residuum.pld.contour import Factor
 from residuum.pld.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
 from residuum.pld.gaussian import Gaussian
@@ -144,7 +144,9 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     _require_normal("masses", p, z)
     _require_normal("masses times e^-loss", q, z)
     q_total = Fraction(1) if abs(tilt - 1.0) <= TILT_TOLERANCE else None
-    return _single(atoms_from_floats(p, q, 1 - Fraction(at_infinity), q_total))
+    made = _single(atoms_from_floats(p, q, 1 - Fraction(at_infinity), q_total))
+    more = (at_infinity,) if at_infinity else ()
+    return _written_as(made, "from_atoms", z, p, *more)
 
 
 def from_pair(p: Any, q: Any) -> Pld:
@@ -168,7 +170,8 @@ def from_pair(p: Any, q: Any) -> Pld:
     p_den, q_den = sum(p_ints), sum(q_ints)
     both = (a > 0) & (b > 0)
     if a.size <= _WORKED_OUT or not both.any():
-        return from_exact(canonical(p_ints, q_ints, p_den, q_den))
+        made = from_exact(canonical(p_ints, q_ints, p_den, q_den))
+        return _written_as(made, "from_pair", a, b)
     p_kept = sum(i for i, kept in zip(p_ints, both, strict=True) if kept)
     q_kept = sum(i for i, kept in zip(q_ints, both, strict=True) if kept)
     totals = Fraction(p_kept, p_den), Fraction(q_kept, q_den)
@@ -215,7 +218,7 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     hull = upper_hull(sorted(points))
     _require_close(points, hull, den, "betas", "convex in alphas")
     hull = [(min(q, p), p) for q, p in hull]
-    return from_exact(from_vertices(hull, den, den))
+    return _written_as(from_exact(from_vertices(hull, den, den)), "from_tradeoff", a, b)
 
 
 def from_hockey_stick(xs: Any, values: Any) -> Pld:
@@ -250,11 +253,22 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     ]
     # Where the values rise, they are raised to what follows: the safe side.
     heights = list(accumulate(reversed(heights), max))[::-1]
-    return from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
+    made = from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
+    return _written_as(made, "from_hockey_stick", x, v)
 
 
 def _single(factor: Factor) -> Pld:
     return Pld(None, {factor: 1})
+
+
+def _written_as(pld: Pld, name: str, *arguments: Floats | float) -> Pld:
+    """Remember how a short list was written, so that its `repr` pastes back exactly."""
+    for factor in pld.terms:
+        if isinstance(factor, Atoms) and factor.atom_count:
+            shown = [v if isinstance(v, float) else v.tolist() for v in arguments]
+            if all(isinstance(v, float) or len(v) <= SHOWN_ATOMS for v in shown):
+                factor.__dict__["written"] = f"{name}({', '.join(map(repr, shown))})"
+    return pld
 
 
 def _merged(z: Floats, p: Floats) -> tuple[Floats, Floats]:
