@@ -77,7 +77,7 @@ class Evaluator:
         """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""
         s = np.abs(t)
         left = t < 0.0
-        if not np.any(left):
+        if not left.any():
             lo, hi = self.right(s, dt, accuracy)
         else:
             mirror = self.pld.reverse()._evaluator
@@ -103,12 +103,12 @@ class Evaluator:
             return gaussian.curve(t, dt, g.variance, g.variance_error)
         far = t > _HUGE
         lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy)
-        if np.any(far):
+        if far.any():
             lo = np.where(far, 0.0, lo)
             if self.reach(_NOTHING) <= _HUGE:
                 hi = np.where(far, _NOTHING, hi)
         beyond = t - dt >= self._top
-        if np.any(beyond):
+        if beyond.any():
             lo, hi = np.where(beyond, 0.0, lo), np.where(beyond, 0.0, hi)
         return self._with_infinity(lo, hi)
 

@@ -71,8 +71,8 @@ class Gaussian:
     @cached_property
     def variance_error(self) -> float:
         """Bound on the relative error of `variance`: all terms are positive."""
-        if len(self.parts) == 1 and Fraction(self.variance) == self.exact_variance:
-            return 0.0
+        if len(self.parts) == 1 and self.parts[0][1] == 1.0:
+            return 0.0 if Fraction(self.variance) == self.exact_variance else 5.0 * U
         return (len(self.parts) + 5) * U
 
     def compose(self, other: Gaussian) -> Gaussian:
@@ -102,7 +102,7 @@ def curve(t: Floats, dt: Floats | float, c: float, c_error: float) -> tuple[Floa
     lo = np.maximum(h - error, 0.0)
     hi = np.minimum(h + error, 1.0)
     left = t < 0.0
-    if np.any(left):
+    if left.any():
         lo, hi = from_reversed(t, dt, lo, hi, left)
     return lo, hi
 
@@ -150,13 +150,13 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
     error = h * (relative + density_error) * (1.0 + 1e-9) + TINY
     if mu > _SMALL_MU:
         bulk = y < 0.0
-        if np.any(bulk):
+        if bulk.any():
             complement = density * (mills_ratio(np.maximum(-y, 0.0)) + mills_far)
             complement_error = complement * (density_error + (MILLS_ULPS + 4.0) * U + 2.0 * dy)
             h = np.where(bulk, 1.0 - complement, h)
             error = np.where(bulk, complement_error + 2.0 * U, error)
     wild = (drift > _WILD) | (dy > _WILD)
-    if np.any(wild):
+    if wild.any():
         # `y` itself has no digits left: h <= Phi(-y) <= e^{-y²/2} / 2 for y >= 0 is what remains.
         least = np.maximum(y - 2.0 * dy, 0.0)
         reach = np.where(least > 0.0, np.exp(-0.5 * least * least * (1.0 - 1e-12)), 1.0)
