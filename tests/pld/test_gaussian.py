@@ -121,6 +121,13 @@ def test_gaussians_form_a_chain(first, second):
     assert rz.compare(first.pld, second.pld).verdict == expected
 
 
+@pytest.mark.parametrize("mu", [20.0, math.exp(3.25), 40.0])
+@pytest.mark.parametrize("alpha", [1e-3, 0.5625, 0.999])
+def test_tradeoff_of_large_mu(mu, alpha):
+    bounds = rz.gaussian(mu=mu).tradeoff_bounds(alpha)
+    assert oracles.agrees(bounds, oracles.gaussian_tradeoff(mu, alpha))
+
+
 def test_thousand_different_queries_with_a_read_after_each():
     L, variance = rz.identity(), 0
     for i in range(1000):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mpmath import mp
 
@@ -38,6 +38,7 @@ def test_renyi(case, alpha):
     assert oracles.agrees(case.pld.renyi_bounds(alpha), oracles.near(case.law.renyi(alpha)))
 
 
+@example(math.exp(-4.0), 0.0, 1593, 0.875)  # a value among the subnormal floats
 @given(
     strategies.log_uniform(1e-4, 3),
     st.one_of(st.just(0.0), strategies.log_uniform(1e-12, 0.1)),

@@ -22,7 +22,7 @@ from residuum import checks
 from residuum.bounds import Floats, Interval
 from residuum.pld.ends import mass_at_infinity_at_most
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
-from residuum.pld.special import EXP_ULPS, U
+from residuum.pld.special import EXP_ULPS, TINY, U
 
 if TYPE_CHECKING:
     from residuum.pld.value import Pld
@@ -217,17 +217,18 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
     y = np.exp(-(t - t[0]))[::-1]
     low, high = lo[::-1], hi[::-1]
     gaps = np.diff(y)
-    if not np.all(gaps > 0.0):
+    if not np.all(gaps > TINY):
         return np.inf
-    rise = (high[1:] - low[:-1]) / gaps
-    fall = (low[1:] - high[:-1]) / gaps
+    with np.errstate(over="ignore"):
+        rise = (high[1:] - low[:-1]) / gaps
+        fall = (low[1:] - high[:-1]) / gaps
     # Slopes of a concave function decrease: if it rises over the second cell it is below the end
     # of the first one up to there, and likewise on the other side.
     if not (fall[1] > 0.0 and rise[-2] < 0.0):
         return np.inf
     left = np.concatenate([[np.inf], rise[:-1]])
     right = np.concatenate([fall[1:], [-np.inf]])
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         meet = (high[1:] - high[:-1] - right * gaps) / (left - right)
     meet = np.where(np.isfinite(meet), np.clip(meet, 0.0, gaps), 0.0)
     from_left = high[:-1] + np.where(np.isfinite(left), left, 0.0) * meet

@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import frexp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +72,9 @@ class Gaussian:
     @cached_property
     def variance_error(self) -> float:
         """Bound on the relative error of `variance`: all terms are positive."""
-        if len(self.parts) == 1 and self.parts[0][1] == 1.0:
-            return 0.0 if Fraction(self.variance) == self.exact_variance else 5.0 * U
+        power_of_two = len(self.parts) == 1 and frexp(self.parts[0][1])[0] == 0.5
+        if power_of_two and Fraction(self.variance) == self.exact_variance:
+            return 0.0
         return (len(self.parts) + 5) * U
 
     def compose(self, other: Gaussian) -> Gaussian:

@@ -28,6 +28,7 @@ from residuum.pld.special import (
     GAMMALN_ULPS,
     LOG1P_ULPS,
     LOG_ULPS,
+    SMALLEST,
     TINY,
     U,
 )
@@ -100,6 +101,7 @@ class Table:
         near = p_sums[np.searchsorted(z, flat - wobble, side="right")]
         error = value * (self.mass_error + (EXPM1_ULPS + 4.0) * U)
         error += near * (wobble * 1.01 + (2.0 * z.size + 8.0) * U)
+        error += 4.0 * z.size * SMALLEST
         low = np.maximum(value - error, 0.0).reshape(t.shape)
         high = np.where(near > 0.0, value + error + z.size * TINY, 0.0).reshape(t.shape)
         return low, high
