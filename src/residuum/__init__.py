@@ -22,6 +22,7 @@ _HOME = {
     "ArgumentTypeError": "residuum.errors",
     "ResiduumError": "residuum.errors",
     "approximate_dp": "residuum.pld.constructors",
+    "bounded_range": "residuum.pld.constructors",
     "from_atoms": "residuum.pld.constructors",
     "from_hockey_stick": "residuum.pld.constructors",
     "from_pair": "residuum.pld.constructors",
@@ -29,7 +30,9 @@ _HOME = {
     "gaussian": "residuum.pld.constructors",
     "identity": "residuum.pld.constructors",
     "laplace": "residuum.pld.constructors",
+    "mixture_of_gaussians": "residuum.pld.constructors",
     "pure_dp": "residuum.pld.constructors",
+    "subsampled_gaussian": "residuum.pld.constructors",
     "compose_tradeoff": "residuum.pld.curves",
     "hockey_stick_from_tradeoff": "residuum.pld.curves",
     "tradeoff_from_hockey_stick": "residuum.pld.curves",
@@ -55,6 +58,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "approximate_dp",
+    "bounded_range",
     "compare",
     "compose_tradeoff",
     "from_atoms",
@@ -67,7 +71,9 @@ __all__ = [
     "infimum",
     "kernel",
     "laplace",
+    "mixture_of_gaussians",
     "pure_dp",
+    "subsampled_gaussian",
     "supremum",
     "tradeoff_from_hockey_stick",
 ]
@@ -97,6 +103,7 @@ if TYPE_CHECKING:
     )
     from residuum.pld.constructors import (
         approximate_dp,
+        bounded_range,
         from_atoms,
         from_hockey_stick,
         from_pair,
@@ -104,7 +111,9 @@ if TYPE_CHECKING:
         gaussian,
         identity,
         laplace,
+        mixture_of_gaussians,
         pure_dp,
+        subsampled_gaussian,
     )
     from residuum.pld.curves import (
         compose_tradeoff,

@@ -82,6 +82,14 @@ def between(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of a few names."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+    require(value in choices, name, f"one of {', '.join(choices)}", value)
+    return value
+
+
 def count(name: str, value: Any) -> int:
     """A non-negative integer."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):

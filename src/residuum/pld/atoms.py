@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld.exact import ExactAtoms, floats, integers, sorted_atoms
-from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SINCOS_ULPS, SMALLEST, TINY, U
+from residuum.pld.phases import phase_sums
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
@@ -204,34 +205,19 @@ class Atoms:
         return value, error
 
     def nodes(self, lam: float, step: float, count: int) -> tuple[NDArray[np.complex128], Floats]:
-        """`M(λ+iω)/M(λ)` at `ω = 0, step, …, (count-1) step`, and its absolute error.
-
-        `e^{iωz}` at `ω = (aB + b) step` is a product of a coarse and a fine phase, so all
-        nodes come from one matrix product; it is cut into slices of atoms to keep the
-        rounding of its sums short.
-        """
+        """`M(λ+iω)/M(λ)` at `ω = 0, step, …, (count-1) step`, and its absolute error."""
         logs = self.log_p + lam * self.z
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
-        block = max(1, math.isqrt(count))
-        rows = -(-count // block)
-        fine = np.arange(block)[:, None] * step * self.z
-        coarse = (np.arange(rows) * block)[:, None] * step * self.z
-        left = (np.cos(coarse) + 1j * np.sin(coarse)) * weights
-        right = np.cos(fine) + 1j * np.sin(fine)
-        total = np.zeros((rows, block), dtype=np.complex128)
-        pieces = range(0, self.p.size, 256)
-        for start in pieces:
-            total += left[:, start : start + 256] @ right[:, start : start + 256].T
+        total, sums = phase_sums(weights, self.z, step, count)
         omega = np.arange(float(count)) * step
         largest = float(np.max(np.abs(self.z)))
         size = float(np.max(np.abs(self.log_p))) + abs(lam) * largest
         weight_error = 2.0 * (
             abs(lam) * self.loss_error + U * (size * (LOG_ULPS + 4.0) + EXP_ULPS + self.p.size)
         )
-        sums = (4.0 * min(self.p.size, 256) + len(pieces) + 8.0) * U
-        phase = omega * (self.loss_error + 4.0 * largest * U) + 4.0 * SINCOS_ULPS * U
-        return total.ravel()[:count], weight_error + 1.5 * (sums + phase)
+        phase = omega * (self.loss_error + 4.0 * largest * U)
+        return total, weight_error + 1.5 * (sums + phase)
 
     def __repr__(self) -> str:
         if self.p.size == 0:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from residuum import checks
-from residuum.bounds import Floats
+from residuum.bounds import Floats, float_down
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
-from residuum.pld.contour import Factor
+from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
+from residuum.pld.factors import Factor
 from residuum.pld.gaussian import Gaussian
+from residuum.pld.gaussian_mixture import GaussianMixture, subsampled
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.value import Pld
@@ -36,6 +38,8 @@ _WORKED_OUT = 64
 _LEAST = 2.0**-1000
 _LARGEST_EPS = 600.0
 _MU_RANGE = (1e-100, 1e100)
+_MIXTURE_RANGE = (1e-12, 1e3)
+_LEAST_WEIGHT = 1e-100
 
 
 def identity() -> Pld:
@@ -112,6 +116,90 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Pld:
         ratio,
     )
     return _single(Laplace(scale, sensitivity))
+
+
+def bounded_range(eps: float, *, atomic: float = 0.0) -> Pld:
+    """The largest PLD of range `eps`: the exponential mechanism.
+
+    `atomic` mixes in randomized response of the same `eps`, with that weight.
+    """
+    eps = checks.non_negative("eps", eps)
+    atomic = checks.probability("atomic", atomic)
+    checks.require(
+        eps == 0.0 or _LEAST <= eps <= _LARGEST_EPS, "eps", "0 or between 2**-1000 and 600", eps
+    )
+    if eps == 0.0:
+        return identity()
+    return pure_dp(eps) if atomic == 1.0 else _single(BoundedRange(eps, atomic))
+
+
+def subsampled_gaussian(
+    sigma: float, sampling_rate: float, direction: str = "remove", *, sensitivity: float = 1.0
+) -> Pld:
+    """Gaussian noise on a Poisson sample.
+
+    `remove`: `(1-q) N(0, σ²) + q N(sensitivity, σ²)` against `N(0, σ²)`; `add`: the reversal;
+    `replace`: against `(1-q) N(0, σ²) + q N(-sensitivity, σ²)`, one record exchanged for another.
+    """
+    sigma = checks.positive("sigma", sigma)
+    rate = checks.probability("sampling_rate", sampling_rate)
+    sensitivity = checks.non_negative("sensitivity", sensitivity)
+    checks.one_of("direction", direction, ("remove", "add", "replace"))
+    if rate == 0.0 or sensitivity == 0.0:
+        return identity()
+    if rate == 1.0:
+        distance = 2.0 * sensitivity if direction == "replace" else sensitivity
+        return gaussian(sigma=sigma, sensitivity=distance)
+    _require_mixture(sensitivity, sigma)
+    checks.require(rate >= _LEAST_WEIGHT, "sampling_rate", "0 or at least 1e-100", rate)
+    return _single(subsampled(sigma, sensitivity, rate, direction))
+
+
+def mixture_of_gaussians(
+    sigma: float, sensitivities: Any, probabilities: Any, direction: str = "remove"
+) -> Pld:
+    """`Σ p_i N(s_i, σ²)` against `N(0, σ²)` (`remove`), or the reversal (`add`).
+
+    The probabilities sum to 1 within 1e-9; the largest sensitivity takes what the others leave.
+    """
+    sigma = checks.positive("sigma", sigma)
+    shifts = checks.vector("sensitivities", sensitivities, "non-negative numbers")
+    weights = checks.vector("probabilities", probabilities, "numbers in [0, 1]")
+    checks.same_length("sensitivities", shifts, "probabilities", weights)
+    checks.one_of("direction", direction, ("remove", "add"))
+    good = "non-negative and finite"
+    shifts = checks.array_where("sensitivities", shifts, lambda v: (v >= 0) & (v < np.inf), good)
+    weights = checks.array_where(
+        "probabilities", weights, lambda v: (v >= 0) & (v <= 1), "in [0, 1]"
+    )
+    total = math.fsum(weights)
+    checks.require(
+        abs(total - 1.0) <= SUM_TOLERANCE, "probabilities", "such that they sum to 1", total
+    )
+    merged: dict[float, Fraction] = {}
+    for a, w in zip(shifts.tolist(), weights.tolist(), strict=True):
+        if w > 0.0:
+            merged[a + 0.0] = merged.get(a + 0.0, Fraction(0)) + Fraction(w)
+    if len(merged) == 1:
+        return gaussian(sigma=sigma, sensitivity=next(iter(merged)))
+    _require_mixture(max(merged), sigma)
+    # Weights rounded down leave the rest to the largest sensitivity: the safe side.
+    order = sorted(merged)
+    others = [(a, float_down(merged[a])) for a in order[:-1]]
+    rest = 1 - sum((Fraction(w) for _, w in others), Fraction(0))
+    checks.require(rest > 0, "probabilities", "such that they sum to 1", total)
+    if order[0] == 0.0 and len(others) == 1 and Fraction(float(rest)) == rest:
+        return subsampled_gaussian(sigma, float(rest), direction, sensitivity=order[-1])
+    made = GaussianMixture(sigma, order[-1], tuple(others), 0.0, ())
+    return _single(made if direction == "remove" else made.reverse())
+
+
+def _require_mixture(sensitivity: float, sigma: float) -> None:
+    ratio = sensitivity / sigma
+    low, high = _MIXTURE_RANGE
+    checks.require(
+        low <= ratio <= high, "sensitivity / sigma", f"0 or between {low:g} and {high:g}", ratio
+    )
 
 
 def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:

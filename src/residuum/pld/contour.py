@@ -9,7 +9,8 @@ over the nodes `s_k = λ + 2πik/T` gives
 Every alias on the right is non-negative, so the full sum bounds `D(t)` from above. Written
 with `C = M(λ) e^{-λt}` and `V_k = M(s_k) / M(λ)`, `|V_k| <= 1`, the charged errors are
 
-* truncation at `|k| <= N`: a Gaussian part of variance `c` has `|V_k| <= e^{-c ω²/2}`;
+* truncation at `|k| <= N`: a Gaussian part of variance `c` has `|V_k| <= e^{-c ω²/2}`, and smooth
+  factors have bounds of their own on `|V|` beyond the last node (`log_fall`);
 * aliases (lower bound only): `D(t) <= A(r) M(r) e^{-rt}` for every real `r > 0`, where
   `A(r) = r^r / (1+r)^(1+r)` is the maximum of `(1 - e^-y) e^{-ry}`; and `D <= 1`. Two geometric
   series, one on each side of `λ`;
@@ -32,22 +33,23 @@ of a Laplace is `w R_e` with `w = (1 + e^-e) / 2`, so that of a composition is `
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld import laplace, randomized_response
+from residuum.pld import bounded_range, laplace, randomized_response
 from residuum.pld.atoms import Atoms
+from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.factors import Terms
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, SINCOS_ULPS, TINY, U
-
-Factor = RandomizedResponse | Laplace | Atoms
-Terms = Mapping[Factor, int]
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
 
 _BATCH = 1 << 21
 _LOST = 1.2
@@ -66,7 +68,10 @@ class Moments:
         self.variance_error = variance_error
         responses = [(f.eps, f.delta, n) for f, n in terms.items() if type(f) is RandomizedResponse]
         laplaces = [(f.eps, n) for f, n in terms.items() if type(f) is Laplace]
-        self.atoms = [(f, n) for f, n in terms.items() if type(f) is Atoms]
+        ranges = [(f.eps, f.atomic, n) for f, n in terms.items() if type(f) is BoundedRange]
+        self.mixtures = [(f, n) for f, n in terms.items() if type(f) is GaussianMixture]
+        self.listed = [(f, n) for f, n in terms.items() if isinstance(f, Atoms | GaussianMixture)]
+        self.ranges = np.array(ranges, dtype=np.float64).reshape(-1, 3)
         self.responses = np.array(responses, dtype=np.float64).reshape(-1, 3)
         self.laplaces = np.array(laplaces, dtype=np.float64).reshape(-1, 2)
 
@@ -75,18 +80,26 @@ class Moments:
         bend = 0.5 * s * (s + 1.0)
         value = self.variance * bend
         error = np.abs(value) * (self.variance_error + 4.0 * U)
-        for family, eps, counts in self._families():
-            if family is randomized_response:
-                k, e = randomized_response.log_moment(eps, self.responses[:, 1:2], s)
-            else:
-                k, e = laplace.log_moment(eps, s)
+        for family, parameters, counts in self._families():
+            k, e = family.log_moment(*parameters, s)
             value = value + counts @ k
             error = error + counts @ e + (counts @ np.abs(k)) * ((counts.size + 2.0) * U)
-        for factor, n in self.atoms:
+        for factor, n in self.listed:
             k, e = factor.log_moment(s)
             value = value + n * k
             error = error + n * e + 2.0 * U * np.abs(value)
         return value, error * 1.01
+
+    def rough_log_moment(self, s: Floats) -> Floats:
+        """About `K(s)`, `s > 0`: what a tilt is chosen by."""
+        if not self.mixtures:
+            return self.log_moment(s)[0]
+        rest = copy(self)
+        rest.mixtures, rest.listed = [], [(f, n) for f, n in self.listed if isinstance(f, Atoms)]
+        value = rest.log_moment(s)[0]
+        for factor, n in self.mixtures:
+            value = value + n * factor.pair.rough_log_moment(s)
+        return np.asarray(value)
 
     @property
     def atomic_weight(self) -> tuple[float, float]:
@@ -95,15 +108,33 @@ class Moments:
         logs = np.log1p(0.5 * np.expm1(-eps))
         total = float(counts @ logs)
         error = float(counts @ (np.abs(logs) + eps)) * U * (LOG1P_ULPS + EXPM1_ULPS + 8.0)
-        return total, error + 2.0 * counts.size * U * abs(total)
+        more = self.ranges[:, 2] * np.log(self.ranges[:, 1])
+        total += float(more.sum())
+        error += float(np.abs(more).sum()) * (LOG_ULPS + 4.0) * U
+        return total, error + 2.0 * (counts.size + more.size) * U * abs(total)
 
-    def _families(self) -> list[tuple[object, Floats, Floats]]:
-        out: list[tuple[object, Floats, Floats]] = []
-        if self.responses.size:
-            out.append((randomized_response, self.responses[:, :1], self.responses[:, 2]))
-        if self.laplaces.size:
-            out.append((laplace, self.laplaces[:, :1], self.laplaces[:, 1]))
-        return out
+    def _families(self) -> list[tuple[Any, list[Floats], Floats]]:
+        """Module, columns of parameters and counts of each family with members."""
+        tables = (
+            (randomized_response, self.responses),
+            (laplace, self.laplaces),
+            (bounded_range, self.ranges),
+        )
+        return [
+            (family, [table[:, i : i + 1] for i in range(table.shape[1] - 1)], table[:, -1])
+            for family, table in tables
+            if table.size
+        ]
+
+    def log_fall(self, lam: float, edges: Floats) -> Floats:
+        """An upper bound on `ln |V|` for all `ω >= edge`, for each edge (increasing, positive)."""
+        value = -0.5 * self.variance * (1.0 - self.variance_error - 8.0 * U) * edges * edges
+        for family, parameters, counts in self._families():
+            if family is not randomized_response:
+                value = value + counts @ family.log_fall(*parameters, lam, edges)
+        for factor, n in self.mixtures:
+            value = value + n * factor.fall(lam, edges)
+        return np.asarray(value)
 
     def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
         """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
@@ -117,16 +148,15 @@ class Moments:
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
             error = (fall + turn) * (self.variance_error + 8.0 * U)
             error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
-        for family, eps, counts in self._families():
-            evaluate = randomized_response.nodes if family is randomized_response else laplace.nodes
+        for family, parameters, counts in self._families():
             rows = max(1, _BATCH // (16 * count))
             for start in range(0, counts.size, rows):
                 part = slice(start, start + rows)
-                v, e = evaluate(eps[part], lam, omega)
+                v, e = family.nodes(*(column[part] for column in parameters), lam, omega)
                 v, relative = _powers(v, e, counts[part, None])
                 relative = relative.sum(axis=0) + v.shape[0] * _COMPLEX_PRODUCT
                 value, error = _multiply(value, error, np.multiply.reduce(v, axis=0), relative)
-        for factor, n in self.atoms:
+        for factor, n in self.listed:
             v, e = factor.nodes(lam, line.step, count)
             v, relative = _powers(v[None], e[None], np.array([[float(n)]]))
             value, error = _multiply(value, error, v[0], relative[0])
@@ -195,6 +225,11 @@ class Line:
     points: Floats
     """Real points at which moments are kept for the alias bound."""
 
+    @property
+    def edge(self) -> float:
+        """The first frequency left out, rounded down."""
+        return self.count * self.step * (1.0 - 8.0 * U)
+
     @cached_property
     def omega(self) -> Floats:
         return np.arange(float(self.count)) * self.step
@@ -249,8 +284,10 @@ class Contour:
     """Relative error of each value: the truth is within `|V_k| expm1(errors_k)`."""
     log_m: float
     log_m_error: float
-    variance: float
-    """Gaussian variance, the phantom's included, rounded down."""
+    tails: tuple[float, float]
+    """What lies beyond the last node at most, relative to `C`: upper sum, lower sum."""
+    floor: float
+    """The log of what errors relative to `C` are held against."""
     point_moments: Floats
     """Upper bounds of `K` (phantom included) at the line's points."""
     absolute: Floats | None = None
@@ -259,18 +296,39 @@ class Contour:
     def extended(self, terms: Terms, variance: float, variance_error: float) -> Contour:
         """The contour of this composition with more factors composed in."""
         more = Moments(terms, variance, variance_error)
-        values, errors = more.nodes(self.line)
-        values, errors = _multiply(self.values, self.errors, values, errors)
-        k, e = more.log_moment(np.concatenate([[self.line.lam], self.line.points]))
+        start = self.trimmed()
+        line = start.line
+        values, errors = more.nodes(line)
+        values, errors = _multiply(start.values, start.errors, values, errors)
+        k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
         log_m = self.log_m + float(k[0])
+        fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
         return Contour(
-            self.line,
+            line,
             values,
             errors,
             log_m,
             self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
-            (self.variance + variance * (1.0 - variance_error)) * (1.0 - 4.0 * U),
+            (start.tails[0] * fall * (1.0 + 4.0 * U), start.tails[1] * fall * (1.0 + 4.0 * U)),
+            self.floor,
             self.point_moments + k[1:] + e[1:],
+        )
+
+    def trimmed(self) -> Contour:
+        """The same without its last nodes, if many have become too small to matter."""
+        line = self.line
+        sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
+        beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
+        count = max(int(np.count_nonzero(beyond > 0.05 * math.exp(self.floor))), 16)
+        if count > 0.8 * line.count:
+            return self
+        lost = float(beyond[count])
+        return replace(
+            self,
+            line=replace(line, count=count),
+            values=self.values[:count],
+            errors=self.errors[:count],
+            tails=(self.tails[0] + lost, self.tails[1] + lost),
         )
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
@@ -308,7 +366,7 @@ class Contour:
         # D itself never exceeds 1, however far off the tilt is.
         steep = log_c > 700.0
         c = np.exp(np.minimum(log_c, 700.0))
-        tail, lower_tail = self._truncation
+        tail, lower_tail = self.tails
         with np.errstate(over="ignore", invalid="ignore"):
             high = sums[0] + rounding(line.kernel_size) + tail
             low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
@@ -321,19 +379,6 @@ class Contour:
             np.where(lost, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
         )
 
-    @cached_property
-    def _truncation(self) -> tuple[float, float]:
-        """What lies beyond the last node at most, relative to `C`: upper sum, lower sum."""
-        line = self.line
-        edge = line.count * line.step * (1.0 - 8.0 * U)
-        first = math.exp(-0.5 * self.variance * edge * edge)
-        total = first / -math.expm1(-self.variance * edge * line.step)
-        weight = line.step / math.pi * total * 1.01 + TINY
-        beyond = edge * edge
-        if not beyond > 0.0 or not math.isfinite(weight):
-            return math.inf, math.inf
-        return weight / beyond, weight * (1.0 / beyond + line.kappa)
-
     def _aliases(self, t: Floats, slack: Floats) -> Floats:
         """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
         gaps, right, flat = self.line.alias_gaps
@@ -344,6 +389,24 @@ class Contour:
         above = series[:, right].min(axis=1)
         below = series[:, ~right].min(axis=1)
         return np.asarray((above + np.minimum(below, flat)) * (1.0 + 1e-12))
+
+
+def _truncation(line: Line, variance: float, log_fall: float) -> tuple[float, float]:
+    """The sums over all nodes left out, upper and lower kernel.
+
+    With a Gaussian part `|V_k|` falls geometrically past the edge; without one the kernel alone
+    has to, as `1/ω²`, times the bound `log_fall` on `ln |V|` at the edge.
+    """
+    edge = line.edge
+    first = math.exp(min(log_fall, 0.0)) * (1.0 + 1e-12)
+    flat = first / math.pi * (line.step / (edge * edge) + 1.0 / edge) + TINY
+    if not variance > 0.0:
+        return flat, flat if line.kappa == 0.0 else math.inf
+    weight = line.step / math.pi * first / -math.expm1(-variance * edge * line.step) * 1.01 + TINY
+    if not math.isfinite(weight):
+        return flat, math.inf
+    upper = min(flat, weight / (edge * edge))
+    return upper, upper + line.kappa * weight
 
 
 def _kappa(tau: float) -> float:
@@ -360,6 +423,8 @@ def _log_peak(r: Floats) -> Floats:
 
 
 MAX_NODES = 1 << 20
+_MIXTURE_NODES = 1 << 13
+"""A node of a mixture is a sum over about as many points as there are nodes."""
 
 
 def tuned(
@@ -402,23 +467,15 @@ def tuned(
     left = min(needed[points < lam].min(), max(-log_c - floor, 1.0) / lam)
     period = 1.05 * room * max(right, left)
 
-    # Beyond the edge at most e^{-c edge²/2} / edge²: solve for c edge² by two fixed-point steps.
-    def edge(variance: float) -> float:
-        depth = -floor + 2.0
-        guess = math.sqrt(2.0 * depth / variance)
-        beyond = 1.0 / (guess * guess) + tau * tau
-        depth = max(1.0, -floor + math.log(beyond) + 2.0)
-        return math.sqrt(2.0 * depth / variance)
-
     tau = 0.0
     variance = moments.variance
-    wanted = edge(variance) * period / (2.0 * math.pi) if variance > 0.0 else math.inf
-    if wanted > MAX_NODES / 8:
+    wanted = _smooth_edge(moments, lam, spread, floor, period) * period / (2.0 * math.pi)
+    if wanted > (_MIXTURE_NODES if moments.mixtures else MAX_NODES / 8):
         tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
         smallest = (2.0 * MAX_NODES) ** -1 * period * math.sqrt(-2.0 * floor)
         tau = max(tau, min(smallest, 1.0))
         variance += tau * tau
-        wanted = edge(variance) * period / (2.0 * math.pi)
+        wanted = _gaussian_edge(variance, tau, floor) * period / (2.0 * math.pi)
     count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
     line = Line(lam, 2.0 * math.pi / period, count, tau, points)
     values, errors = moments.nodes(line, tau * tau)
@@ -427,9 +484,12 @@ def tuned(
     k = k + 0.5 * tau * tau * at * (at + 1.0)
     e = e + np.abs(k) * (8.0 * U)
     variance *= 1.0 - moments.variance_error - 8.0 * U
+    fall = float(moments.log_fall(lam, np.array([line.edge]))[0])
+    fall -= 0.5 * tau * tau * line.edge * line.edge * (1.0 - 8.0 * U)
+    tails = _truncation(line, variance, fall)
     log_m, log_m_error = float(k[0]), float(e[0])
     if skeleton is None:
-        return Contour(line, values, errors, log_m, log_m_error, variance, k[1:] + e[1:])
+        return Contour(line, values, errors, log_m, log_m_error, tails, floor, k[1:] + e[1:])
     atomic, atomic_errors = skeleton.nodes(line, tau * tau)
     share, share_error = skeleton.log_moment(at[:1])
     weight, weight_error = moments.atomic_weight
@@ -439,14 +499,41 @@ def tuned(
     wrong += ratio * np.abs(atomic) * np.expm1(np.minimum(atomic_errors + ratio_error, 100.0))
     wrong += 4.0 * U * (np.abs(values) + ratio * np.abs(atomic))
     values = values - ratio * atomic
-    return Contour(line, values, errors, log_m, log_m_error, variance, k[1:] + e[1:], wrong)
+    return Contour(line, values, errors, log_m, log_m_error, tails, floor, k[1:] + e[1:], wrong)
+
+
+def _gaussian_edge(variance: float, tau: float, floor: float) -> float:
+    """Where `e^{-c edge²/2} (1/edge² + τ²)` has come down to the floor: two fixed-point steps."""
+    guess = math.sqrt(2.0 * (2.0 - floor) / variance)
+    beyond = 1.0 / (guess * guess) + tau * tau
+    return math.sqrt(2.0 * max(1.0, 2.0 - floor + math.log(beyond)) / variance)
+
+
+def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, period: float) -> float:
+    """Where nothing beyond matters even without a phantom; inf if that is out of reach."""
+    best = _gaussian_edge(moments.variance, 0.0, floor) if moments.variance else math.inf
+    if not (moments.mixtures or moments.laplaces.size or moments.ranges.size):
+        return best
+    low = 2.0 / spread
+    high = min(best, 2.0 * math.pi * MAX_NODES / period)
+    for _ in range(2):
+        edges = np.geomspace(low, max(high, 2.0 * low), 14)
+        enough = np.flatnonzero(moments.log_fall(lam, edges) - np.log(edges) <= floor - 2.0)
+        if enough.size == 0:
+            break
+        i = int(enough[0])
+        best = min(best, float(edges[i]))
+        if i == 0:
+            break
+        low, high = float(edges[i - 1]), float(edges[i])
+    return best
 
 
 def _tilt(moments: Moments, t: float) -> tuple[float, float]:
     """The minimiser of `K(λ) - λt - ln λ(λ+1)`, kept off zero, and the spread there."""
 
     def score(at: Floats) -> Floats:
-        return np.asarray(moments.log_moment(at)[0] - at * t - np.log(at) - np.log1p(at))
+        return np.asarray(moments.rough_log_moment(at) - at * t - np.log(at) - np.log1p(at))
 
     grid = np.geomspace(1e-5, 1e6, 56)
     for width in (0.25, 0.02):

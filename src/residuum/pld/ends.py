@@ -6,13 +6,15 @@ parameters there are rationals, so rationals decide.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from residuum.bounds import float_down, float_up
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Factor
+from residuum.pld.factors import Factor, Rational
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.special import U
 
 if TYPE_CHECKING:
@@ -62,17 +64,20 @@ def survival(terms: Mapping[Factor, int]) -> Fraction | None:
 
 def largest_loss_within(a: Pld, b: Pld) -> bool:
     """Whether the largest finite loss of `a` is proven at most that of `b`."""
-    if a.gaussian is not None:
-        return b.gaussian is not None
-    if b.gaussian is not None:
+    if b._evaluator._top == math.inf:
         return True
-    exact_a = sum((n * f.top for f, n in a.terms.items() if type(f) is not Atoms), Fraction(0))
-    exact_b = sum((n * f.top for f, n in b.terms.items() if type(f) is not Atoms), Fraction(0))
-    atoms_a = {f: n for f, n in a.terms.items() if type(f) is Atoms}
-    atoms_b = {f: n for f, n in b.terms.items() if type(f) is Atoms}
-    if atoms_a == atoms_b:
+    if a._evaluator._top == math.inf:
+        return False
+    exact_a = sum((n * f.top for f, n in a.terms.items() if isinstance(f, Rational)), Fraction(0))
+    exact_b = sum((n * f.top for f, n in b.terms.items() if isinstance(f, Rational)), Fraction(0))
+    rest_a = {f: n for f, n in a.terms.items() if not isinstance(f, Rational)}
+    rest_b = {f: n for f, n in b.terms.items() if not isinstance(f, Rational)}
+    if rest_a == rest_b:
         return exact_a <= exact_b
-    if exact_a == exact_b and sum(atoms_a.values()) + sum(atoms_b.values()) < 200:
+    atoms_a = {f: n for f, n in rest_a.items() if isinstance(f, Atoms)}
+    atoms_b = {f: n for f, n in rest_b.items() if isinstance(f, Atoms)}
+    few = sum(atoms_a.values()) + sum(atoms_b.values()) < 200
+    if exact_a == exact_b and few and atoms_a == rest_a and atoms_b == rest_b:
         return _top_ratio(atoms_a) <= _top_ratio(atoms_b)
     return largest_loss_bounds(a)[1] <= largest_loss_bounds(b)[0]
 
@@ -82,11 +87,20 @@ def largest_loss_bounds(pld: Pld) -> tuple[float, float]:
     top = pld._evaluator._top
     if top == float("inf"):
         return top, top
-    if len(pld.terms) <= 16 and not any(isinstance(f, Atoms) for f in pld.terms):
-        exact = sum((n * Fraction(f.top) for f, n in pld.terms.items()), Fraction(0))
+    if len(pld.terms) <= 16 and all(isinstance(f, Rational) for f in pld.terms):
+        exact = sum(
+            (n * f.top for f, n in pld.terms.items() if isinstance(f, Rational)), Fraction(0)
+        )
         return float_down(exact), float_up(exact)
-    size = sum(n * (_reach(f) if isinstance(f, Atoms) else f.eps) for f, n in pld.terms.items())
-    slack = sum(2.0 * n * f.loss_error for f, n in pld.terms.items() if isinstance(f, Atoms))
+    size = slack = 0.0
+    for f, n in pld.terms.items():
+        if isinstance(f, Atoms):
+            size, slack = size + n * _reach(f), slack + 2.0 * n * f.loss_error
+        elif isinstance(f, GaussianMixture):
+            low, high = f.top_bounds
+            size, slack = size + n * abs(high), slack + n * (high - low)
+        else:
+            size += n * f.eps
     return top - slack - (2.0 * len(pld.terms) + 64.0) * U * size, top
 
 

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import contour, gaussian, table
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour, Factor, Moments
+from residuum.pld.contour import Contour, Moments
+from residuum.pld.factors import Factor, Rational
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
@@ -49,6 +51,7 @@ _FEW = 16
 _SKELETON = 1 << 12
 _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve."""
+_FINITE = (RandomizedResponse, Atoms)
 _KEPT = 8
 """Contours kept per PLD."""
 
@@ -144,18 +147,19 @@ class Evaluator:
         if self.pld.gaussian:
             return float("inf")
         if len(self.pld.terms) > _FEW:
-            sizes = np.array(
-                [n * (f.top if isinstance(f, Atoms) else f.eps) for f, n in self.pld.terms.items()]
-            )
+            sizes = np.array([n * _largest_loss(f) for f, n in self.pld.terms.items()])
             slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
             return float(sizes.sum() + slack)
         exact = Fraction(0)
         rest = 0.0
         for factor, n in self.pld.terms.items():
-            if isinstance(factor, Atoms):
-                rest = float(np.nextafter(rest + n * factor.top, np.inf)) + 2.0 * U * abs(rest)
-            else:
+            if isinstance(factor, Rational):
                 exact += n * factor.top
+            else:
+                size = n * _largest_loss(factor)
+                rest = float(np.nextafter(rest + size, np.inf)) + 2.0 * U * abs(rest)
+        if rest == np.inf:
+            return rest
         return float_up(exact) if rest == 0.0 else float_up(exact + Fraction(rest))
 
     def reach(self, level: float) -> float:
@@ -179,7 +183,8 @@ class Evaluator:
         """How finely to locate a point of this curve: relative to `1 + t`, and absolutely."""
         if not self._by_contour:
             return 1e-14, 0.0
-        return (1e-10, 0.0) if self.pld.gaussian else (1e-14, 0.02 * accuracy)
+        smooth = self.pld.gaussian or self._moments.mixtures
+        return (1e-10, 0.0) if smooth else (1e-14, 0.02 * accuracy)
 
     # -- the method that fits -----------------------------------------------------------
 
@@ -214,13 +219,18 @@ class Evaluator:
 
     @cached_property
     def _table_size(self) -> float:
-        if any(f.atom_count is None for f in self.pld.terms):
-            return float("inf")
-        return table.size(self.pld.terms.items())  # type: ignore[arg-type]
+        finite = self._finite_terms
+        return float("inf") if finite is None else table.size(finite.items())
 
     @cached_property
     def _table(self) -> table.Table:
-        return table.build(self.pld.terms.items())  # type: ignore[arg-type]
+        return table.build((self._finite_terms or {}).items())
+
+    @cached_property
+    def _finite_terms(self) -> dict[RandomizedResponse | Atoms, int] | None:
+        """The terms, if all of them are finite."""
+        finite = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
+        return finite if len(finite) == len(self.pld.terms) else None
 
     @cached_property
     def _one_laplace(self) -> tuple[Laplace, table.Table] | None:
@@ -228,8 +238,8 @@ class Evaluator:
         smooth = [(f, n) for f, n in self.pld.terms.items() if isinstance(f, Laplace)]
         if self.pld.gaussian is not None or len(smooth) != 1 or smooth[0][1] != 1:
             return None
-        rest = {f: n for f, n in self.pld.terms.items() if not isinstance(f, Laplace)}
-        if table.size(rest.items()) > _MIXTURE:
+        rest = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
+        if len(rest) + 1 < len(self.pld.terms) or table.size(rest.items()) > _MIXTURE:
             return None
         return smooth[0][0], table.build(rest.items())
 
@@ -244,24 +254,30 @@ class Evaluator:
 
     @cached_property
     def _skeleton(self) -> tuple[Moments, table.Table] | None:
-        """The atoms of a composition with few Laplaces: moments, and masses written out."""
+        """The atoms of a composition with few Laplaces: moments, and masses written out.
+
+        None where there are no atoms: one factor without any is enough.
+        """
         if self.pld.gaussian is not None:
             return None
-        terms: dict[Factor, int] = {}
+        terms: dict[RandomizedResponse | Atoms, int] = {}
         loss_error = 0.0
         for factor, n in self.pld.terms.items():
-            twin: Factor = factor
-            if isinstance(factor, Laplace):
+            if isinstance(factor, GaussianMixture) or getattr(factor, "atomic", 1.0) == 0.0:
+                return None
+            if isinstance(factor, _FINITE):
+                twin = factor
+            else:
                 twin = RandomizedResponse(factor.eps, 0.0)
                 loss_error += n * factor.eps * U
             terms[twin] = terms.get(twin, 0) + n
-        if table.size(terms.items()) > _SKELETON:  # type: ignore[arg-type]
+        if table.size(terms.items()) > _SKELETON:
             return None
         weight, weight_error = self._moments.atomic_weight
         if weight < _LIGHT:
             return None
-        bones = table.build(terms.items())  # type: ignore[arg-type]
-        return Moments(terms, 0.0, 0.0), bones.scaled(weight, weight_error, loss_error)
+        bones = table.build(terms.items())
+        return Moments(dict(terms.items()), 0.0, 0.0), bones.scaled(weight, weight_error, loss_error)
 
     def _contour_part(
         self, t: Floats, dt: Floats | float, accuracy: float
@@ -313,6 +329,13 @@ class Evaluator:
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
         self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
         return True
+
+
+def _largest_loss(factor: Factor) -> float:
+    """The largest finite loss, within `u` of it or above it."""
+    if isinstance(factor, Atoms):
+        return factor.top
+    return factor.top_bounds[1] if isinstance(factor, GaussianMixture) else factor.eps
 
 
 def _exactly(atoms: Atoms, x: Floats) -> Interval:

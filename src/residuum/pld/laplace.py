@@ -115,3 +115,14 @@ def nodes(eps: Floats, lam: float, omega: Floats) -> tuple[NDArray[np.complex128
     ulps = 2.0 * SINCOS_ULPS + EXP_ULPS + EXPM1_ULPS + 40.0 + rate * eps * decay
     error = 4.0 * U * (ulps + 4.0 * argument)
     return value, error
+
+
+def log_fall(eps: Floats, lam: float, edges: Floats) -> Floats:
+    """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, `λ > 0`; broadcasts.
+
+    `|s+1| / |2s+1|` decreases in `ω`, and `|s| / |2s+1|` stays below one half.
+    """
+    rate = 2.0 * lam + 1.0
+    base = 1.0 + lam * np.expm1(-rate * eps) / rate
+    lead = np.hypot(lam + 1.0, edges) / np.hypot(rate, 2.0 * edges)
+    return np.asarray(np.minimum(np.log((lead + 0.5 * np.exp(-rate * eps)) / base) + 1e-12, 0.0))

@@ -93,8 +93,10 @@ def log_moment(eps: Floats, delta: Floats, s: Floats) -> tuple[Floats, Floats]:
     return value, size * ((LOG1P_ULPS + EXP_ULPS + 8.0) * U)
 
 
-def nodes(eps: Floats, lam: float, omega: Floats) -> tuple[NDArray[np.complex128], Floats]:
-    """`M(λ+iω)/M(λ)` and a bound on its absolute error; broadcasts."""
+def nodes(
+    eps: Floats, _delta: Floats, lam: float, omega: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """`M(λ+iω)/M(λ)`, whatever `delta`, and a bound on its absolute error; broadcasts."""
     argument = omega * eps
     weight = np.tanh((lam + 0.5) * eps)
     value = np.cos(argument) + 1j * (weight * np.sin(argument))

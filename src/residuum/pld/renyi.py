@@ -12,7 +12,9 @@ import numpy as np
 
 from residuum.bounds import Floats, Interval
 from residuum.pld.atoms import Atoms
+from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.ends import largest_loss_bounds
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, TANH_ULPS, U
 
@@ -87,7 +89,12 @@ def _slope(pld: Pld, s: float) -> float:
     """A generous bound on `|K'|` near `s`: Gaussian drift plus the largest losses."""
     total = (pld.gaussian.variance if pld.gaussian else 0.0) * (abs(s) + 1.0)
     for factor, n in pld.terms.items():
-        size = float(np.max(np.abs(factor.z))) if type(factor) is Atoms else float(factor.top)
+        if isinstance(factor, Atoms):
+            size = float(np.max(np.abs(factor.z)))
+        elif isinstance(factor, GaussianMixture):
+            size = factor.slope_bound(s)
+        else:
+            size = float(factor.top)
         total += n * size
     return 1.1 * total
 
@@ -103,6 +110,8 @@ def mean_loss(pld: Pld) -> tuple[float, float]:
             mean = float(factor.p @ factor.z)
             size = float(factor.p @ np.abs(factor.z))
             wrong = factor.loss_error + size * (factor.p.size + LOG_ULPS + 8.0) * U
+        elif isinstance(factor, GaussianMixture | BoundedRange):
+            mean, wrong = factor.mean_loss
         elif type(factor) is Laplace:
             # e - 1 + e^-e, by its series where that cancels.
             e = factor.eps

@@ -23,7 +23,8 @@ from residuum import checks
 from residuum.bounds import Floats, Interval, Number, float_down, float_up
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour, Factor
+from residuum.pld.contour import Contour
+from residuum.pld.factors import Factor
 from residuum.pld.gaussian import Gaussian
 from residuum.pld.special import EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 

@@ -1,0 +1,298 @@
+"""Mixtures of unit-variance normals on the line: likelihoods, with their errors, and quadrature.
+
+A side is `Σ w_i N(a_i, 1)`. Against `N(0, 1)` its likelihood is `A(x) = Σ w_i e^{a_i x - a_i²/2}`,
+and for a pair `(P, Q)` of sides `E_P e^{sZ} = ∫ φ(x) A(x)^{1+s} B(x)^{-s} dx`. The integrand `f` is
+analytic in a strip, so the trapezoid rule converges geometrically. On `x + iy`, with `r` the
+spread of a side's shifts and `|y| r < π`, all terms of `A` lie in a sector of angle `|y| r`:
+
+    cos(yr/2) A(x) <= |A(x + iy)| <= A(x),     y a_min <= arg A(x + iy) <= y a_max  (y > 0).
+
+Hence, with `D = a_max - b_min >= 0` and `s = λ + iω`, the integral of `|f|` along `Im x = ±d`
+is at most `e^{d²/2} cos(..)^{-λ} e^{ωdD}` times the moment at `λ`, and the rule of step `h` is
+wrong by that times `2 e^{-2πd/h} / (1 - e^{-2πd/h})` (Trefethen and Weideman 2014, theorem 5.1).
+
+Beyond the grid, `(ln f)' <= -(x - m)` to the right of `m = (1+s) a_max - s b_min` (and likewise
+to the left), so the tail past `m + W` is at most `f(m + W) / W`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from residuum.bounds import Floats
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
+
+_WINDOW = 9.5
+"""How far past the last possible centre the grid runs: `e^{-W²/2}` is 2.5e-20."""
+_STRIP_DEPTH = 42.0
+"""The trapezoid rule is wrong by at most about `e^-42`, relative."""
+_STRIPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+_CLIP = 690.0
+_MOST_POINTS = 1 << 17
+_SIZES = (0.0, 60.0, 400.0, 2000.0)
+"""Moments are worked out together for `(|s|+1) D` between these; beyond, by bounds."""
+_SUM_ULPS = 64.0
+"""Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
+_RULE = 4.0 * math.exp(-_STRIP_DEPTH)
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_LIFTS = (0.3, 0.8, 1.6, 2.6)
+"""Heights `y` of the moved line among which the best bound is taken."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """`Σ w_i N(a_i, 1)`, each `a_i` within `u` relative of what it denotes.
+
+    `weights[0]` is the remainder `1 - Σ_{i>0} w_i` (rounded); the others are exact.
+    """
+
+    shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @cached_property
+    def least(self) -> float:
+        return min(self.shifts)
+
+    @cached_property
+    def most(self) -> float:
+        return max(self.shifts)
+
+    @property
+    def spread(self) -> float:
+        return self.most - self.least
+
+    def log_likelihood(self, x: Floats) -> tuple[Floats, Floats]:
+        """`ln A(x)` and its absolute error.
+
+        Relative to the first term: `log1p(Σ w_i expm1(d_i))` keeps the digits of a
+        likelihood close to 1; where it is far below or above, a plain log-sum-exp.
+        """
+        a0 = self.shifts[0]
+        if a0 == 0.0:
+            first, first_error = np.zeros_like(x), np.zeros_like(x)
+        else:
+            first = a0 * x - 0.5 * a0 * a0
+            first_error = U * (3.0 * abs(a0) * np.abs(x) + 3.0 * a0 * a0)
+        if len(self.shifts) == 1:
+            return first, first_error
+        total, size, moved = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+        gaps = []
+        for a, w in zip(self.shifts[1:], self.weights[1:], strict=True):
+            d = (a - a0) * x - 0.5 * (a - a0) * (a + a0)
+            wrong = U * (5.0 * (abs(a) + abs(a0)) * (np.abs(x) + abs(a) + abs(a0)))
+            near = np.expm1(np.minimum(d, _CLIP))
+            part = w * near
+            total += part
+            size += np.abs(part)
+            moved += (part + w) * wrong
+            gaps.append((d, w, wrong))
+        plain = (total < -0.5) | (total > 1e290)
+        kept = np.where(plain, 0.0, total)
+        value = np.log1p(kept)
+        grain = (EXPM1_ULPS + 2.0 * len(gaps) + 3.0) * U
+        error = (size * grain + moved * 1.01) / (1.0 + kept) + LOG1P_ULPS * U * np.abs(value)
+        if plain.any():
+            logs = np.stack(
+                [np.full(x.shape, math.log(self.weights[0]) if self.weights[0] else -np.inf)]
+                + [math.log(w) + d for d, w, _ in gaps]
+            )
+            top = logs.max(axis=0)
+            share = np.exp(logs - top)
+            whole = share.sum(axis=0)
+            drift = np.max(np.stack([wrong for _, _, wrong in gaps]), axis=0)
+            rough = top + np.log(whole)
+            rough_error = drift + U * (
+                (LOG_ULPS + 4.0) * (np.abs(top) + 4.0) + EXP_ULPS + len(gaps) + 4.0
+            )
+            # The log of the first weight, and of w_i, each carry LOG_ULPS relative.
+            rough_error += LOG_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
+            value = np.where(plain, rough, value)
+            error = np.where(plain, rough_error, error)
+        return value + first, error + first_error + U * np.abs(value + first)
+
+    def off_axis(self, x: Floats, y: float) -> tuple[Floats, Floats, Floats]:
+        """`ln|A(x+iy)| - ln A(x)`, `arg A(x+iy)` and `Re A'/A`, to about 1e-12 each."""
+        if len(self.shifts) == 1:
+            a = self.shifts[0]
+            return np.zeros_like(x), np.full(x.shape, a * y), np.full(x.shape, a)
+        shifts = np.array(self.shifts)[:, None]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.array(self.weights))[:, None] + shifts * x - 0.5 * shifts * shifts
+        share = np.exp(logs - logs.max(axis=0))
+        share /= share.sum(axis=0)
+        turned = share * np.exp(1j * (shifts - self.shifts[0]) * y)
+        total = turned.sum(axis=0)
+        slope = ((shifts * turned).sum(axis=0) / total).real
+        return np.log(np.abs(total)), np.angle(total) + self.shifts[0] * y, slope
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """The trapezoid rule for moments at a few real `s`: one grid, one row of `ln f` for each."""
+
+    x: Floats
+    step: float
+    log_f: Floats
+    log_f_error: Floats
+    loss: Floats
+    loss_error: Floats
+
+    @cached_property
+    def weights(self) -> Floats:
+        """`f` at the points, each row scaled to the largest value 1."""
+        return np.asarray(np.exp(self.log_f - self._top[:, None]))
+
+    @cached_property
+    def _top(self) -> Floats:
+        return np.asarray(self.log_f.max(axis=1))
+
+    @cached_property
+    def totals(self) -> Floats:
+        return np.asarray(self.weights.sum(axis=1))
+
+    @cached_property
+    def tails(self) -> Floats:
+        """What lies outside the grid at most, in the integral and in the sum, relative."""
+        ends = self.weights[:, 0] + self.weights[:, -1]
+        return np.asarray(2.0 * ends * (1.0 + 1.0 / (_WINDOW * self.step)) / self.totals)
+
+    @cached_property
+    def weight_error(self) -> Floats:
+        """Relative error of the sum of the weights, by rounding."""
+        wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
+        return np.asarray(
+            wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self._top)
+        )
+
+    @cached_property
+    def log_moment(self) -> tuple[Floats, Floats]:
+        """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
+        value = self._top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
+        error = self.weight_error + self.tails + _RULE
+        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self._top))
+        return value, error * 1.01 + 2.0 * U * np.abs(value)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sides with `a_min >= b_max`: the loss `ln A/B` does not decrease in `x`."""
+
+    p: Side
+    q: Side
+
+    @property
+    def reach(self) -> float:
+        """`D`, the largest slope of the loss."""
+        return self.p.most - self.q.least
+
+    def loss(self, x: Floats) -> tuple[Floats, Floats]:
+        """`ln A(x)/B(x)` and its absolute error."""
+        a, a_error = self.p.log_likelihood(x)
+        b, b_error = self.q.log_likelihood(x)
+        return a - b, a_error + b_error + U * np.abs(a - b)
+
+    @cached_property
+    def _strips(self) -> tuple[Floats, Floats, Floats]:
+        """Half-widths `d` to choose from, and `-ln cos` of half the angle of each side there."""
+        widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
+        d = np.unique(np.minimum(_STRIPS, widest))
+        narrowing = [-np.log(np.cos(0.5 * d * side.spread)) for side in (self.p, self.q)]
+        return d, narrowing[0], narrowing[1]
+
+    def steps(self, s: Floats, omega: float) -> Floats:
+        """The widest step with an error of the rule below `e^-42` of `M(s)`, for each `s`."""
+        d, narrow_p, narrow_q = self._strips
+        depth = _STRIP_DEPTH + 0.5 * d * d + omega * d * self.reach
+        depth = depth + np.maximum(s, 0.0)[:, None] * narrow_q
+        depth = depth + np.maximum(-1.0 - s, 0.0)[:, None] * narrow_p
+        return np.asarray((2.0 * math.pi * d / (depth + 2.0)).max(axis=1))
+
+    def quadrature(self, s: Floats, omega: float = 0.0) -> Quadrature | None:
+        """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
+        step = float(self.steps(s, omega).min())
+        ends = [np.multiply.outer(1.0 + s, (self.p.least, self.p.most))]
+        ends.append(np.multiply.outer(-s, (self.q.least, self.q.most)))
+        low = float((ends[0].min(axis=1) + ends[1].min(axis=1)).min()) - _WINDOW
+        high = float((ends[0].max(axis=1) + ends[1].max(axis=1)).max()) + _WINDOW
+        count = (high - low) / step
+        if not count * s.size < _MOST_POINTS:
+            return None
+        x = low + step * np.arange(int(count) + 2.0)
+        a, a_error = self.p.log_likelihood(x)
+        b, b_error = self.q.log_likelihood(x)
+        up, down = np.abs(1.0 + s)[:, None], np.abs(s)[:, None]
+        log_f = (1.0 + s)[:, None] * a - s[:, None] * b - 0.5 * x * x
+        error = up * (a_error + 3.0 * U * np.abs(a)) + down * (b_error + 3.0 * U * np.abs(b))
+        error = error + U * (2.0 * np.abs(log_f) + 2.0 * x * x)
+        return Quadrature(x, step, log_f, error, a - b, a_error + b_error + U * np.abs(a - b))
+
+    def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
+        """`ln E e^{sZ}` for real `s` and its absolute error.
+
+        For `s` beyond reach of the rule: between 0 (outside `[-1, 0]`) and the value of the
+        Gaussian of distance `D`, which dominates the pair.
+        """
+        cap = 0.5 * self.reach**2 * s * (s + 1.0)
+        value, error = 0.5 * cap, np.abs(0.5 * cap) * (1.0 + 16.0 * U)
+        size = (np.abs(s) + 1.0) * self.reach
+        for least, most in pairwise(_SIZES):
+            rows = np.flatnonzero((least < size) & (size <= most))
+            rule = self.quadrature(s[rows]) if rows.size else None
+            if rule is not None:
+                value[rows], error[rows] = rule.log_moment
+        return value, error
+
+    def rough_log_moment(self, s: Floats) -> Floats:
+        """About `ln E e^{sZ}` for `s > 0`, to choose a tilt by: the last part alone far out."""
+        light = self.p.weights[self.p.shifts.index(self.p.most)]
+        floor = (1.0 + s) * math.log(light) + 0.5 * self.reach**2 * s * (s + 1.0)
+        near = (s + 1.0) * self.reach <= _SIZES[1]
+        value = np.maximum(floor, 0.0)
+        if near.any():
+            value[near] = self.log_moment(s[near])[0]
+        return value
+
+    def fall(self, lam: float, edges: Floats) -> Floats:
+        """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
+
+        The line of integration is moved to `Im x = y`: `|f|` is multiplied by `e^{-ω arg A/B}`
+        with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
+        rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
+        """
+        rule = self.quadrature(np.array([lam]))
+        best = np.zeros(edges.shape)
+        if rule is None:
+            return best
+        log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
+        low, high = float(rule.x[0]), float(rule.x[-1])
+        widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
+        for y in _LIFTS:
+            if y > widest:
+                break
+            wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
+            bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
+            bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
+            cells = int(min(max((high - low) * math.sqrt(bend) / 0.25, 64.0), 2048.0))
+            g = (high - low) / cells
+            ends = low + g * np.arange(cells + 1.0)
+            x = ends[:-1] + 0.5 * g
+            a, b = self.p.log_likelihood(x)[0], self.q.log_likelihood(x)[0]
+            wider_a, _, slope_a = self.p.off_axis(x, y)
+            wider_b, _, slope_b = self.q.off_axis(x, y)
+            h = (1.0 + lam) * (a + wider_a) - lam * (b + wider_b) - 0.5 * x * x + 0.5 * y * y
+            half = 0.5 * g * np.abs((1.0 + lam) * slope_a - lam * slope_b - x)
+            # sinhc(z) is at most e^{z²/6}, and e^z.
+            h = h + bend * g * g / 8.0 + np.minimum(half * half / 6.0, half)
+            turn = self.p.off_axis(ends[:-1], y)[1] - self.q.off_axis(ends[1:], y)[1]
+            mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
+            inside = np.exp(-edges[:, None] * (np.maximum(turn, 0.0) * (1.0 - 1e-9))) @ mass
+            # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
+            outside = math.log(float(rule.tails[0])) + 0.5 * y * y + lam * math.log(wide_q)
+            bound = np.logaddexp(np.log(inside), outside) + log_m_error + 1e-9 * (1.0 + lam)
+            best = np.minimum(best, bound)
+        return best
