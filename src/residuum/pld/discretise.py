@@ -15,11 +15,13 @@ exact finite PLD and the side of the bound survives every rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
 from itertools import accumulate, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from residuum import checks
 from residuum.bounds import Floats
@@ -80,7 +82,7 @@ def above(pld: Pld, accuracy: float) -> ExactAtoms:
         return exact
     t, lo, hi, x = _samples(pld, accuracy)
     raised = np.minimum(hi * (1.0 + _margin(pld)) + 2.0 * (hi - lo), 1.0)
-    heights = _heights(t, x, raised)
+    heights = heights_at(t, x, raised)
     back = pld.reverse()
     kept, kept_back = survival(pld.terms), survival(back.terms)
     bounded = t[-1] >= pld._evaluator._top and -t[0] >= back._evaluator._top
@@ -99,21 +101,39 @@ def below(pld: Pld, accuracy: float) -> ExactAtoms:
     t, lo, hi, x = _samples(pld, accuracy)
     margin = _margin(pld)
     lowered = np.maximum(lo * (1.0 - margin) - 2.0 * (hi - lo), 0.0)
-    heights = _heights(t, x, lowered)
-    # Between the samples the curve hangs lower: take the points where convexity lets it.
+    floor = Fraction(float(pld.mass_at_infinity_bounds.lo) * (1.0 - margin))
+    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo) * (1.0 - margin))
+    return hanging(t, lowered, hi, x, floor, total, margin)
+
+
+def hanging(
+    t: Floats,
+    lo: Floats,
+    hi: Floats,
+    x: list[Fraction],
+    floor: Fraction,
+    total: Fraction,
+    margin: float = 0.0,
+) -> ExactAtoms:
+    """A finite PLD below a curve with these samples (as `refined` gives them).
+
+    `floor` is `P`'s mass at infinity, rounded down, and `total` is `Q`'s on finite losses,
+    rounded up. Between the samples the curve hangs lower: the points where convexity lets it
+    are taken, lowered by `margin`, relative.
+    """
+    heights = heights_at(t, x, lo)
+    x = list(x)
     for side, sign in ((t >= 0.0, 1.0), (t <= 0.0, -1.0)):
         s = sign * t[side][:: int(sign)]
         if s.size < 3:
             continue
-        bounds = cells.lower_cells(s, lowered[side][:: int(sign)], hi[side][:: int(sign)])
+        bounds = cells.lower_cells(s, lo[side][:: int(sign)], hi[side][:: int(sign)])
         w, lowest = bounds.bottom()
         places = [Fraction(v) for v in np.exp(s[:-1] + np.log1p(w)).tolist()]
-        hanging = [Fraction(v) for v in np.maximum(lowest * (1.0 - margin), 0.0).tolist()]
-        for y, h in zip(places, hanging, strict=True):
+        hung = [Fraction(v) for v in np.maximum(lowest * (1.0 - margin), 0.0).tolist()]
+        for y, h in zip(places, hung, strict=True):
             x.append(y if sign > 0.0 else 1 / y)
             heights.append(h if sign > 0.0 else 1 - 1 / y + h / y)
-    floor = Fraction(float(pld.mass_at_infinity_bounds.lo) * (1.0 - margin))
-    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo) * (1.0 - margin))
     order = sorted(range(len(x)), key=lambda i: (x[i], heights[i]))
     return region_below([x[i] for i in order], [heights[i] for i in order], floor, total)
 
@@ -122,7 +142,7 @@ def _margin(pld: Pld) -> float:
     return _CONTOUR_MARGIN if pld._evaluator._by_contour else _MARGIN
 
 
-def _heights(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
+def heights_at(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
     """`h(x)` exactly from what is known on each side: the reversed curve where `t < 0`."""
     return [
         Fraction(v) if at >= 0.0 else 1 - place + place * Fraction(v)
@@ -146,7 +166,23 @@ def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats, list[Fr
                 lo[side], hi[side] = who._evaluator.right(np.abs(t[side]), dt, width)
         return lo, hi
 
-    t = _starting_points(pld)
+    def enough(gap: Floats, noise: Floats, _s: Floats, _high: Floats) -> NDArray[np.bool_]:
+        return (gap <= accuracy) | (gap <= 4.0 * noise)
+
+    return refined(curve, _starting_points(pld), enough)
+
+
+def refined(
+    curve: Callable[[Floats], tuple[Floats, Floats]],
+    t: Floats,
+    enough: Callable[[Floats, Floats, Floats, Floats], NDArray[np.bool_]],
+) -> tuple[Floats, Floats, Floats, list[Fraction]]:
+    """Samples `t`, enclosures there and `x` (within rounding of `e^t`), dense enough.
+
+    `curve` encloses `h(e^t)` for `t >= 0` and `h_rev(e^-t)` below. A cell is split unless
+    `enough(gap, noise, s, high)`: the height between chord and hanging point, the width of the
+    enclosures, the distance `|t|` and the upper heights of the samples.
+    """
     lo, hi = curve(t)
     for _ in range(30):
         split = []
@@ -159,8 +195,8 @@ def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats, list[Fr
             # On the left the reversed curve counts x = e^-s times.
             scale = 1.0 if sign > 0 else np.exp(-s[:-1])
             gap = (cells.chord(high, bounds.width, w) - lowest) * scale
-            noise = (high - low)[:-1] + (high - low)[1:]
-            wide = np.flatnonzero((gap > accuracy) & (gap > 4.0 * noise * scale))
+            noise = ((high - low)[:-1] + (high - low)[1:]) * scale
+            wide = np.flatnonzero(~enough(gap, noise, s, high))
             split.append(sign * 0.5 * (s[wide] + s[wide + 1]))
         new = np.setdiff1d(np.concatenate(split), t) if split else np.empty(0)
         if new.size == 0 or t.size + new.size > _POINTS:

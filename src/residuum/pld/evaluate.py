@@ -277,7 +277,9 @@ class Evaluator:
         if weight < _LIGHT:
             return None
         bones = table.build(terms.items())
-        return Moments(dict(terms.items()), 0.0, 0.0), bones.scaled(weight, weight_error, loss_error)
+        return Moments(dict(terms.items()), 0.0, 0.0), bones.scaled(
+            weight, weight_error, loss_error
+        )
 
     def _contour_part(
         self, t: Floats, dt: Floats | float, accuracy: float

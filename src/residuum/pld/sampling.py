@@ -1,0 +1,182 @@
+"""Amplification by sampling: the curve of a sampled mechanism from that of the whole one.
+
+A record is sampled at rate `q`; `(A, C)` is the pair with and without it when it is sampled.
+
+* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal. Exactly
+
+      h(x) = q h_{A,C}(1 + (x-1)/q),          x >= 1 - q
+      h_rev(x) = q x y h_{C,A}(1/y),          y = 1 - (1 - 1/x)/q > 0, else 0
+
+  (Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
+* Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
+  record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
+  pairs, symmetric if the inner one is.
+* Poisson, replace-one: `(1-q) C + q A` against `(1-q) C + q B`. With `x' = 1 + (x-1)/q` and
+  `β = x/x'` the curve is `q H_{x'}(A, (1-β) C + β B)` (the same theorem 2), by convexity at most
+  `q ((1-β) h_{A,C}(x') + β h_{A,B}(x'))`.
+
+Rates are exact floats. What is finite stays exact; the rest are profiles.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from residuum.bounds import Floats
+from residuum.pld.constructors import from_exact, identity
+from residuum.pld.discretise import exact_atoms
+from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.profile import Curve, Profile, finite
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.rational import Side, from_masses, response
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
+from residuum.pld.value import Pld
+
+_FEW_ATOMS = 1 << 10
+_WIDTH = 1e-3
+"""Asked of an inner curve that has no closed form; the enclosure is what counts."""
+
+
+def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side) -> Pld:
+    """Poisson sampling under add-remove; `inner` is the pair (with, without) in this direction.
+
+    `remove`: `inner = (A, C)`; `add`: `inner = (C, A)`. Exact for a finite `inner`.
+    """
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0:
+        return inner
+    forward = inner if direction == "remove" else inner.reverse()
+    exact = _written_out(forward, side)
+    if exact is not None:
+        made = from_exact(_sampled_exactly(exact, Fraction(rate)))
+        return made if direction == "remove" else made.reverse()
+    profile = Profile(_sampled(forward, rate), _sampled_reversed(forward.reverse(), rate))
+    profile = profile if direction == "remove" else profile.mirrored()
+    return finite(profile, accuracy, side)
+
+
+def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) -> Pld:
+    """Sampling without replacement under replace-one; `inner` is the pair of a replacement."""
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0:
+        return inner
+    profile = Profile(_sampled(inner, rate), _sampled(inner.reverse(), rate))
+    return finite(profile, accuracy, side)
+
+
+def poisson_replaced(present: Pld, replaced: Pld, rate: float, accuracy: float, side: Side) -> Pld:
+    """Poisson sampling under replace-one, upper bound; both pairs symmetric.
+
+    `present` is (with, without), `replaced` one record against another. The bound is not known
+    to be attained; below, the larger of the sampled pairs of either kind is used.
+    """
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0:
+        return replaced
+    if side == "below":
+        return poisson(present, rate, "remove", accuracy, "below")
+
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        inner, inner_error = _inner_argument(t, dt, rate)
+        share = np.exp(t - inner) * (1.0 + 2.0 * (EXP_ULPS + 4.0) * U + dt + inner_error)
+        near = present._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
+        far = replaced._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
+        # far >= near, so the share rounded up is the safe side.
+        share = np.minimum(share, 1.0)
+        top = rate * (near + share * np.maximum(far - near, 0.0)) * (1.0 + 16.0 * U)
+        return np.zeros(t.shape), np.asarray(top + TINY * (top > 0.0))
+
+    return finite(Profile(curve, curve), accuracy, side)
+
+
+# -- finite ---------------------------------------------------------------------------------
+
+
+def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
+    """The atoms in rationals (responses rounded to the side), unless they are too many."""
+    if pld.is_infinite:
+        return ExactAtoms((), (), 1, 1)
+    if not pld.is_finite or pld._evaluator._table_size > _FEW_ATOMS:
+        return None
+    exact = exact_atoms(pld)
+    if exact is not None:
+        return exact
+    exact = EXACT_IDENTITY
+    for factor, n in pld.terms.items():
+        if isinstance(factor, RandomizedResponse):
+            one = response(Fraction(factor.eps), Fraction(factor.delta), side)
+        else:
+            one = exact_atoms(Pld(None, {factor: 1})) or EXACT_IDENTITY
+        for _ in range(n):
+            exact = exact.compose(one)
+    return exact
+
+
+def _sampled_exactly(exact: ExactAtoms, rate: Fraction) -> ExactAtoms:
+    """`(1-q) Q + q P` against `Q`, outcome by outcome, `±inf` included."""
+    p = [Fraction(a, exact.p_den) for a in exact.p]
+    q = [Fraction(b, exact.q_den) for b in exact.q]
+    mixed = [(1 - rate) * b + rate * a for a, b in zip(p, q, strict=True)]
+    missing = Fraction(exact.q_inf, exact.q_den)
+    if missing:
+        mixed, q = [*mixed, (1 - rate) * missing], [*q, missing]
+    return from_masses(mixed, q)
+
+
+# -- profiles ---------------------------------------------------------------------------------
+
+
+def _inner_argument(t: Floats, dt: float, rate: float) -> tuple[Floats, Floats]:
+    """`ln(1 + (e^t - 1)/q)` and its absolute error, `t >= 0` known up to `±dt`."""
+    with np.errstate(over="ignore"):
+        y = np.expm1(t) / rate
+    inner = np.where(np.isfinite(y), np.log1p(y), t - np.log(rate))
+    # The derivative x / (x - 1 + q) decreases.
+    least = np.exp(-np.maximum(t - dt, -0.2 * rate))
+    error = dt / (1.0 - least * (1.0 - rate)) * 1.01
+    return inner, error + ((LOG1P_ULPS + 4.0) * inner + EXPM1_ULPS + 4.0) * U
+
+
+def _sampled(inner: Pld, rate: float) -> Curve:
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        if dt > 0.125 * rate:
+            lo, hi = curve(t, 0.0)
+            return np.maximum(lo - 1.01 * dt, 0.0), hi + 1.01 * dt
+        argument, error = _inner_argument(t, dt, rate)
+        h = inner._evaluator.at_log_x(argument, error, _WIDTH)
+        return (
+            np.maximum(rate * np.asarray(h.lo) * (1.0 - 4.0 * U) - TINY, 0.0),
+            rate * np.asarray(h.hi) * (1.0 + 4.0 * U) + TINY * (np.asarray(h.hi) > 0.0),
+        )
+
+    return curve
+
+
+def _sampled_reversed(inner: Pld, rate: float) -> Curve:
+    """The curve of `C` against `(1-q) C + q A`, from `inner = (C, A)`."""
+
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        fall = np.expm1(-t)
+        y = 1.0 + fall / rate
+        y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
+        clear = y > 8.0 * y_error
+        safe = np.where(clear, y, 1.0)
+        wobble = np.where(clear, y_error / safe, 0.0) * 1.2
+        argument = -np.log1p(np.where(clear, fall / rate, 0.0))
+        argument_error = wobble + LOG1P_ULPS * U * np.abs(argument) + TINY
+        h = inner._evaluator.at_log_x(argument, argument_error, _WIDTH)
+        scale = rate * np.exp(np.minimum(t, 700.0)) * safe
+        wrong = wobble + 1.01 * dt + (EXP_ULPS + 6.0) * U
+        most = rate * np.exp(np.minimum(t, 700.0)) * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
+        hi = np.where(clear, scale * np.asarray(h.hi) * (1.0 + wrong), most)
+        return (
+            np.where(clear, np.maximum(scale * np.asarray(h.lo) * (1.0 - wrong), 0.0), 0.0),
+            np.where(y + y_error > 0.0, hi + TINY * (hi > 0.0), 0.0),
+        )
+
+    return curve
