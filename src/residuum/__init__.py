@@ -46,6 +46,8 @@ _HOME = {
     "Pld": "residuum.pld.value",
 }
 
+_PACKAGES = ("mechanisms",)
+
 __all__ = [
     "__version__",
     "ArgumentError",
@@ -71,6 +73,7 @@ __all__ = [
     "infimum",
     "kernel",
     "laplace",
+    "mechanisms",
     "mixture_of_gaussians",
     "pure_dp",
     "subsampled_gaussian",
@@ -80,6 +83,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"residuum.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'residuum' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -92,6 +97,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from residuum import mechanisms
     from residuum.bounds import (
         Interval,
         Verdict,

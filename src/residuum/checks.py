@@ -6,7 +6,7 @@ every failure names the argument and shows the value.
 
 from __future__ import annotations
 
-import numbers
+import numbers as abstract_numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +36,7 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     """`value` as a float that is not NaN; infinities pass."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
         raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
     try:
         number = float(value)
@@ -92,10 +92,27 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 def count(name: str, value: Any) -> int:
     """A non-negative integer."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Integral):
         raise ArgumentTypeError(f"{name} must be a non-negative integer, got {shown(value)}")
     require(int(value) >= 0, name, "a non-negative integer", value)
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} must be true or false, got {shown(value)}")
+    return value
+
+
+def numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A non-empty sequence of finite numbers, as a tuple of floats."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise ArgumentTypeError(f"{name} must be a list of numbers, got {shown(value)}")
+    require(len(value) > 0, name, "a non-empty list of numbers", value)
+    return tuple(finite(name, item) for item in value)
 
 
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:

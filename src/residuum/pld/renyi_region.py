@@ -21,7 +21,8 @@ import numpy as np
 
 from residuum.bounds import Floats
 from residuum.pld.discretise import region_above
-from residuum.pld.exact import ExactAtoms
+from residuum.pld.exact import ExactAtoms, region
+from residuum.pld.rational import Side
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 
 _DEPTH = 103.0
@@ -29,18 +30,23 @@ _DEPTH = 103.0
 _LEAST = -700.0
 _POINTS = 800
 _HALVINGS = 60
+_MARGIN = 1e-13
+"""How far inside the region the points of the inner polygon are kept, relative."""
+_GRID_BITS = 400
 _ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
 """A generous bound on the relative rounding of one term, exponents apart."""
 
 
-def largest(orders: Floats, bounds: Floats) -> ExactAtoms:
-    """A finite PLD that dominates every PLD with `D_α <= bounds` both ways at all `orders > 1`."""
+def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
+    """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below."""
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
     logs = np.linspace(max(deepest, _LEAST), np.log(0.25), _POINTS)
     q = np.concatenate([np.exp(logs), np.linspace(0.25, 1.0, 130)[1:-1]])
     log_q, log_q_bar = np.log(q), np.log1p(-q)
-    log_p, log_p_bar, active = _boundary(log_q, log_q_bar, orders, bounds)
+    if side == "below":
+        return _inscribed(q, *_boundary(log_q, log_q_bar, orders, bounds, _MARGIN)[:2])
+    log_p, log_p_bar, active = _boundary(log_q, log_q_bar, orders, bounds, 0.0)
     x, h = _tangents(log_p, log_p_bar, log_q, log_q_bar, active, orders, bounds)
     kept = np.isfinite(x) & np.isfinite(h) & (x >= 1.0) & (h < 1.0)
     if not kept.any():
@@ -74,19 +80,41 @@ def _excess(
     return np.concatenate(rows)
 
 
+def _inscribed(q: Floats, log_p: Floats, log_p_bar: Floats) -> ExactAtoms:
+    """The polygon of points well inside the region, and their mirror images."""
+    grid = 1 << _GRID_BITS
+    points = [(0, 0), (grid, grid)]
+    p, p_bar = np.exp(log_p) * (1.0 - _MARGIN), np.exp(log_p_bar) * (1.0 + _MARGIN)
+    for a, b, c in zip(q.tolist(), p.tolist(), p_bar.tolist(), strict=True):
+        # 1 - p is known better from one side, p from the other.
+        height = max(Fraction(b), 1 - Fraction(c), Fraction(a))
+        at, high = int(Fraction(a) * grid) + 1, int(height * grid)
+        points += [(min(at, grid), max(high, at)), (grid - high, max(grid - at, grid - high))]
+    return region([(a, min(b, grid)) for a, b in points], grid, grid)
+
+
 def _boundary(
-    log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats
+    log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
 ) -> tuple[Floats, Floats, Floats]:
-    """About the largest `p` for each `q` (as `ln p`, `ln(1-p)`), and the constraint that binds."""
+    """About the largest `p` for each `q` (as `ln p`, `ln(1-p)`), and the constraint that binds.
+
+    A `margin` keeps every `ln F` that much below its bound, relative to its exponents, on the
+    inner side of the last halving.
+    """
     low = log_q - log_q_bar
     high = np.full(log_q.shape, -_LEAST)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         log_p, log_p_bar = -np.logaddexp(0.0, -middle), -np.logaddexp(0.0, middle)
-        worst = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho).max(axis=0)
-        inside = worst <= 0.0
+        excess = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho)
+        if margin:
+            sizes = 1.0 + np.abs(log_p) + np.abs(log_p_bar) + np.abs(log_q) + np.abs(log_q_bar)
+            reach = np.multiply.outer(alpha, sizes) + (alpha * rho)[:, None]
+            excess = excess + margin * np.concatenate([reach, reach])
+        inside = excess.max(axis=0) <= 0.0
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    log_p, log_p_bar = -np.logaddexp(0.0, -high), -np.logaddexp(0.0, high)
+    at = low if margin else high
+    log_p, log_p_bar = -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at)
     excess = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho)
     return log_p, log_p_bar, excess.argmax(axis=0)
 

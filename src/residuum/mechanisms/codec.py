@@ -1,0 +1,119 @@
+"""Descriptions as JSON, both ways and strictly.
+
+`{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}`: the kind in snake case, then every field.
+`version` is left out while it is 1. On reading, fields with defaults may be missing, `steps` is
+short for `self_composed`, and anything unknown, doubled or of the wrong type is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.mechanisms.kinds import KINDS
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.mechanisms.self_composed import SelfComposed
+
+_DEEPEST = 32
+"""Descriptions nested deeper than this are refused."""
+
+
+def to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """The description as plain data."""
+    out: dict[str, Any] = {"kind": mechanism.kind}
+    if mechanism.version != 1:
+        out["version"] = mechanism.version
+    for field in dataclasses.fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None:
+            out[field.name] = _plain(value)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mechanism):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def to_json(mechanism: Mechanism) -> str:
+    """Canonical JSON of a description."""
+    return json.dumps(to_dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(given: str | bytes | Mapping[str, Any]) -> Mechanism:
+    """The mechanism that a JSON text (or parsed object) describes."""
+    if isinstance(given, bytes | bytearray):
+        try:
+            given = bytes(given).decode()
+        except UnicodeDecodeError as error:
+            raise ArgumentError(f"mechanism must be JSON in UTF-8, got {error}") from None
+    if isinstance(given, str):
+        try:
+            given = json.loads(
+                given, object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole
+            )
+        except json.JSONDecodeError as error:
+            raise ArgumentError(f"mechanism must be valid JSON, got {error}") from None
+        except RecursionError:
+            raise ArgumentError("mechanism must be nested less deeply") from None
+    return from_dict(given)
+
+
+def from_dict(given: Any, depth: int = 0) -> Mechanism:
+    """The mechanism that plain data describes."""
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
+    checks.require(depth < _DEEPEST, "mechanism", f"nested at most {_DEEPEST} deep", "deeper")
+    fields = dict(given)
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(f"kind must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
+    cls = KINDS[kind]
+    version = fields.pop("version", 1)
+    if isinstance(version, bool) or version != cls.version:
+        raise ArgumentError(f"version must be {cls.version} for kind {kind!r}, got {version!r}")
+    steps = fields.pop("steps", None)
+    known = {field.name: field for field in dataclasses.fields(cls)}
+    for name in fields:
+        if name not in known:
+            raise ArgumentError(
+                f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field {name!r}"
+            )
+    for name, field in known.items():
+        required = field.default is dataclasses.MISSING
+        if required and name not in fields:
+            raise ArgumentError(f"{kind} needs the field {name!r}, got only {sorted(fields)!r}")
+    made = cls(**{name: _parsed(value, depth + 1) for name, value in fields.items()})
+    return made if steps is None else SelfComposed(made, steps)
+
+
+def _parsed(value: Any, depth: int) -> Any:
+    """Nested objects are mechanisms, lists become tuples."""
+    if isinstance(value, Mapping):
+        return from_dict(value, depth)
+    if isinstance(value, list):
+        return tuple(_parsed(item, depth) for item in value)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        checks.require(names.count(name) == 1, "mechanism", "without doubled fields", name)
+    return dict(pairs)
+
+
+def _no_constant(text: str) -> Any:
+    raise ArgumentError(f"mechanism must be valid JSON with finite numbers, got {text}")
+
+
+def _whole(text: str) -> int:
+    checks.require(len(text) < 400, "mechanism", "made of numbers of ordinary size", text)
+    return int(text)

@@ -1,0 +1,77 @@
+"""A mechanism run on a Poisson sample of the records.
+
+Add-remove and zero-out: `(1-q) C + q A` against `C`, with `(A, C)` the mechanism's own pair: the
+curve follows exactly (Zhu, Dong and Wang 2022, theorem 11; `pld/sampling.py`). Gaussian noise
+stays in closed form, finite pairs stay exact, everything else is discretised.
+
+Replace-one needs three outputs: with the record, with another, with neither. It is known for
+noise whose `sensitivity` bounds what one record contributes: tight for Gaussian noise
+(`subsampled_gaussian.py`), an upper bound for other symmetric noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from residuum import checks
+from residuum.errors import ArgumentError
+from residuum.mechanisms import limits
+from residuum.mechanisms.discrete_gaussian import DiscreteGaussian
+from residuum.mechanisms.discrete_laplace import DiscreteLaplace
+from residuum.mechanisms.gaussian import Gaussian
+from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.mechanism import Mechanism, Side, mechanism
+from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, directions
+from residuum.mechanisms.truncated_laplace import TruncatedLaplace
+from residuum.pld import sampling
+from residuum.pld.value import Pld
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Mechanism):
+    """`mechanism` on a sample that takes each record with probability `sampling_rate`."""
+
+    mechanism: Mechanism
+    sampling_rate: float
+
+    kind: ClassVar[str] = "poisson_sampled"
+    pair: ClassVar[str] = "(1-q) C + q A | C, for the pair A | C of the mechanism"
+    reference: ClassVar[str] = "Balle et al. 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11"
+
+    def __post_init__(self) -> None:
+        mechanism("mechanism", self.mechanism)
+        self._set(sampling_rate=checks.probability("sampling_rate", self.sampling_rate))
+
+    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+        inner, rate = self.mechanism, self.sampling_rate
+        if isinstance(inner, Gaussian):
+            return {
+                direction: limits.subsampled_gaussian(
+                    inner.sigma, rate, direction, inner.sensitivity, side
+                )
+                for direction in directions(relation)
+            }
+        if relation == REPLACE_ONE:
+            return {"replace": self._replaced(accuracy, side)}
+        pairs = inner.plds(relation, accuracy=accuracy, side=side)
+        return {
+            direction: sampling.poisson(pld, rate, direction, accuracy, side)
+            for direction, pld in pairs.items()
+        }
+
+    def _replaced(self, accuracy: float, side: Side) -> Pld:
+        inner = self.mechanism
+        if not isinstance(inner, Laplace | DiscreteLaplace | DiscreteGaussian | TruncatedLaplace):
+            raise ArgumentError(
+                "relation must be add-remove or zero-out for poisson_sampled of "
+                f"{inner.kind}: no pair is known under replace-one, got {REPLACE_ONE!r}"
+            )
+        twice: Mechanism
+        if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
+            twice = replace(inner, sensitivity=2 * inner.sensitivity)
+        else:
+            twice = replace(inner, sensitivity=2.0 * inner.sensitivity)
+        present = inner.pld(relation=ADD_REMOVE, accuracy=accuracy, side=side)
+        replaced = twice.pld(relation=ADD_REMOVE, accuracy=accuracy, side=side)
+        return sampling.poisson_replaced(present, replaced, self.sampling_rate, accuracy, side)

@@ -1,0 +1,64 @@
+"""A black box that is `rho`-zCDP: `D_α <= xi + rho α` at every order, in both directions.
+
+Bun and Steinke 2016. The largest such loss is given by its testing region
+(`pld/renyi_region.py`), which is what a zCDP bound says and no more: looser than Gaussian noise
+of the same `rho`, tighter than the usual conversions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from residuum import checks
+from residuum.mechanisms.black_box import BlackBox, compared_with
+from residuum.mechanisms.mechanism import Side, both
+from residuum.pld.constructors import from_exact, gaussian, identity, infinite
+from residuum.pld.renyi_region import largest
+from residuum.pld.value import Pld
+
+_ORDERS = np.geomspace(1e-3, 1e3, 96)
+"""Orders tried, as multiples of `1/sqrt(rho)` above 1: the best one for `delta` is near
+`sqrt(ln(1/delta) / rho)`."""
+_RHO = (1e-30, 100.0)
+
+
+@dataclass(frozen=True)
+class Zcdp(BlackBox):
+    """Anything with Rényi divergences at most `xi + rho α` at every order `α > 1`."""
+
+    rho: float
+    xi: float = 0.0
+    relation: str | None = None
+
+    kind: ClassVar[str] = "zcdp"
+    pair: ClassVar[str] = "all pairs of coins within the bound"
+    reference: ClassVar[str] = "Bun and Steinke 2016"
+
+    def __post_init__(self) -> None:
+        self._check_relation()
+        self._set(rho=checks.non_negative("rho", self.rho), xi=checks.non_negative("xi", self.xi))
+
+    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+        size = self.rho + self.xi
+        if size == 0.0:
+            return both(relation, identity())
+        if size > _RHO[1]:
+            return both(relation, infinite() if side == "above" else gaussian(mu=1.0))
+        rho = self.rho
+        if size < _RHO[0]:
+            if side == "below":
+                return both(relation, identity())
+            rho = _RHO[0]
+        orders = 1.0 + _ORDERS / math.sqrt(max(rho, self.xi))
+        bounds = (self.xi + rho * orders) * (1.0 + (1e-15 if side == "above" else -1e-15))
+        return both(relation, from_exact(largest(orders, bounds, side)))
+
+    def notes(self) -> tuple[str, ...]:
+        if not 0.0 < self.rho <= _RHO[1] or self.xi:
+            return ()
+        twin = gaussian(mu=math.sqrt(2.0 * self.rho))
+        return compared_with(self, twin, "Gaussian noise of the same rho")
