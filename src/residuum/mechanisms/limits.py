@@ -16,7 +16,7 @@ from residuum.pld.value import Pld
 
 _MU = (1e-100, 1e100)
 _EPS = (2.0**-1000, 600.0)
-_MIXTURE = (1e-12, 1e3)
+_MIXTURE = (1e-12, 20.0)
 
 
 def gaussian(sigma: float, sensitivity: float, side: Side) -> Pld:
@@ -58,20 +58,13 @@ def subsampled_gaussian(
     ratio = Fraction(sensitivity) / Fraction(sigma)
     if rate == 1.0:
         return gaussian(sigma, sensitivity * (2.0 if direction == "replace" else 1.0), side)
-    if _MIXTURE[0] <= ratio <= _MIXTURE[1]:
+    if ratio >= _MIXTURE[0] and (ratio <= _MIXTURE[1] or side == "above"):
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
     if ratio < _MIXTURE[0]:
         if side == "below":
             return constructors.identity()
         return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[0])
-    if side == "below":
-        return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[1])
-    # The sampled record is seen whenever it is there.
-    kept, seen = 1.0 - rate, rate
-    if direction == "replace":
-        return constructors.approximate_dp(0.0, rate)
-    made = constructors.from_pair([kept, seen], [1.0, 0.0])
-    return made if direction == "remove" else made.reverse()
+    return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[1])
 
 
 def _rounded(eps: Fraction, side: Side) -> float:

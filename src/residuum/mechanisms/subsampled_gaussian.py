@@ -5,7 +5,8 @@ et al. 2016; tight by Zhu, Dong and Wang 2022, theorem 11). Replace-one: against
 `(1-q) N(0, σ²) + q N(-Δ, σ²)`, where `Δ` bounds what one record contributes. Two records contribute
 `v` and `v'` of norm at most `Δ`; by advanced joint convexity (Balle, Barthe and Gaboardi 2018,
 theorem 2) the curve is that of `N(v)` against a mixture of `N(0)` and `N(v')`, and mixtures of
-Gaussians at given distances are worst on a line (Choquette-Choo et al. 2024, Privacy amplification for matrix mechanisms).
+Gaussians at given distances are worst on a line (Choquette-Choo et al. 2024, Privacy
+amplification for matrix mechanisms).
 """
 
 from __future__ import annotations

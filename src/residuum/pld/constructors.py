@@ -38,7 +38,8 @@ _WORKED_OUT = 64
 _LEAST = 2.0**-1000
 _LARGEST_EPS = 600.0
 _MU_RANGE = (1e-100, 1e100)
-_MIXTURE_RANGE = (1e-12, 1e3)
+_MIXTURE_RANGE = (1e-12, 20.0)
+"""Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
 _LEAST_WEIGHT = 1e-100
 
 
@@ -140,6 +141,7 @@ def subsampled_gaussian(
 
     `remove`: `(1-q) N(0, σ²) + q N(sensitivity, σ²)` against `N(0, σ²)`; `add`: the reversal;
     `replace`: against `(1-q) N(0, σ²) + q N(-sensitivity, σ²)`, one record exchanged for another.
+    Beyond `sensitivity / sigma = 20` the answer is rounded up: a sampled record is seen.
     """
     sigma = checks.positive("sigma", sigma)
     rate = checks.probability("sampling_rate", sampling_rate)
@@ -150,8 +152,10 @@ def subsampled_gaussian(
     if rate == 1.0:
         distance = 2.0 * sensitivity if direction == "replace" else sensitivity
         return gaussian(sigma=sigma, sensitivity=distance)
-    _require_mixture(sensitivity, sigma)
     checks.require(rate >= _LEAST_WEIGHT, "sampling_rate", "0 or at least 1e-100", rate)
+    if sensitivity / sigma > _MIXTURE_RANGE[1]:
+        return _seen_when_sampled(rate, direction)
+    _require_mixture(sensitivity, sigma)
     return _single(subsampled(sigma, sensitivity, rate, direction))
 
 
@@ -192,6 +196,15 @@ def mixture_of_gaussians(
         return subsampled_gaussian(sigma, float(rest), direction, sensitivity=order[-1])
     made = GaussianMixture(sigma, order[-1], tuple(others), 0.0, ())
     return _single(made if direction == "remove" else made.reverse())
+
+
+def _seen_when_sampled(rate: float, direction: str) -> Pld:
+    """Sampling a mechanism that reveals everything; dominates every sampled one."""
+    if direction == "replace":
+        return approximate_dp(0.0, rate)
+    kept = 1 - Fraction(rate)
+    exact = ExactAtoms((kept.numerator,), (1,), kept.denominator, 1)
+    return from_exact(exact if direction == "remove" else exact.reverse())
 
 
 def _require_mixture(sensitivity: float, sigma: float) -> None:

@@ -545,7 +545,8 @@ def _tilt(moments: Moments, t: float) -> tuple[float, float]:
     if 1.5 / spread > best:
         steps = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
         steps = np.minimum(steps, 1e6)
-        best = float(steps[np.flatnonzero(score(steps) <= least + 2.0)[-1]])
+        close = np.flatnonzero(score(steps) <= least + 2.0)
+        best = float(steps[close[-1]]) if close.size else best
         spread = _spread(moments, best)
     return best, spread
 

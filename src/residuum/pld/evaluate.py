@@ -3,7 +3,7 @@
     G_mu alone                          closed form                      gaussian.py
     one other factor                    closed form                      its own file
     few atoms, alone or with one        closed form / binomial           table.py
-      Gaussian or Laplace
+      Gaussian or other smooth factor
     anything else                       contour sums                     contour.py
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
@@ -13,7 +13,7 @@ the right half of the reversed curve has the digits that matter there.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,6 @@ from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Contour, Moments
 from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
-from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
@@ -197,7 +196,7 @@ class Evaluator:
         if pld.gaussian is not None:
             return self._table_size > _MIXTURE
         limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
-        return self._table_size > limit and self._one_laplace is None
+        return self._table_size > limit and self._one_smooth is None
 
     def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
         pld = self.pld
@@ -212,9 +211,9 @@ class Evaluator:
             )
         if list(pld.terms.values()) == [1]:
             return next(iter(pld.terms)).curve(t, dt)
-        if self._one_laplace is not None:
-            smooth, rest = self._one_laplace
-            return rest.smoothed_curve(t, dt, smooth.whole_curve)
+        if self._one_smooth is not None:
+            smooth, rest = self._one_smooth
+            return rest.smoothed_curve(t, dt, partial(_whole_curve, smooth))
         return self._table.curve(t, dt)
 
     @cached_property
@@ -233,9 +232,9 @@ class Evaluator:
         return finite if len(finite) == len(self.pld.terms) else None
 
     @cached_property
-    def _one_laplace(self) -> tuple[Laplace, table.Table] | None:
-        """The Laplace and the rest written out, if there is just one and no Gaussian."""
-        smooth = [(f, n) for f, n in self.pld.terms.items() if isinstance(f, Laplace)]
+    def _one_smooth(self) -> tuple[Factor, table.Table] | None:
+        """The one factor that is not finite and the rest written out, without a Gaussian."""
+        smooth = [(f, n) for f, n in self.pld.terms.items() if not isinstance(f, _FINITE)]
         if self.pld.gaussian is not None or len(smooth) != 1 or smooth[0][1] != 1:
             return None
         rest = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
@@ -331,6 +330,19 @@ class Evaluator:
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
         self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
         return True
+
+
+def _whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
+    """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
+    back = factor.reverse()
+    left = t < 0.0
+    lo, hi = factor.curve(np.abs(t), dt)
+    if not left.any():
+        return lo, hi
+    if back is not factor and back != factor:
+        low, high = back.curve(np.abs(t), dt)
+        lo, hi = np.where(left, low, lo), np.where(left, high, hi)
+    return gaussian.from_reversed(t, dt, lo, hi, left)
 
 
 def _largest_loss(factor: Factor) -> float:

@@ -35,6 +35,7 @@ from residuum.pld.special import (
     EXPM1_ULPS,
     LOG1P_ULPS,
     MILLS_ULPS,
+    SQRT_TWO_PI,
     TINY,
     U,
     mills_ratio,
@@ -44,6 +45,7 @@ from residuum.pld.special import (
 Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
 
+_CLIP = 700.0
 _LIGHT = 1e-24
 """Quadrature points lighter than this are dropped (and charged)."""
 
@@ -180,9 +182,10 @@ class GaussianMixture:
             y = np.expm1(t) / rate
         inner = np.where(np.isfinite(y), np.log1p(y), t - math.log(rate))
         # d inner / dt = x / (x - 1 + q), which decreases.
-        early = np.exp(-np.maximum(t - used, -0.2 * rate))
-        drift = used / (1.0 - early * (1.0 - rate)) * 1.01
-        inner_error = drift + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0)) * U
+        early = -np.maximum(t - used, -0.2 * rate)
+        drift = used / (rate * np.exp(early) - np.expm1(early)) * 1.01
+        share = -np.expm1(-inner)
+        inner_error = drift + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
         lo, hi = gaussian.curve(inner, inner_error, *self._inner(shift))
         extra = np.where(coarse, 1.01 * dt, 0.0)
         lo = np.maximum(rate * lo * (1.0 - 4.0 * U) - extra - TINY, 0.0)
@@ -202,9 +205,10 @@ class GaussianMixture:
         lo, hi = gaussian.curve(
             inner, wobble + LOG1P_ULPS * U * np.abs(inner) + TINY, *self._inner(shift)
         )
-        scale = rate * np.exp(t) * safe
+        x = np.exp(np.minimum(t, 700.0))
+        scale = rate * x * safe
         wrong = wobble + dt * 1.01 + (EXP_ULPS + 6.0) * U
-        most = rate * np.exp(t) * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
+        most = rate * x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
         return (
             np.where(clear, np.maximum(scale * lo * (1.0 - wrong) - TINY, 0.0), 0.0),
             np.where(clear, scale * hi * (1.0 + wrong), most) + TINY,
@@ -236,7 +240,7 @@ class GaussianMixture:
         left, right = low, high
         grow = 1e-15 * (1.0 + np.abs(low))
         found = np.full(t.shape, -np.inf), np.full(t.shape, np.inf)
-        for _ in range(40):
+        for _ in range(72):
             value, error = pair.loss(left)
             good = np.isinf(found[0]) & (value + error <= t - dt)
             found = np.where(good, left, found[0]), found[1]
@@ -253,19 +257,20 @@ class GaussianMixture:
         pair = self.pair
         at = np.where(np.isfinite(at), at, 0.0)
         log_x, log_x_error = pair.loss(at)
-        x = np.exp(log_x)
         total, size, wrong = np.zeros(at.shape), np.zeros(at.shape), np.zeros(at.shape)
         reference = at - min(pair.p.least, 0.5 * (pair.p.least + pair.q.most))
         plain = reference < -0.3
         r = np.where(plain, 0.0, mills_ratio(np.maximum(reference, -0.3)))
-        sides = ((pair.p, np.ones(at.shape), 0.0), (pair.q, -x, log_x_error))
-        for side, scale, scale_error in sides:
+        sides = ((pair.p, 1.0, 0.0 * log_x, 0.0), (pair.q, -1.0, log_x, log_x_error))
+        for side, scale, log_scale, scale_error in sides:
             for a, w in zip(side.shifts, side.weights, strict=True):
                 y = at - a
-                density = normal_density(y)
-                grain = (EXP_ULPS + 4.0 + 3.0 * y * y + 3.0 * np.abs(y * a)) * U
+                density = np.exp(np.minimum(log_scale - 0.5 * y * y, _CLIP)) / SQRT_TWO_PI
+                grain = EXP_ULPS + 4.0 + 3.0 * y * y + 3.0 * np.abs(y * a) + 3.0 * np.abs(log_scale)
+                grain = grain * U
                 near = mills_ratio(np.maximum(y, -0.3))
-                tail = np.where(y >= -0.3, density * near, _survival(y))
+                whole = np.exp(np.minimum(log_scale, _CLIP)) * _survival(y)
+                tail = np.where(y >= -0.3, density * near, whole)
                 shared = density * r
                 part = np.where(y >= -0.3, density * (near - r), tail - shared)
                 total = total + scale * w * part

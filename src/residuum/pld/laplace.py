@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld.gaussian import from_reversed
 from residuum.pld.special import (
     EXP_ULPS,
     EXPM1_ULPS,
@@ -79,11 +78,6 @@ class Laplace:
             np.where(inside, np.maximum(value - error, 0.0), 0.0),
             np.where(inside, value + error + TINY, 0.0),
         )
-
-    def whole_curve(self, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
-        """Enclosure of `h(e^t)` for any real `t` known up to `±dt`."""
-        lo, hi = self.curve(np.abs(t), dt)
-        return from_reversed(t, dt, lo, hi, t < 0.0)
 
     def __repr__(self) -> str:
         if self.sensitivity == 1.0:

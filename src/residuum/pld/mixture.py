@@ -292,7 +292,9 @@ class Pair:
             mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
             inside = np.exp(-edges[:, None] * (np.maximum(turn, 0.0) * (1.0 - 1e-9))) @ mass
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
-            outside = math.log(float(rule.tails[0])) + 0.5 * y * y + lam * math.log(wide_q)
-            bound = np.logaddexp(np.log(inside), outside) + log_m_error + 1e-9 * (1.0 + lam)
+            outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
+            outside += lam * math.log(wide_q)
+            bound = np.logaddexp(np.log(inside + 1e-300), outside)
+            bound = bound + log_m_error + 1e-9 * (1.0 + lam)
             best = np.minimum(best, bound)
         return best

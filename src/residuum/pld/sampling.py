@@ -137,9 +137,10 @@ def _inner_argument(t: Floats, dt: float, rate: float) -> tuple[Floats, Floats]:
         y = np.expm1(t) / rate
     inner = np.where(np.isfinite(y), np.log1p(y), t - np.log(rate))
     # The derivative x / (x - 1 + q) decreases.
-    least = np.exp(-np.maximum(t - dt, -0.2 * rate))
-    error = dt / (1.0 - least * (1.0 - rate)) * 1.01
-    return inner, error + ((LOG1P_ULPS + 4.0) * inner + EXPM1_ULPS + 4.0) * U
+    early = -np.maximum(t - dt, -0.2 * rate)
+    error = dt / (rate * np.exp(early) - np.expm1(early)) * 1.01
+    share = -np.expm1(-inner)
+    return inner, error + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
 
 
 def _sampled(inner: Pld, rate: float) -> Curve:
