@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from residuum.cli import output, queries
+from residuum.cli import flags, output, queries
 
 if TYPE_CHECKING:
-    from residuum.pld.domination import Witness
+    from residuum.mechanisms import Mechanism
+    from residuum.pld.domination import Domination, Witness
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -18,51 +19,88 @@ MEANING = {
     "INCOMPARABLE": "each loses more than the other somewhere",
     "UNDECIDED": "neither order could be proven or refuted; treat as no",
 }
+VERDICTS = {
+    ("YES", "NO"): "LESS",
+    ("NO", "YES"): "GREATER",
+    ("YES", "YES"): "EQUAL",
+    ("NO", "NO"): "INCOMPARABLE",
+}
 
 
-@app.command()
+@app.command(cls=flags.QueryCommand)
 def compare(
     first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
     second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
+    relation: flags.Relation = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Compare two queries in the Blackwell order.
 
     Either side may be a JSON list of queries, which are composed: is this day within that budget?
 
-    The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED. Where an order fails, a witness
-    shows it: a point x of the hockey-stick curves and the gap between them there.
+    The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
+    the relation. Where an order fails, a witness shows it: a point x of the hockey-stick curves
+    and the gap between them there.
 
     \b
     Example:
-      residuum compare '{"kind": "pure_dp", "eps": 0.5}' '{"kind": "laplace", "scale": 2.0}'
-      residuum compare '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' \
-        '{"kind": "gaussian", "mu": 0.5}'
-    """
-    from residuum.pld.order import compare as compare_plds
+      residuum compare --pure-dp eps=0.5 --laplace scale=2
+      residuum compare '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
+    """  # noqa: E501
+    from residuum.mechanisms import Composed
 
     one, two = queries.parse_side(first), queries.parse_side(second)
-    comparison = compare_plds(one, two)
-    verdict = str(comparison.verdict.value)
+    relation = relation or Composed((one, two)).supported[0]
+    below, above = _dominated(one, two, relation), _dominated(two, one, relation)
+    verdict = VERDICTS.get((below.verdict.value, above.verdict.value), "UNDECIDED")
+    shown = [repr(mechanism.pld(relation=relation)) for mechanism in (one, two)]
     if as_json:
         output.print_json(
             {
-                "first": repr(one),
-                "second": repr(two),
+                "first": shown[0],
+                "second": shown[1],
+                "relation": relation,
                 "verdict": verdict,
-                "not_below": _witness(comparison.not_below),
-                "not_above": _witness(comparison.not_above),
+                "not_below": _witness(below.witness),
+                "not_above": _witness(above.witness),
             }
         )
         return
-    rows = [("first", repr(one)), ("second", repr(two)), ("verdict", verdict)]
+    rows = [("first", shown[0]), ("second", shown[1]), ("verdict", verdict)]
     for name, witness in (
-        ("first exceeds second", comparison.not_below),
-        ("second exceeds first", comparison.not_above),
+        ("first exceeds second", below.witness),
+        ("second exceeds first", above.witness),
     ):
         if witness is not None:
             rows.append((name, f"by {witness.gap:.3g} at x = {witness.x:.6g}"))
     output.print_table(MEANING[verdict], ("", ""), rows)
+
+
+def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Domination":
+    """Whether `low` loses no more than `high`, in every direction.
+
+    Proven of what is above the one and below the other; refuted the other way round.
+    """
+    from residuum.bounds import Verdict
+    from residuum.pld.domination import Domination
+    from residuum.pld.order import dominated
+
+    if low == high:
+        return Domination(Verdict.YES)
+    sides = [m.plds(relation, side=s) for m in (low, high) for s in ("above", "below")]
+    answers = []
+    for low_above, low_below, high_above, high_below in zip(
+        *(side.values() for side in sides), strict=True
+    ):
+        answer = dominated(low_above, high_below)
+        if not answer.proven and (low_above, high_below) != (low_below, high_above):
+            refuted = dominated(low_below, high_above)
+            answer = Domination(Verdict.UNDECIDED) if refuted.proven else refuted
+        if answer.verdict is Verdict.NO:
+            return answer
+        answers.append(answer)
+    yes = all(answer.proven for answer in answers)
+    return Domination(Verdict.YES if yes else Verdict.UNDECIDED)
 
 
 def _witness(witness: "Witness | None") -> dict[str, float | str] | None:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from residuum.cli import output, queries
-from residuum.errors import ArgumentError, ResiduumError
+from residuum.cli import output, pictures, queries
 
 if TYPE_CHECKING:
     from residuum.bounds import Interval
@@ -47,7 +46,7 @@ def demo(
     """
     steps = _steps()
     total = steps[-1].total
-    budget = queries.parse(BUDGET)
+    budget = queries.parse(BUDGET).pld()
     fits = bool(total <= budget)
     picture, trouble = _draw(steps, out)
     if as_json:
@@ -96,7 +95,7 @@ def demo(
 def _steps() -> list[Step]:
     steps: list[Step] = []
     for name, text in DAY:
-        alone = queries.parse(text)
+        alone = queries.parse(text).pld()
         steps.append(Step(name, alone, steps[-1].total + alone if steps else alone))
     return steps
 
@@ -105,19 +104,8 @@ def _draw(steps: list[Step], out: Path) -> tuple[Path | None, str]:
     """The picture's path, or why there is none: the numbers stand without it."""
     from residuum.figures.curves import curves
 
-    try:
-        figure = curves({**{s.name: s.alone for s in steps}, "all together": steps[-1].total})
-    except ResiduumError as error:
-        if isinstance(error.__cause__, ModuleNotFoundError):
-            return None, f"no picture: {error}"
-        raise
-    picture = out / "curves.png"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        figure.savefig(picture, dpi=150)
-    except OSError as error:
-        raise ArgumentError(f"out must be a directory to write in, got {out} ({error})") from error
-    return picture, ""
+    plds = {**{s.name: s.alone for s in steps}, "all together": steps[-1].total}
+    return pictures.save(lambda: curves(plds), out / "curves.png")
 
 
 def _ends(interval: "Interval") -> tuple[str, str]:

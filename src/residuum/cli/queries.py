@@ -1,141 +1,175 @@
-"""Queries as JSON on the command line.
+"""Queries on the command line, read as mechanisms.
 
-A query is a flat object: `kind` names a constructor of the library, the other fields are its
-arguments, and `count` (optional) composes it with itself. Whatever the object holds that the
-constructor does not take is refused by name: a misspelt field must not fall back to a default.
+A query is JSON, as everywhere (`mechanisms/codec.py`), or the same in short: `laplace scale=2`.
+Beside what the codec takes, a query may carry `count` for `steps`, and a Gaussian may be given by
+`mu`, which is `gdp`.
 """
 
+import dataclasses
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-import residuum
 from residuum.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from residuum.pld.value import Pld
+    from residuum.mechanisms import Mechanism
 
-__all__ = ["KINDS", "compose", "parse", "parse_side"]
+__all__ = ["compose", "parse", "parse_side"]
 
-
-class Form(NamedTuple):
-    """One way of writing a kind: the fields it must have, and those it may have."""
-
-    required: tuple[str, ...]
-    optional: tuple[str, ...] = ()
+_SHOWN = 60
+_SHORT = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 
-KINDS: dict[str, tuple[Form, ...]] = {
-    "gaussian": (Form(("sigma",), ("sensitivity",)), Form(("mu",))),
-    "laplace": (Form(("scale",), ("sensitivity",)),),
-    "pure_dp": (Form(("eps",)),),
-    "approximate_dp": (Form(("eps", "delta")),),
-}
+def parse(text: str) -> "Mechanism":
+    """The mechanism of one query, written as JSON or in short."""
+    if text.lstrip()[:1] not in ("{", "["):
+        short = _SHORT.fullmatch(text)
+        if short is None:
+            raise ArgumentError(
+                f"query must be a JSON object, or a kind with name=value, got {_shortened(text)}"
+            )
+        kind = short[1].replace("-", "_")
+        return _made({"kind": kind, **_fields(kind, short[2] or "")})
+    value = _read(text)
+    if not isinstance(value, dict):
+        raise ArgumentError(f"query must be a JSON object, got {_shortened(text)}")
+    return _made(value)
 
 
-def parse(text: str) -> "Pld":
-    """The PLD of one query written as JSON."""
-    fields = _read(text)
-    kind = fields.pop("kind", None)
-    if kind is None:
-        raise ArgumentError(f'query must have a "kind", one of {_listed(KINDS)}, got {text}')
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(f"kind must be one of {_listed(KINDS)}, got {json.dumps(kind)}")
-    count = fields.pop("count", 1)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ArgumentError(f"count must be a whole number, 1 or more, got {json.dumps(count)}")
-    _check_fields(kind, fields)
-    constructor = getattr(residuum, kind)
-    pld: Pld = constructor(**{name: _number(name, value) for name, value in fields.items()})
-    return pld if count == 1 else count * pld
-
-
-def parse_side(text: str) -> "Pld":
-    """The PLD of one query, or of a JSON list of queries composed."""
+def parse_side(text: str) -> "Mechanism":
+    """The mechanism of one query, or of a JSON list of queries composed."""
     if not text.lstrip().startswith("["):
         return parse(text)
-    try:
-        items = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(f"queries must be a JSON list of objects, got {text[:60]}") from None
+    items = _read(text)
     if not items:
         raise ArgumentError("queries must hold at least one query, got []")
-    return compose([json.dumps(item) for item in items])
+    for item in items:
+        if not isinstance(item, dict):
+            raise ArgumentError(f"queries must be JSON objects, got {_shortened(json.dumps(item))}")
+    return _together([_made(item) for item in items])
 
 
-def compose(texts: list[str]) -> "Pld":
-    """The composition of several queries written as JSON."""
-    total, *rest = [parse(text) for text in texts]
-    for pld in rest:
-        total = total + pld
-    return total
+def compose(texts: Sequence[str]) -> "Mechanism":
+    """The composition of several queries, each one query or a list of them."""
+    return _together([parse_side(text) for text in texts])
 
 
-def _read(text: str) -> dict[str, Any]:
+def _together(mechanisms: Sequence["Mechanism"]) -> "Mechanism":
+    from residuum.mechanisms import Composed
+
+    return mechanisms[0] if len(mechanisms) == 1 else Composed(tuple(mechanisms))
+
+
+def _made(given: dict[str, Any]) -> "Mechanism":
+    from residuum.mechanisms import KINDS, SelfComposed, from_json
+
+    fields = dict(given)
+    kind = fields.get("kind")
+    if kind == "gaussian" and "mu" in fields and "sigma" not in fields:
+        fields["kind"] = "gdp"
+    own = isinstance(kind, str) and kind in KINDS and _has_count(KINDS[kind])
+    if own or "count" not in fields:
+        return from_json(fields)
+    count = fields.pop("count")
+    if "steps" in fields:
+        raise ArgumentError(
+            f"query must have steps or count, got both: {fields['steps']!r} and {count!r}"
+        )
+    made = from_json(fields)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(f"count must be a whole number, 1 or more, got {json.dumps(count)}")
+    return made if count == 1 else SelfComposed(made, count)
+
+
+def _has_count(cls: type["Mechanism"]) -> bool:
+    return any(field.name == "count" for field in dataclasses.fields(cls))
+
+
+# -- JSON -----------------------------------------------------------------------------------
+
+
+def _read(text: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        return _loads(text)
     except json.JSONDecodeError as error:
         raise ArgumentError(
-            f"query must be a JSON object, got {text} ({error.msg} at character {error.pos})"
+            f"query must be a JSON object, got {_shortened(text)} "
+            f"({error.msg} at character {error.pos})"
         ) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"query must be a flat JSON object, got {text[:60]}...") from None
-    if not isinstance(value, dict):
-        raise ArgumentError(f"query must be a JSON object, got {text}")
-    return value
+        raise ArgumentError(f"query must be a plain JSON object, got {_shortened(text)}") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    for name, _ in pairs:
-        if sum(name == other for other, _ in pairs) > 1:
+def _loads(text: str) -> Any:
+    # NaN passes here, so that the mechanism can refuse it by the name of its field.
+    return json.loads(text, object_pairs_hook=_once, parse_constant=float)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
             raise ArgumentError(f"each field must appear once, got {json.dumps(name)} twice")
-    return fields
+    return dict(pairs)
 
 
-def _constant(name: str) -> NoReturn:
-    raise ArgumentError(f"numbers must be finite, got {name}")
+# -- in short -------------------------------------------------------------------------------
 
 
-def _check_fields(kind: str, fields: dict[str, Any]) -> None:
-    forms = KINDS[kind]
-    known = {name for form in forms for name in (*form.required, *form.optional)}
-    for name, value in fields.items():
-        if name not in known:
-            raise ArgumentError(
-                f"{kind} takes {_forms(kind)}, got the unknown field "
-                f"{json.dumps(name)}: {json.dumps(value)}"
-            )
-    given = set(fields)
-    if not any(set(f.required) <= given <= {*f.required, *f.optional} for f in forms):
-        raise ArgumentError(f"{kind} takes {_forms(kind)}, got {_listed(fields) or 'none'}")
+def _fields(kind: str, text: str) -> dict[str, Any]:
+    pairs = []
+    for part in _parts(text):
+        name, equals, value = part.partition("=")
+        if not equals or not name:
+            raise ArgumentError(f"{kind} takes name=value, separated by commas, got {part}")
+        pairs.append((name, _value(name, value)))
+    return _once(pairs)
 
 
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentError(f"{name} must be a number, got {json.dumps(value)}")
+def _parts(text: str) -> Iterator[str]:
+    """Split at commas and blanks that are outside of brackets and quotes."""
+    part, depth, quoted, escaped = "", 0, False, False
+    for letter in text:
+        if quoted:
+            quoted = letter != '"' or escaped
+            escaped = letter == "\\" and not escaped
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+            quoted, escaped = letter == '"', False
+            if depth == 0 and (letter == "," or letter.isspace()):
+                if part:
+                    yield part
+                part = ""
+                continue
+        part += letter
+    if part:
+        yield part
+
+
+def _value(name: str, text: str) -> Any:
+    """JSON, a list `2;4;8`, a number as Python reads it, or a word."""
     try:
-        return float(value)
-    except OverflowError:
-        raise ArgumentError(f"{name} must be finite, got {_shortened(value)}") from None
+        return _loads(text)
+    except json.JSONDecodeError as error:
+        if text[:1] in ("{", "[", '"'):
+            raise ArgumentError(
+                f"{name} must be valid JSON, got {_shortened(text)} ({error.msg})"
+            ) from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{name} must be of ordinary size, got {_shortened(text)}") from None
+    if ";" in text:
+        return [_value(name, item.strip()) for item in text.split(";") if item.strip()]
+    try:
+        return float(text) if "_" not in text else text
+    except ValueError:
+        return text
 
 
-def _shortened(value: int | float) -> str:
-    digits = str(value)
-    return digits if len(digits) <= 20 else f"{digits[:8]}... ({len(digits)} digits)"
-
-
-def _forms(kind: str) -> str:
-    return " or ".join(
-        " and ".join(form.required)
-        + (f" (and optionally {', '.join(form.optional)})" if form.optional else "")
-        for form in KINDS[kind]
-    )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

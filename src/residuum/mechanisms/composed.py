@@ -31,6 +31,11 @@ class Composed(Mechanism):
         if not self.mechanisms:
             raise ArgumentError("mechanisms must be a non-empty list, got []")
         self._set(mechanisms=tuple(mechanism("mechanisms", m) for m in self.mechanisms))
+        if not self.supported:
+            raise ArgumentError(
+                "mechanisms must have a neighbouring relation in common, got "
+                + "; ".join(f"{m.kind}: {', '.join(m.supported)}" for m in self.mechanisms)
+            )
 
     @property
     def supported(self) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ Add-remove and zero-out: `(1-q) C + q A` against `C`, with `(A, C)` the mechanis
 curve follows exactly (Zhu, Dong and Wang 2022, theorem 11; `pld/sampling.py`). Gaussian noise
 stays in closed form, finite pairs stay exact, everything else is discretised.
 
-Replace-one needs three outputs: with the record, with another, with neither. It is known for
-noise whose `sensitivity` bounds what one record contributes: tight for Gaussian noise
-(`subsampled_gaussian.py`), an upper bound for other symmetric noise.
+Replace-one needs three outputs: with the record, with another, with neither. For Gaussian noise
+whose `sensitivity` bounds what one record contributes the pair is tight
+(`subsampled_gaussian.py`). Otherwise there are upper bounds: two steps, removing and adding, and
+for symmetric noise with a `sensitivity` of that meaning also advanced joint convexity.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from residuum import checks
-from residuum.errors import ArgumentError
 from residuum.mechanisms import limits
 from residuum.mechanisms.discrete_gaussian import DiscreteGaussian
 from residuum.mechanisms.discrete_laplace import DiscreteLaplace
 from residuum.mechanisms.gaussian import Gaussian
 from residuum.mechanisms.laplace import Laplace
 from residuum.mechanisms.mechanism import Mechanism, Side, mechanism
-from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, directions
+from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT, directions
 from residuum.mechanisms.truncated_laplace import TruncatedLaplace
 from residuum.pld import sampling
 from residuum.pld.value import Pld
@@ -39,8 +39,21 @@ class PoissonSampled(Mechanism):
     pair: ClassVar[str] = "(1-q) C + q A | C, for the pair A | C of the mechanism"
     reference: ClassVar[str] = "Balle et al. 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11"
 
+    @property
+    def supported(self) -> tuple[str, ...]:
+        """Its own are built from the add-remove pairs of the mechanism."""
+        known = self.mechanism.supported
+        both = tuple(r for r in (ADD_REMOVE, ZERO_OUT) if r in known)
+        return (*both, REPLACE_ONE) if ADD_REMOVE in known else both
+
     def __post_init__(self) -> None:
         mechanism("mechanism", self.mechanism)
+        checks.require(
+            bool({ADD_REMOVE, ZERO_OUT} & set(self.mechanism.supported)),
+            "mechanism",
+            "one with an add-remove or zero-out pair, to be sampled",
+            self.mechanism,
+        )
         self._set(sampling_rate=checks.probability("sampling_rate", self.sampling_rate))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
@@ -62,16 +75,13 @@ class PoissonSampled(Mechanism):
 
     def _replaced(self, accuracy: float, side: Side) -> Pld:
         inner = self.mechanism
-        if not isinstance(inner, Laplace | DiscreteLaplace | DiscreteGaussian | TruncatedLaplace):
-            raise ArgumentError(
-                "relation must be add-remove or zero-out for poisson_sampled of "
-                f"{inner.kind}: no pair is known under replace-one, got {REPLACE_ONE!r}"
-            )
-        twice: Mechanism
+        twice: Mechanism | None = None
         if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
             twice = replace(inner, sensitivity=2 * inner.sensitivity)
-        else:
+        elif isinstance(inner, Laplace | TruncatedLaplace):
             twice = replace(inner, sensitivity=2.0 * inner.sensitivity)
-        present = inner.pld(relation=ADD_REMOVE, accuracy=accuracy, side=side)
-        replaced = twice.pld(relation=ADD_REMOVE, accuracy=accuracy, side=side)
-        return sampling.poisson_replaced(present, replaced, self.sampling_rate, accuracy, side)
+        pairs = inner.plds(ADD_REMOVE, accuracy=accuracy, side=side)
+        replaced = twice.pld(relation=ADD_REMOVE, side=side) if twice else None
+        return sampling.poisson_replaced(
+            pairs["remove"], pairs["add"], replaced, self.sampling_rate, accuracy, side
+        )

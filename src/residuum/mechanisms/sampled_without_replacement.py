@@ -35,6 +35,12 @@ class SampledWithoutReplacement(Mechanism):
 
     def __post_init__(self) -> None:
         mechanism("mechanism", self.mechanism)
+        checks.require(
+            REPLACE_ONE in self.mechanism.supported,
+            "mechanism",
+            "one with a replace-one pair, to be sampled without replacement",
+            self.mechanism,
+        )
         source = checks.count("source_size", self.source_size)
         sample = checks.count("sample_size", self.sample_size)
         checks.require(source >= 1, "source_size", "at least 1", source)

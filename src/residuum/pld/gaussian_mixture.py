@@ -230,27 +230,48 @@ class GaussianMixture:
         middle = 0.5 * (pair.p.most + pair.q.least)
         low = np.full(t.shape, pair.q.least - 60.0 - span)
         high = middle + (np.abs(t) + 60.0) / span + 60.0 + span
-        # The loss has slope at most D and crosses t >= 0 once, if at all.
+        # The loss does not decrease and crosses t >= 0 once, if at all: Newton between brackets.
+        x = 0.5 * (low + high)
         for _ in range(64):
-            x = 0.5 * (low + high)
-            below = pair.loss(x)[0] < t
+            value = pair.loss(x)[0]
+            below = value < t
             low, high = np.where(below, x, low), np.where(below, high, x)
-            if np.all(high - low <= 1e-15 * (1.0 + np.abs(x))):
+            step = 1e-6 * (1.0 + np.abs(x))
+            slope = (pair.loss(x + step)[0] - value) / step
+            moved = x - (value - t) / np.where(slope > 0.0, slope, np.inf)
+            inside = (moved > low) & (moved < high) & (slope > 0.0)
+            x = np.where(inside, moved, 0.5 * (low + high))
+            settled = np.abs(value - t) <= 1e-14 * (1.0 + np.abs(t))
+            if np.all(settled | (high - low <= 1e-15 * (1.0 + np.abs(x)))):
                 break
-        left, right = low, high
-        grow = 1e-15 * (1.0 + np.abs(low))
-        found = np.full(t.shape, -np.inf), np.full(t.shape, np.inf)
-        for _ in range(72):
-            value, error = pair.loss(left)
-            good = np.isinf(found[0]) & (value + error <= t - dt)
-            found = np.where(good, left, found[0]), found[1]
-            value, error = pair.loss(right)
-            good = np.isinf(found[1]) & (value - error >= t + dt)
-            found = found[0], np.where(good, right, found[1])
-            if np.isfinite(found[0]).all() and np.isfinite(found[1]).all():
+        return self._proven(x, t - dt, -1.0), self._proven(x, t + dt, 1.0)
+
+    def _proven(self, near: Floats, target: Floats, sign: float) -> Floats:
+        """Thresholds whose loss is proven below (`sign = -1`) or above the target; `±inf` if none.
+
+        Doubling steps away from `near`, then halving back where they had to be long.
+        """
+
+        def good(x: Floats) -> NDArray[np.bool_]:
+            value, error = self.pair.loss(x)
+            return np.asarray(sign * (value - target) >= error)
+
+        step = 1e-15 * (1.0 + np.abs(near))
+        close, far = near, near
+        found = good(near)
+        for i in range(72):
+            if found.all():
                 break
-            left, right, grow = left - grow, right + grow, 2.0 * grow
-        return found
+            close = np.where(found, close, far)
+            far = np.where(found, far, near + sign * step * 2.0**i)
+            found = found | good(far)
+        for _ in range(52):
+            if not np.any(found & (np.abs(far - close) > 1e-13 * (1.0 + np.abs(near)))):
+                break
+            middle = 0.5 * (close + far)
+            fits = good(middle)
+            close, far = np.where(fits, close, middle), np.where(fits, middle, far)
+        return np.where(found, far, sign * np.inf)
 
     def _tested(self, at: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `h` where the threshold `at` is best: all terms as Mills ratios."""

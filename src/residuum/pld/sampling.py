@@ -11,9 +11,10 @@ A record is sampled at rate `q`; `(A, C)` is the pair with and without it when i
 * Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
   record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
   pairs, symmetric if the inner one is.
-* Poisson, replace-one: `(1-q) C + q A` against `(1-q) C + q B`. With `x' = 1 + (x-1)/q` and
-  `β = x/x'` the curve is `q H_{x'}(A, (1-β) C + β B)` (the same theorem 2), by convexity at most
-  `q ((1-β) h_{A,C}(x') + β h_{A,B}(x'))`.
+* Poisson, replace-one: `(1-q) C + q A` against `(1-q) C + q B`. In two steps through `C`
+  (`group.py`), and where the pair `(A, B)` is known too, with `x' = 1 + (x-1)/q` and `β = x/x'` the
+  curve is `q H_{x'}(A, (1-β) C + β B)` (the same theorem 2), by convexity at most
+  `q ((1-β) h_{A,C}(x') + β h_{A,B}(x'))`. The infimum of the two bounds is a bound.
 
 Rates are exact floats. What is finite stays exact; the rest are profiles.
 """
@@ -25,16 +26,19 @@ from fractions import Fraction
 import numpy as np
 
 from residuum.bounds import Floats
+from residuum.errors import ArgumentError
 from residuum.pld.constructors import from_exact, identity
 from residuum.pld.discretise import exact_atoms
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.group import two_steps
+from residuum.pld.lattice import infimum
 from residuum.pld.profile import Curve, Profile, finite
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.rational import Side, from_masses, response
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
 from residuum.pld.value import Pld
 
-_FEW_ATOMS = 1 << 10
+_FEW_ATOMS = 1 << 12
 _WIDTH = 1e-3
 """Asked of an inner curve that has no closed form; the enclosure is what counts."""
 
@@ -68,18 +72,36 @@ def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) ->
     return finite(profile, accuracy, side)
 
 
-def poisson_replaced(present: Pld, replaced: Pld, rate: float, accuracy: float, side: Side) -> Pld:
-    """Poisson sampling under replace-one, upper bound; both pairs symmetric.
+def poisson_replaced(
+    remove: Pld, add: Pld, replaced: Pld | None, rate: float, accuracy: float, side: Side
+) -> Pld:
+    """Poisson sampling under replace-one: an upper bound, not known to be attained.
 
-    `present` is (with, without), `replaced` one record against another. The bound is not known
-    to be attained; below, the larger of the sampled pairs of either kind is used.
+    `remove` and `add` are the pairs (with, without) and (without, with), `replaced` that of one
+    record against another, symmetric, if it is known. Below, one record is left out instead.
     """
     if rate == 0.0:
         return identity()
-    if rate == 1.0:
+    if rate == 1.0 and replaced is not None:
         return replaced
+    first = poisson(remove, rate, "remove", accuracy, side)
     if side == "below":
-        return poisson(present, rate, "remove", accuracy, "below")
+        return first
+    second = poisson(add, rate, "add", accuracy, side)
+    steps = [exact for exact in (_written_out(first, side), _written_out(second, side)) if exact]
+    bounds = [from_exact(two_steps(*steps))] if len(steps) == 2 else []
+    if replaced is not None:
+        bounds.append(_jointly_convex(remove, replaced, rate, accuracy))
+    if not bounds:
+        raise ArgumentError(
+            "relation must be add-remove or zero-out for this sampled mechanism: no bound under "
+            f"replace-one is known for {remove!r}"
+        )
+    return infimum(bounds)
+
+
+def _jointly_convex(present: Pld, replaced: Pld, rate: float, accuracy: float) -> Pld:
+    """The bound of advanced joint convexity, for symmetric pairs."""
 
     def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
         inner, inner_error = _inner_argument(t, dt, rate)
@@ -91,7 +113,7 @@ def poisson_replaced(present: Pld, replaced: Pld, rate: float, accuracy: float, 
         top = rate * (near + share * np.maximum(far - near, 0.0)) * (1.0 + 16.0 * U)
         return np.zeros(t.shape), np.asarray(top + TINY * (top > 0.0))
 
-    return finite(Profile(curve, curve), accuracy, side)
+    return finite(Profile(curve, curve), accuracy, "above")
 
 
 # -- finite ---------------------------------------------------------------------------------
