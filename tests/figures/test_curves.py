@@ -45,6 +45,18 @@ def test_every_line_has_its_band() -> None:
     assert len(left.collections) == len(right.collections) == len(PLDS)
 
 
+def test_band_reaches_to_the_lower_pld() -> None:
+    eps = np.linspace(0.0, 1.0, 5)
+    below = {"Gaussian": rz.gaussian(mu=0.5)}
+    left, right = curves.curves({"Gaussian": rz.gaussian(mu=1.0)}, eps, below).axes
+    (band,) = left.collections
+    assert np.isclose(band.get_paths()[0].vertices[:, 1].min(), rz.gaussian(mu=0.5).delta(1.0))
+    (band,) = right.collections
+    middle = band.get_paths()[0].vertices
+    highest = middle[np.isclose(middle[:, 0], 0.5), 1].max()
+    assert np.isclose(highest, rz.gaussian(mu=0.5).tradeoff(0.5))
+
+
 def test_figures_can_be_saved(tmp_path: object) -> None:
     path = tmp_path / "curves.svg"  # type: ignore[operator]
     curves.curves(PLDS).savefig(path)

@@ -2,7 +2,8 @@
 
 A line is the safe side: the upper bound of delta, the lower bound of the type II error. The shaded
 band reaches to the other end of the proven interval; where the interval is narrow, and it mostly
-is, the band is no thicker than the line.
+is, the band is no thicker than the line. Where a PLD stands above a loss that had to be
+discretised, the one below it can be given too, and the band reaches to its far end.
 """
 
 from collections.abc import Mapping
@@ -40,19 +41,30 @@ def tradeoff(plds: Mapping[str, "Pld"], alpha: ArrayLike | None = None) -> "Figu
     return figure
 
 
-def curves(plds: Mapping[str, "Pld"]) -> "Figure":
-    """Both pictures side by side."""
+def curves(
+    plds: Mapping[str, "Pld"],
+    eps: ArrayLike | None = None,
+    below: Mapping[str, "Pld"] | None = None,
+) -> "Figure":
+    """Both pictures side by side; `below` has the lower PLDs of some labels."""
     figure, (left, right) = _figure(panels=2)
-    _draw_hockey_stick(left, _checked(plds), None)
-    _draw_tradeoff(right, plds, None)
+    _draw_hockey_stick(left, _checked(plds), eps, below)
+    _draw_tradeoff(right, plds, None, below)
     return figure
 
 
-def _draw_hockey_stick(axes: "Axes", plds: Mapping[str, "Pld"], eps: ArrayLike | None) -> None:
+def _draw_hockey_stick(
+    axes: "Axes",
+    plds: Mapping[str, "Pld"],
+    eps: ArrayLike | None,
+    below: Mapping[str, "Pld"] | None = None,
+) -> None:
     grid = np.linspace(0.0, 4.0, 161) if eps is None else _floats(eps)
     top = LEAST_DELTA
     for label, pld in plds.items():
         lo, hi = _ends(pld.delta_bounds(grid))
+        if below and label in below:
+            lo, _ = _ends(below[label].delta_bounds(grid))
         top = max(top, float(hi.max()))
         shown = hi > LEAST_DELTA
         lo, hi = np.where(shown, np.maximum(lo, LEAST_DELTA), np.nan), np.where(shown, hi, np.nan)
@@ -67,11 +79,18 @@ def _draw_hockey_stick(axes: "Axes", plds: Mapping[str, "Pld"], eps: ArrayLike |
     axes.legend()
 
 
-def _draw_tradeoff(axes: "Axes", plds: Mapping[str, "Pld"], alpha: ArrayLike | None) -> None:
+def _draw_tradeoff(
+    axes: "Axes",
+    plds: Mapping[str, "Pld"],
+    alpha: ArrayLike | None,
+    below: Mapping[str, "Pld"] | None = None,
+) -> None:
     grid = np.linspace(0.0, 1.0, 201) if alpha is None else _floats(alpha)
     axes.plot([0, 1], [1, 0], color="0.7", linestyle=":", label="no loss at all")
     for label, pld in plds.items():
         lo, hi = _ends(pld.tradeoff_bounds(grid))
+        if below and label in below:
+            _, hi = _ends(below[label].tradeoff_bounds(grid))
         (line,) = axes.plot(grid, lo, label=label)
         axes.fill_between(grid, lo, hi, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.set_xlim(0, 1)
