@@ -22,6 +22,7 @@ def _sections(command: Any, context: Any, path: str) -> list[str]:
     prose, example = _split(command.help or "")
     parts = [f"## `{path}`", prose, f"```sh\n{path} {' '.join(_usage(command))}\n```"]
     rows = [_row(parameter, context) for parameter in command.params]
+    rows += [f"| `{_cell(shown)}` | {meaning} |" for shown, meaning in getattr(command, "rows", ())]
     if rows:
         parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
     if example:
@@ -40,7 +41,8 @@ def _usage(command: Any) -> list[str]:
     pieces = []
     for parameter in command.params:
         if parameter.param_type_name == "argument":
-            pieces.append(_metavar(parameter) + ("..." if parameter.nargs == -1 else ""))
+            name = _metavar(parameter) if parameter.required else f"[{_metavar(parameter)}]"
+            pieces.append(name + ("..." if parameter.nargs == -1 else ""))
         elif parameter.required:
             pieces.append(f"{parameter.opts[0]} {_metavar(parameter)}")
     optional = any(p.param_type_name == "option" and not p.required for p in command.params)
@@ -62,6 +64,10 @@ def _row(parameter: Any, context: Any) -> str:
         notes = ["Required."] if parameter.required else []
         notes += [f"Default: `{default}`."] if not flag and default is not None else []
     return f"| `{shown}` | {' '.join([parameter.help or '', *notes]).strip()} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -1,37 +1,21 @@
 """Every command: what it prints, for people and as JSON, and how it refuses bad input."""
 
-import json
 import math
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import residuum as rz
+from cli.running import refusal, run, run_json
 from residuum.cli.app import COMMANDS, app
 
 GAUSSIAN = '{"kind": "gaussian", "sigma": 4.0}'
 LAPLACE = '{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}'
 PURE = '{"kind": "pure_dp", "eps": 0.1}'
 APPROXIMATE = '{"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}'
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def run_json(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json"))
-
-
-def refusal(*arguments: str) -> str:
-    return run(*arguments, code=2)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -162,21 +146,21 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ('{"kind": "gausian", "sigma": 1}', '"gausian"'),
-        ('{"sigma": 1}', '"kind"'),
-        ('{"kind": ["gaussian"], "sigma": 1}', '["gaussian"]'),
-        ('{"kind": "laplace", "scael": 2.0}', '"scael": 2.0'),
-        ('{"kind": "laplace"}', "scale"),
-        ('{"kind": "gaussian", "sigma": 1, "mu": 1}', "sigma, mu"),
-        ('{"kind": "gaussian", "mu": 1, "sensitivity": 1}', "mu, sensitivity"),
-        ('{"kind": "gaussian", "sigma": "1"}', 'sigma must be a number, got "1"'),
-        ('{"kind": "gaussian", "sigma": true}', "sigma must be a number, got true"),
-        ('{"kind": "gaussian", "sigma": null}', "sigma must be a number, got null"),
-        ('{"kind": "gaussian", "sigma": NaN}', "got NaN"),
-        ('{"kind": "gaussian", "sigma": -Infinity}', "got -Infinity"),
+        ('{"kind": "gausian", "sigma": 1}', "'gausian'"),
+        ('{"sigma": 1}', "kind must be one of"),
+        ('{"kind": ["gaussian"], "sigma": 1}', "['gaussian']"),
+        ('{"kind": "laplace", "scael": 2.0}', "unknown field 'scael'"),
+        ('{"kind": "laplace"}', "laplace needs the field 'scale'"),
+        ('{"kind": "gaussian", "sigma": 1, "mu": 1}', "unknown field 'mu'"),
+        ('{"kind": "gaussian", "mu": 1, "sensitivity": 1}', "unknown field 'sensitivity'"),
+        ('{"kind": "gaussian", "sigma": "1"}', "sigma must be positive and finite, got '1'"),
+        ('{"kind": "gaussian", "sigma": true}', "sigma must be positive and finite, got True"),
+        ('{"kind": "gaussian", "sigma": null}', "sigma must be positive and finite, got None"),
+        ('{"kind": "gaussian", "sigma": NaN}', "sigma must be positive and finite, got nan"),
+        ('{"kind": "gaussian", "sigma": -Infinity}', "sigma must be positive and finite, got -inf"),
         ('{"kind": "gaussian", "sigma": 1e999}', "sigma"),
         ('{"kind": "gaussian", "sigma": -1}', "sigma"),
-        ('{"kind": "gaussian", "sigma": 1' + 400 * "0" + "}", "sigma must be finite"),
+        ('{"kind": "gaussian", "sigma": 1' + 400 * "0" + "}", "sigma must be positive and finite"),
         ('{"kind": "gaussian", "sigma": 1' + 5000 * "0" + "}", "query must be"),
         ('{"kind": "gaussian", "sigma": 1, "sigma": 2}', '"sigma" twice'),
         ('{"kind": "pure_dp", "eps": -0.1}', "eps"),
@@ -185,8 +169,19 @@ def test_version() -> None:
         ('{"kind": "pure_dp", "eps": 1, "count": 1.5}', "got 1.5"),
         ('{"kind": "pure_dp", "eps": 1, "count": true}', "got true"),
         ('{"kind": "pure_dp", "eps": 1', "query must be a JSON object"),
-        ("gaussian", "query must be a JSON object, got gaussian"),
-        ("[1, 2]", "query must be a JSON object, got [1, 2]"),
+        ('{"kind": "pure_dp", "eps": 1, "count": 2, "steps": 2}', "steps or count"),
+        ('{"kind": "pure_dp", "eps": 1, "version": 2}', "version must be 1"),
+        ("gaussian", "gaussian needs the field 'sigma'"),
+        ("laplace 2", "laplace takes name=value, separated by commas, got 2"),
+        ("laplace scale=2,scale=3", '"scale" twice'),
+        ("laplace scale=nan", "scale must be positive and finite, got nan"),
+        ("laplace scale=-1", "scale must be positive and finite, got -1"),
+        ("laplace scale=two", "scale must be positive and finite, got 'two'"),
+        ("laplace scale=[1", "scale must be valid JSON, got [1"),
+        ("rdp orders=2,epsilons=1", "orders must be a list of numbers, got 2"),
+        ("poisson_sampled mechanism=laplace,sampling_rate=1", "mechanism must be a mechanism"),
+        ("4 laplace", "query must be a JSON object, or a kind with name=value, got 4 laplace"),
+        ("[1, 2]", "queries must be JSON objects, got 1"),
         ("", "query must be a JSON object"),
         (100_000 * "[", "query must be"),
     ],
@@ -208,6 +203,20 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
         (("epsilon", PURE, "--delta", "-1"), "delta"),
         (("compare", PURE), "SECOND"),
         (("spend", PURE), "spend"),
+        (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean --laplace?"),
+        (("delta", "--zzz", "--eps", "1"), "neither an option of this command nor a kind"),
+        (("delta", "--laplace", "--eps", "1"), "laplace needs the field 'scale'"),
+        (("delta", "--query"), "--query must be followed by"),
+        (("delta", "--query", "no/such.json", "--eps", "1"), "got no/such.json"),
+        (("delta", PURE, "--eps", "1", "--relation", "next-door"), "got 'next-door'"),
+        (
+            ("delta", "--randomized-response", "eps=1", "--eps", "1", "--relation", "add-remove"),
+            "relation must be replace-one or zero-out",
+        ),
+        (
+            ("compare", PURE, "randomized_response eps=1", "--relation", "add-remove"),
+            "randomized_response",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str) -> None:

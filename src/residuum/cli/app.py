@@ -19,6 +19,8 @@ __all__ = ["COMMANDS", "app"]
 # The order of `residuum --help`. Each file holds `app`, a Typer of its own.
 COMMANDS = {
     "demo": "residuum.cli.demo",
+    "mechanisms": "residuum.cli.mechanisms",
+    "describe": "residuum.cli.describe",
     "delta": "residuum.cli.delta",
     "epsilon": "residuum.cli.epsilon",
     "compare": "residuum.cli.compare",
@@ -73,14 +75,14 @@ def root(
 ) -> None:
     """Differential-privacy budgets, computed as proven intervals.
 
-    Queries are JSON objects, the same everywhere:
+    Queries are mechanisms, written as JSON, the same everywhere:
 
     \b
       {"kind": "gaussian", "sigma": 4.0}
-      {"kind": "gaussian", "mu": 1.0}
       {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
-      {"kind": "pure_dp", "eps": 0.1}
+      {"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}
       {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}
 
-    Each may carry "count": n, meaning n times that query.
+    or by a flag for each kind: --laplace scale=2. `residuum mechanisms` lists the kinds. Here
+    "steps" may also be called "count", and a Gaussian may be given by "mu", which is gdp.
     """

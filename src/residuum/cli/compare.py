@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from residuum.cli import flags, output, queries
+from residuum.cli import flags, output, queries, reading
 
 if TYPE_CHECKING:
     from residuum.mechanisms import Mechanism
@@ -73,7 +73,8 @@ def compare(
     ):
         if witness is not None:
             rows.append((name, f"by {witness.gap:.3g} at x = {witness.x:.6g}"))
-    output.print_table(MEANING[verdict], ("", ""), rows)
+    print(MEANING[verdict] + "\n")
+    output.print_fields(rows)
 
 
 def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Domination":
@@ -87,20 +88,16 @@ def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Dominatio
 
     if low == high:
         return Domination(Verdict.YES)
-    sides = [m.plds(relation, side=s) for m in (low, high) for s in ("above", "below")]
-    answers = []
-    for low_above, low_below, high_above, high_below in zip(
-        *(side.values() for side in sides), strict=True
-    ):
-        answer = dominated(low_above, high_below)
-        if not answer.proven and (low_above, high_below) != (low_below, high_above):
-            refuted = dominated(low_below, high_above)
-            answer = Domination(Verdict.UNDECIDED) if refuted.proven else refuted
-        if answer.verdict is Verdict.NO:
-            return answer
-        answers.append(answer)
-    yes = all(answer.proven for answer in answers)
-    return Domination(Verdict.YES if yes else Verdict.UNDECIDED)
+    proven = True
+    lows, highs = (reading.by_direction(m, relation).values() for m in (low, high))
+    for (low_above, low_below), (high_above, high_below) in zip(lows, highs, strict=True):
+        if dominated(low_above, high_below).proven:
+            continue
+        proven = False
+        refuted = dominated(low_below, high_above)
+        if refuted.verdict is Verdict.NO:
+            return refuted
+    return Domination(Verdict.YES if proven else Verdict.UNDECIDED)
 
 
 def _witness(witness: "Witness | None") -> dict[str, float | str] | None:

@@ -1,5 +1,6 @@
 """`residuum delta`: the delta of a composition at a given eps."""
 
+from operator import methodcaller
 from typing import Annotated
 
 import typer
@@ -28,6 +29,5 @@ def delta(
       residuum delta '{"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}' --eps 1
     """  # noqa: E501
     mechanism = queries.compose(query)
-    reading.print_worst(
-        mechanism, relation, lambda pld: pld.delta_bounds(eps), "delta", ("eps", eps), as_json
-    )
+    read = methodcaller("delta_bounds", eps)
+    reading.print_worst(mechanism, relation, read, "delta", ("eps", eps), as_json)

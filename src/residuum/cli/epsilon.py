@@ -1,5 +1,6 @@
 """`residuum epsilon`: the eps of a composition at a given delta."""
 
+from operator import methodcaller
 from typing import Annotated
 
 import typer
@@ -28,11 +29,5 @@ def epsilon(
       residuum epsilon '{"kind": "laplace", "scale": 2.0}' '{"kind": "pure_dp", "eps": 0.1}' --delta 1e-6
     """  # noqa: E501
     mechanism = queries.compose(query)
-    reading.print_worst(
-        mechanism,
-        relation,
-        lambda pld: pld.epsilon_bounds(delta),
-        "epsilon",
-        ("delta", delta),
-        as_json,
-    )
+    read = methodcaller("epsilon_bounds", delta)
+    reading.print_worst(mechanism, relation, read, "epsilon", ("delta", delta), as_json)

@@ -60,7 +60,8 @@ class QueryCommand(TyperCommand):
 
     def _with_queries(self, ctx: Any, args: list[str]) -> list[str]:
         declared = {name: p for p in self.get_params(ctx) for name in p.opts}
-        rest, found = list(args), []
+        rest = list(args)
+        found: list[str] = []
         while rest:
             token = rest.pop(0)
             if token == "--":
@@ -87,7 +88,9 @@ def _from_query(rest: list[str]) -> str:
     try:
         text = Path(given).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"query must be JSON or a file to read, got {given} ({error})") from None
+        raise ArgumentError(
+            f"query must be JSON or a file to read, got {given} ({error})"
+        ) from None
     if text[:1] not in ("{", "["):
         raise ArgumentError(f"query must be a JSON object, got {text[:60]!r} in {given}")
     return text

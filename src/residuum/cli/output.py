@@ -16,7 +16,16 @@ import typer
 if TYPE_CHECKING:
     from residuum.bounds import Interval
 
-__all__ = ["AsJson", "below", "above", "bounds", "number", "print_json", "print_table"]
+__all__ = [
+    "AsJson",
+    "below",
+    "above",
+    "bounds",
+    "number",
+    "print_fields",
+    "print_json",
+    "print_table",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
@@ -45,6 +54,13 @@ def bounds(interval: "Interval") -> dict[str, float | str]:
 
 def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_fields(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names with their values, which may be of any length."""
+    wide = max(len(name) for name, _ in rows) + 2
+    for name, value in rows:
+        print(f"{name:<{wide}}{value}")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

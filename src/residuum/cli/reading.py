@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from residuum.mechanisms import Mechanism
     from residuum.pld.value import Pld
 
-__all__ = ["Direction", "directions", "print_worst"]
+__all__ = ["Direction", "by_direction", "directions", "print_worst"]
 
 Read = Callable[["Pld"], "Interval"]
 
@@ -36,13 +36,17 @@ class Direction(NamedTuple):
         return Interval(float(low.lo), float(top.hi))
 
 
+def by_direction(mechanism: "Mechanism", relation: str | None) -> dict[str, tuple["Pld", "Pld"]]:
+    """The PLDs above and below, by direction."""
+    above, below = mechanism.plds(relation), mechanism.plds(relation, side="below")
+    return {name: (pld, below[name]) for name, pld in above.items()}
+
+
 def directions(mechanism: "Mechanism", relation: str | None) -> tuple[str, list[Direction]]:
     """The relation that is meant, and its directions; those with equal PLDs are one."""
-    above, below = mechanism.plds(relation), mechanism.plds(relation, side="below")
     grouped: dict[tuple[Pld, Pld], tuple[str, ...]] = {}
-    for name, pld in above.items():
-        key = (pld, below[name])
-        grouped[key] = (*grouped.get(key, ()), name)
+    for name, plds in by_direction(mechanism, relation).items():
+        grouped[plds] = (*grouped.get(plds, ()), name)
     found = [Direction(names, *plds) for plds, names in grouped.items()]
     return relation or mechanism.supported[0], found
 
