@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands themselves (`make docs`)."""
+"""Writes docs/cli.md from the commands, and the table of docs/mechanisms.md (`make docs`)."""
 
 import inspect
 from pathlib import Path
@@ -87,6 +87,9 @@ def _split(text: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    import mechanism_table
+
+    mechanism_table.write()
     page = Path(__file__).with_name("cli.md")
     page.write_text(reference(), encoding="utf-8")
     print(f"wrote {page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page}")

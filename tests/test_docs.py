@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import residuum
+from residuum.mechanisms import KINDS
 from snippets import ROOT, run_console, run_python
 
 DOCS = ROOT / "docs"
@@ -31,8 +32,15 @@ def test_tutorial_runs_code() -> None:
 
 
 def test_cli_reference_is_current() -> None:
-    generated = _generator().reference()
+    generated = _script("cli_reference").reference()
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == generated, "run: make docs"
+
+
+def test_mechanisms_are_all_listed_as_they_are() -> None:
+    page = (DOCS / "mechanisms.md").read_text(encoding="utf-8")
+    assert _script("mechanism_table").updated(page) == page, "run: make docs"
+    headings = re.findall(r"^### `(\w+)`$", page, re.MULTILINE)
+    assert sorted(headings) == sorted(KINDS), "docs/mechanisms.md has a section for each kind"
 
 
 def test_changelog_names_the_version_of_the_code() -> None:
@@ -67,8 +75,8 @@ def test_public_names_in_the_documentation_exist() -> None:
         assert hasattr(residuum, name), f"the documentation uses rz.{name}"
 
 
-def _generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cli_reference", DOCS / "cli_reference.py")
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
