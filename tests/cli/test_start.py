@@ -28,7 +28,9 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["delta", "--help"], ["version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["delta", "--help"], ["describe", "--help"], ["version"]]
+)
 def test_help_does_not_load_numpy(arguments: list[str]) -> None:
     code = (
         "import sys, atexit, json\n"
@@ -65,6 +67,12 @@ def test_without_matplotlib_the_demo_still_counts() -> None:
     assert result.returncode == 0, result.stderr
     assert "pip install 'residuum[figures]'" in result.stdout
     assert "within the budget: yes, proven" in result.stdout
+
+
+def test_without_matplotlib_a_description_says_so() -> None:
+    result = python(WITHOUT + MAIN, "matplotlib", "describe", "--pure-dp", "eps=1", "--out", "out")
+    assert result.returncode == 0, result.stderr
+    assert "pip install 'residuum[figures]'" in result.stdout
 
 
 def test_core_needs_numpy_and_scipy_alone() -> None:

@@ -1,6 +1,7 @@
 """`residuum describe`: what a mechanism costs, in every direction and every way of counting."""
 
 import math
+from collections.abc import Sequence
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -65,8 +66,16 @@ def describe(
     deltas = [checks.probability("delta", d) for d in delta or DELTAS]
     wanted = [checks.finite("eps", e) for e in eps or ()]
     relation, directions = reading.directions(mechanism, relation)
-    scale = _scale(directions, deltas)
-    numbers = [_numbers(one, deltas, wanted or _several(scale)) for one in directions]
+    epsilons = [_read(one, "eps at delta", "epsilon_bounds", deltas) for one in directions]
+    scale = _scale(epsilons)
+    numbers = [
+        [
+            *first,
+            *_read(one, "delta at eps", "delta_bounds", wanted or _several(scale)),
+            *_read(one, "Rényi, order", "renyi_bounds", ORDERS),
+        ]
+        for one, first in zip(directions, epsilons, strict=True)
+    ]
     picture, trouble = None, ""
     if out is not None:
         path = out / f"{mechanism.kind}.png"
@@ -107,27 +116,18 @@ def describe(
         output.print_fields(remarks)
 
 
-def _scale(directions: list["Direction"], deltas: list[float]) -> float:
+def _read(one: "Direction", name: str, read: str, places: Sequence[float]) -> list[Number]:
+    return [Number(name, at, one.bounds(methodcaller(read, at))) for at in places]
+
+
+def _scale(epsilons: list[list[Number]]) -> float:
     """The largest finite eps among those asked for: where the curves are worth looking at."""
-    found = [float(one.above.epsilon(delta)) for one in directions for delta in deltas]
+    found = [float(number.interval.hi) for numbers in epsilons for number in numbers]
     return max((eps for eps in found if 0.0 < eps < math.inf), default=1.0)
 
 
 def _several(scale: float) -> list[float]:
     return [float(f"{scale * part / 4:.2g}") for part in range(5)]
-
-
-def _numbers(one: "Direction", deltas: list[float], several: list[float]) -> list[Number]:
-    wanted = (
-        ("eps at delta", "epsilon_bounds", deltas),
-        ("delta at eps", "delta_bounds", several),
-        ("Rényi, order", "renyi_bounds", ORDERS),
-    )
-    return [
-        Number(name, at, one.bounds(methodcaller(read, at)))
-        for name, read, places in wanted
-        for at in places
-    ]
 
 
 def _figure(directions: list["Direction"], scale: float) -> "Figure":
