@@ -112,7 +112,7 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
     if not isinstance(value, list | tuple):
         raise ArgumentTypeError(f"{name} must be a list of numbers, got {shown(value)}")
     require(len(value) > 0, name, "a non-empty list of numbers", value)
-    return tuple(finite(name, item) for item in value)
+    return tuple(finite(name, item) + 0.0 for item in value)
 
 
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:

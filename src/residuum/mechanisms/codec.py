@@ -15,11 +15,8 @@ from typing import Any
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.mechanisms.kinds import KINDS
-from residuum.mechanisms.mechanism import Mechanism
+from residuum.mechanisms.mechanism import DEEPEST, Mechanism
 from residuum.mechanisms.self_composed import SelfComposed
-
-_DEEPEST = 32
-"""Descriptions nested deeper than this are refused."""
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:
@@ -70,16 +67,16 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
     """The mechanism that plain data describes."""
     if not isinstance(given, Mapping):
         raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
-    checks.require(depth < _DEEPEST, "mechanism", f"nested at most {_DEEPEST} deep", "deeper")
+    checks.require(depth <= DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
     fields = dict(given)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(f"kind must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
     cls = KINDS[kind]
     version = fields.pop("version", 1)
-    if isinstance(version, bool) or version != cls.version:
+    if type(version) is not int or version != cls.version:
         raise ArgumentError(f"version must be {cls.version} for kind {kind!r}, got {version!r}")
-    steps = fields.pop("steps", None)
+    steps = checks.count("steps", fields.pop("steps")) if "steps" in fields else None
     known = {field.name: field for field in dataclasses.fields(cls)}
     for name in fields:
         if name not in known:
@@ -98,7 +95,12 @@ def _parsed(value: Any, depth: int) -> Any:
     """Nested objects are mechanisms, lists become tuples."""
     if isinstance(value, Mapping):
         return from_dict(value, depth)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, list | tuple):
+                raise ArgumentTypeError(
+                    f"lists must hold numbers or mechanisms, got {checks.shown(item)}"
+                )
         return tuple(_parsed(item, depth) for item in value)
     return value
 

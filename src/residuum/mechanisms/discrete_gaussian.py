@@ -2,17 +2,21 @@
 
 Canonne, Kamath and Steinke 2020 (The discrete Gaussian for differential privacy). The loss has
 countably many values; all but the lightest are written out, exactly (`pld/discrete_gaussian.py`).
+Beyond what can be written out (`sigma` above 2000) its concentrated-DP bound stands in.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from residuum import checks
+from residuum.bounds import float_up
 from residuum.mechanisms.mechanism import Mechanism, Side, both
+from residuum.mechanisms.zcdp import Zcdp
 from residuum.pld.constructors import from_exact, identity
-from residuum.pld.discrete_gaussian import discrete_gaussian
+from residuum.pld.discrete_gaussian import LARGEST_SHIFT, LARGEST_SIGMA, discrete_gaussian
 from residuum.pld.value import Pld
 
 
@@ -36,4 +40,10 @@ class DiscreteGaussian(Mechanism):
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         if self.sensitivity == 0:
             return both(relation, identity())
-        return both(relation, from_exact(discrete_gaussian(self.sigma, self.sensitivity, side)))
+        if self.sigma <= LARGEST_SIGMA and self.sensitivity <= LARGEST_SHIFT:
+            return both(relation, from_exact(discrete_gaussian(self.sigma, self.sensitivity, side)))
+        # Too many values to write out: what is left is its concentrated-DP bound.
+        rho = Fraction(self.sensitivity) ** 2 / (2 * Fraction(self.sigma) ** 2)
+        if side == "below":
+            return both(relation, identity())
+        return Zcdp(float_up(min(rho, Fraction(10**6)))).plds(relation)

@@ -7,6 +7,7 @@ the smallest loss carried (above), or none (below).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from residuum.bounds import float_down, float_up
@@ -17,18 +18,21 @@ from residuum.pld.value import Pld
 _MU = (1e-100, 1e100)
 _EPS = (2.0**-1000, 600.0)
 _MIXTURE = (1e-12, 20.0)
+_RATE = 1e-100
 
 
-def gaussian(sigma: float, sensitivity: float, side: Side) -> Pld:
-    """`G_mu` for any positive `sigma`."""
+def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pld:
+    """`G_mu` for any positive `sigma`, with a power of two `times` the sensitivity."""
     if sensitivity == 0.0:
         return constructors.identity()
-    ratio = Fraction(sensitivity) / Fraction(sigma)
+    ratio = times * Fraction(sensitivity) / Fraction(sigma)
     if ratio > _MU[1]:
         return constructors.infinite() if side == "above" else constructors.gaussian(mu=_MU[1])
     if ratio < _MU[0]:
         return constructors.gaussian(mu=_MU[0]) if side == "above" else constructors.identity()
-    return constructors.gaussian(sigma=sigma, sensitivity=sensitivity)
+    if times * sensitivity == float("inf"):
+        return constructors.gaussian(sigma=sigma / times, sensitivity=sensitivity)
+    return constructors.gaussian(sigma=sigma, sensitivity=times * sensitivity)
 
 
 def laplace(scale: float, sensitivity: float, side: Side) -> Pld:
@@ -36,17 +40,22 @@ def laplace(scale: float, sensitivity: float, side: Side) -> Pld:
     eps = Fraction(sensitivity) / Fraction(scale)
     if eps == 0 or _EPS[0] <= eps <= _EPS[1]:
         return constructors.laplace(scale, sensitivity)
-    return _beyond(eps, side) or constructors.laplace(1.0, _EPS[eps > 1])
+    return laplace_of(eps, side)
+
+
+def laplace_of(eps: Fraction, side: Side) -> Pld:
+    """Laplace noise with this ratio of sensitivity to scale, rounded to the safe side."""
+    return _carried(eps, side, lambda e: constructors.laplace(1.0, e))
 
 
 def pure_dp(eps: Fraction, side: Side) -> Pld:
     """`R_eps` for any `eps >= 0`, rounded to a float on the safe side."""
-    return _beyond(eps, side) or constructors.pure_dp(_rounded(eps, side))
+    return _carried(eps, side, constructors.pure_dp)
 
 
 def bounded_range(eps: Fraction, side: Side, atomic: float = 0.0) -> Pld:
     """`B_eps` for any `eps >= 0`, rounded to a float on the safe side."""
-    return _beyond(eps, side) or constructors.bounded_range(_rounded(eps, side), atomic=atomic)
+    return _carried(eps, side, lambda e: constructors.bounded_range(e, atomic=atomic))
 
 
 def subsampled_gaussian(
@@ -57,7 +66,11 @@ def subsampled_gaussian(
         return constructors.identity()
     ratio = Fraction(sensitivity) / Fraction(sigma)
     if rate == 1.0:
-        return gaussian(sigma, sensitivity * (2.0 if direction == "replace" else 1.0), side)
+        return gaussian(sigma, sensitivity, side, 2 if direction == "replace" else 1)
+    if rate < _RATE:
+        if side == "below":
+            return constructors.identity()
+        rate = _RATE
     if ratio >= _MIXTURE[0] and (ratio <= _MIXTURE[1] or side == "above"):
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
     if ratio < _MIXTURE[0]:
@@ -67,14 +80,33 @@ def subsampled_gaussian(
     return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[1])
 
 
-def _rounded(eps: Fraction, side: Side) -> float:
-    return float_up(eps) if side == "above" else float_down(eps)
+def mixture_of_gaussians(
+    sigma: float, sensitivities: tuple[float, ...], probabilities: tuple[float, ...], side: Side
+) -> Pld:
+    """`Σ p_i N(s_i, σ²)` against `N(0, σ²)`, for any positive `sigma`."""
+    most = max(sensitivities, default=0.0)
+    ratio = Fraction(most) / Fraction(sigma) if most > 0.0 else Fraction(1)
+    if _MIXTURE[0] <= ratio <= _MIXTURE[1]:
+        return constructors.mixture_of_gaussians(sigma, sensitivities, probabilities)
+    # The largest sensitivity moves to the end of the range, and the others no further.
+    end = _MIXTURE[ratio > 1]
+    moved = tuple(min(float(Fraction(s) / Fraction(sigma)), end) for s in sensitivities)
+    if ratio < 1:
+        moved = tuple(end if s == most else r for s, r in zip(sensitivities, moved, strict=True))
+    made = constructors.mixture_of_gaussians(1.0, moved, probabilities)
+    if side == "above" and ratio > 1:
+        hidden = [Fraction(p) for s, p in zip(sensitivities, probabilities, strict=True) if s == 0]
+        seen = float_up(1 - sum(hidden, Fraction(0)))
+        return constructors.seen_when_sampled(seen) if seen < 1.0 else constructors.infinite()
+    return made if side == "above" or ratio > 1 else constructors.identity()
 
 
-def _beyond(eps: Fraction, side: Side) -> Pld | None:
-    """What stands for an `eps` that no closed form carries; None if one does."""
+def _carried(eps: Fraction, side: Side, make: Callable[[float], Pld]) -> Pld:
+    """A family that increases in `eps`, at the nearest `eps` on the safe side that it carries."""
+    if eps == 0:
+        return constructors.identity()
     if eps > _EPS[1]:
-        return constructors.infinite() if side == "above" else constructors.pure_dp(_EPS[1])
-    if 0 < eps < _EPS[0]:
-        return constructors.pure_dp(_EPS[0]) if side == "above" else constructors.identity()
-    return None
+        return constructors.infinite() if side == "above" else make(_EPS[1])
+    if eps < _EPS[0]:
+        return make(_EPS[0]) if side == "above" else constructors.identity()
+    return make(float_up(eps) if side == "above" else float_down(eps))

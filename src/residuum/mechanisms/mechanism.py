@@ -22,6 +22,8 @@ Side = Literal["above", "below"]
 
 DEFAULT_ACCURACY = 1e-6
 """What discretising may cost in `eps` for one use."""
+DEEPEST = 32
+"""How deep descriptions may be nested in each other."""
 _CACHED = 4096
 
 
@@ -42,6 +44,13 @@ class Mechanism(ABC):
     def supported(self) -> tuple[str, ...]:
         """The relations this description has PLDs for; the first one is the default."""
         return self.relations
+
+    @property
+    def depth(self) -> int:
+        """How deep mechanisms are nested in this one."""
+        inner = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        flat = [v for value in inner for v in (value if isinstance(value, tuple) else (value,))]
+        return 1 + max((v.depth for v in flat if isinstance(v, Mechanism)), default=0)
 
     # -- privacy loss -------------------------------------------------------------------
 
@@ -133,6 +142,7 @@ def mechanism(name: str, value: Any) -> Mechanism:
     """Check that an argument is a mechanism."""
     if not isinstance(value, Mechanism):
         raise ArgumentTypeError(f"{name} must be a mechanism, got {checks.shown(value)}")
+    checks.require(value.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", value)
     return value
 
 

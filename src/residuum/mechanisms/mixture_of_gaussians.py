@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from residuum import checks
+from residuum.mechanisms import limits
 from residuum.mechanisms.mechanism import Mechanism, Side, pair
 from residuum.mechanisms.relations import ADD_REMOVE, ZERO_OUT
-from residuum.pld import constructors
 from residuum.pld.value import Pld
 
 
@@ -36,10 +36,10 @@ class MixtureOfGaussians(Mechanism):
             sensitivities=checks.numbers("sensitivities", self.sensitivities),
             probabilities=checks.numbers("probabilities", self.probabilities),
         )
-        self._one()
+        self._one("below")
 
-    def _one(self) -> Pld:
-        return constructors.mixture_of_gaussians(self.sigma, self.sensitivities, self.probabilities)
+    def _one(self, side: Side) -> Pld:
+        return limits.mixture_of_gaussians(self.sigma, self.sensitivities, self.probabilities, side)
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
-        return pair(relation, self._one())
+        return pair(relation, self._one(side))

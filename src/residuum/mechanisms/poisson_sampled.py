@@ -78,7 +78,7 @@ class PoissonSampled(Mechanism):
         twice: Mechanism | None = None
         if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
             twice = replace(inner, sensitivity=2 * inner.sensitivity)
-        elif isinstance(inner, Laplace | TruncatedLaplace):
+        elif isinstance(inner, Laplace | TruncatedLaplace) and inner.sensitivity < 1e300:
             twice = replace(inner, sensitivity=2.0 * inner.sensitivity)
         pairs = inner.plds(ADD_REMOVE, accuracy=accuracy, side=side)
         replaced = twice.pld(relation=ADD_REMOVE, side=side) if twice else None

@@ -71,5 +71,5 @@ class RandomizedResponse(Mechanism):
         if eps == 0:
             return identity()
         if k == 2 or not 2**-1000 <= eps <= 600:
-            return limits.pure_dp(eps, side)
+            return limits.pure_dp(eps, side) if k == 2 or side == "above" else identity()
         return from_exact(response(eps, Fraction(0), side, k))

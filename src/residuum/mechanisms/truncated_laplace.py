@@ -18,7 +18,7 @@ from residuum.bounds import float_down, float_up
 from residuum.mechanisms import limits
 from residuum.mechanisms.mechanism import Mechanism, Side, both
 from residuum.pld.constructors import approximate_dp, identity, infinite
-from residuum.pld.rational import exp_of
+from residuum.pld.rational import exp_of, fall_of
 from residuum.pld.value import Pld
 
 _STEEPEST = 2000
@@ -59,20 +59,15 @@ class TruncatedLaplace(Mechanism):
             lost = approximate_dp(0.0, 1e-300) if side == "above" else identity()
             return limits.laplace(self.scale, self.sensitivity, side) + lost
 
-        def e(exponent: Fraction, which: Side) -> Fraction:
-            return exp_of(exponent, which)
-
         # Mass of P out of Q's reach: below Δ - A.
-        whole = 2 * (1 - e(-a / b, side))
         if d <= a:
-            missed = (e(-(a - d) / b, side) - e(-a / b, other)) / whole
-            atoms = (1 + e(-d / b, side)) * (1 - e(-(a - d) / b, other))
-            rest = 1 - e(-d / b, side)
-            weight = atoms / (atoms + rest) if atoms > 0 else Fraction(0)
+            missed = exp_of(-(a - d) / b, side) * fall_of(d / b, side) / fall_of(a / b, other) / 2
+            atoms = (1 + exp_of(-d / b, side)) * fall_of((a - d) / b, side)
+            weight = atoms / (atoms + fall_of(d / b, other))
             length = d / b
         else:
-            seen = e(-(d - a) / b, other) - e(-a / b, side)
-            missed = 1 - seen / (2 * (1 - e(-a / b, other)))
+            seen = exp_of(-(d - a) / b, other) * fall_of((2 * a - d) / b, other)
+            missed = 1 - seen / fall_of(a / b, side) / 2
             weight, length = Fraction(0), (2 * a - d) / b
         delta = _clipped(missed, side)
         core = limits.bounded_range(length, side, _clipped(weight, side))

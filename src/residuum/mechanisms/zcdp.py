@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from residuum import checks
+from residuum.bounds import Floats
 from residuum.mechanisms.black_box import BlackBox, compared_with
 from residuum.mechanisms.mechanism import Side, both
 from residuum.pld.constructors import from_exact, gaussian, identity, infinite
@@ -23,7 +24,24 @@ from residuum.pld.value import Pld
 _ORDERS = np.geomspace(1e-3, 1e3, 96)
 """Orders tried, as multiples of `1/sqrt(rho)` above 1: the best one for `delta` is near
 `sqrt(ln(1/delta) / rho)`."""
-_RHO = (1e-30, 100.0)
+_RHO = (1e-8, 100.0)
+
+
+def _all_orders(rho: float, xi: float) -> tuple[Floats, Floats]:
+    """Orders and bounds that imply `D_α <= xi + rho α` at every order for coins.
+
+    `(α-1) D_α` is convex in `α`, so between two orders it stays below its chord; the parabola
+    `(α-1)(xi + rho α)` sags below its own chord by at most `rho Δ²/4`, which is taken off. Below
+    the first order the chord from `α = 1` asks for `xi + rho`; past the last `D_α` has long reached
+    the largest loss of anything that is followed.
+    """
+    root = math.sqrt(max(rho, xi))
+    orders = 1.0 + np.geomspace(1e-4 * min(1.0, 1.0 / root), 1e3 / root, 300)
+    gaps = np.diff(orders)
+    widest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
+    bounds = xi + rho * orders - 0.25 * rho * widest * widest / (orders - 1.0)
+    bounds[0] = min(bounds[0], xi + rho)
+    return orders, np.maximum(bounds * (1.0 - 1e-14), 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,9 +71,11 @@ class Zcdp(BlackBox):
             if side == "below":
                 return both(relation, identity())
             rho = _RHO[0]
+        if side == "below":
+            return both(relation, from_exact(largest(*_all_orders(rho, self.xi), "below")))
         orders = 1.0 + _ORDERS / math.sqrt(max(rho, self.xi))
-        bounds = (self.xi + rho * orders) * (1.0 + (1e-15 if side == "above" else -1e-15))
-        return both(relation, from_exact(largest(orders, bounds, side)))
+        bounds = (self.xi + rho * orders) * (1.0 + 1e-15)
+        return both(relation, from_exact(largest(orders, bounds, "above")))
 
     def notes(self) -> tuple[str, ...]:
         if not 0.0 < self.rho <= _RHO[1] or self.xi:

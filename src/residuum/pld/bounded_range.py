@@ -78,6 +78,10 @@ class BoundedRange:
         # Both parts increase in g on [0, 1].
         low = response * least * (2.0 - least) + flat * least * least
         high = response * most * (2.0 - np.minimum(most, 1.0)) + flat * most * most
+        # The curve falls by at most dt over dt, which is the better bound for tiny ranges.
+        value = response * g * (2.0 - g) + flat * g * g
+        slack = 1.01 * (dt + np.abs(gap) * U) + value * (3.0 * EXPM1_ULPS * U)
+        low, high = np.maximum(low, value - slack), np.minimum(high, value + slack)
         wrong = (EXP_ULPS + EXPM1_ULPS + 12.0) * U
         inside = t - self.eps < dt
         return (

@@ -154,7 +154,7 @@ def subsampled_gaussian(
         return gaussian(sigma=sigma, sensitivity=distance)
     checks.require(rate >= _LEAST_WEIGHT, "sampling_rate", "0 or at least 1e-100", rate)
     if sensitivity / sigma > _MIXTURE_RANGE[1]:
-        return _seen_when_sampled(rate, direction)
+        return seen_when_sampled(rate, direction)
     _require_mixture(sensitivity, sigma)
     return _single(subsampled(sigma, sensitivity, rate, direction))
 
@@ -198,7 +198,7 @@ def mixture_of_gaussians(
     return _single(made if direction == "remove" else made.reverse())
 
 
-def _seen_when_sampled(rate: float, direction: str) -> Pld:
+def seen_when_sampled(rate: float, direction: str = "remove") -> Pld:
     """Sampling a mechanism that reveals everything; dominates every sampled one."""
     if direction == "replace":
         return approximate_dp(0.0, rate)

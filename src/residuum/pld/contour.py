@@ -136,6 +136,16 @@ class Moments:
             value = value + n * factor.fall(lam, edges)
         return np.asarray(value)
 
+    def affordable(self, lam: float, per_edge: float, work: float) -> float:
+        """The number of nodes that, with `per_edge` nodes a unit of `ω`, take that much work."""
+        most = float("inf")
+        for factor, _ in self.mixtures:
+            fixed, slope = factor.pair.points(lam)
+            # count (fixed + slope count / per_edge) = work
+            turn = 0.5 * fixed * per_edge / slope
+            most = min(most, math.sqrt(turn * turn + work * per_edge / slope) - turn)
+        return most
+
     def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
         """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
         lam, omega, count = line.lam, line.omega, line.count
@@ -423,8 +433,8 @@ def _log_peak(r: Floats) -> Floats:
 
 
 MAX_NODES = 1 << 20
-_MIXTURE_NODES = 1 << 13
-"""A node of a mixture is a sum over about as many points as there are nodes."""
+_WORK = 2.0**28
+"""Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
 
 
 def tuned(
@@ -469,10 +479,17 @@ def tuned(
 
     tau = 0.0
     variance = moments.variance
-    wanted = _smooth_edge(moments, lam, spread, floor, period) * period / (2.0 * math.pi)
-    if wanted > (_MIXTURE_NODES if moments.mixtures else MAX_NODES / 8):
+    per_edge = period / (2.0 * math.pi)
+    wanted = _smooth_edge(moments, lam, spread, floor, period) * per_edge
+    most = moments.affordable(lam, per_edge, _WORK)
+    if moments.mixtures and wanted > most / 4.0:
+        # As far as the accuracy asks, or as is cheap.
+        enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
+        least = _smooth_edge(moments, lam, spread, max(enough, floor), period) * per_edge
+        wanted = max(least, moments.affordable(lam, per_edge, _WORK / 64.0))
+    if wanted > min(most, MAX_NODES / 8):
         tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
-        smallest = (2.0 * MAX_NODES) ** -1 * period * math.sqrt(-2.0 * floor)
+        smallest = per_edge * math.sqrt(-2.0 * floor) / min(most, MAX_NODES / 3.2)
         tau = max(tau, min(smallest, 1.0))
         variance += tau * tau
         wanted = _gaussian_edge(variance, tau, floor) * period / (2.0 * math.pi)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import accumulate
 
-from residuum.errors import ArgumentError
 from residuum.pld.exact import ExactAtoms, region
 from residuum.pld.rational import Side, exp_of
 
@@ -20,17 +19,16 @@ _BITS = 480
 _GRID_BITS = 400
 _DEPTH = 2.0 * 280.0
 """Twice the log of the lightest weight kept, `e^-280` or 2^-400."""
-_MOST = 1 << 17
+LARGEST_SIGMA = 2000.0
+LARGEST_SHIFT = 10_000
 
 
 def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
-    """A finite PLD above or below the discrete Gaussian against itself shifted by `shift >= 1`."""
+    """A finite PLD above or below the discrete Gaussian against itself shifted by `shift >= 1`.
+
+    Meant for `sigma` and `shift` up to the largest named above: all values are written out.
+    """
     reach = int(sigma * _DEPTH**0.5) + 2
-    if 2 * reach + shift > _MOST:
-        raise ArgumentError(
-            f"sigma must be at most {_MOST / 2.0 / _DEPTH**0.5:.0f} (and sensitivity below {_MOST})"
-            f" for discrete noise to be written out, got sigma={sigma!r}, sensitivity={shift!r}"
-        )
     least = _weights(sigma, reach)
     slack = [4 * (x + 2) ** 2 for x in range(reach + 1)]
     most = [w + e for w, e in zip(least, slack, strict=True)]

@@ -290,10 +290,13 @@ class Evaluator:
         skeleton = self._skeleton
         streamed = skeleton is None and self._inherit()
         bones = None if skeleton is None else skeleton[1]
+        strict = self.pld.gaussian is not None
 
         def read(made: Contour) -> None:
             nonlocal pending
-            lo, hi, good = _read(made, bones, flat[pending], slack[pending], accuracy, self._top)
+            lo, hi, good = _read(
+                made, bones, flat[pending], slack[pending], accuracy, self._top, strict
+            )
             low[pending] = np.maximum(low[pending], lo)
             high[pending] = np.minimum(high[pending], hi)
             pending = pending[~good]
@@ -367,11 +370,14 @@ def _read(
     slack: Floats,
     accuracy: float,
     top: float,
+    strict: bool,
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Read a contour at `t` (its atoms apart), and say where it was good enough."""
     if made.line.tau == 0.0:
         lo, hi = made.curve(t, slack)
-        return lo, hi, hi - lo <= _RELATIVE * hi + _NOTHING
+        good = hi - lo <= _RELATIVE * hi + _NOTHING
+        if strict or good.all():
+            return lo, hi, good
     n = t.size
     both = np.concatenate([t, t + accuracy])
     doubt = np.concatenate([slack, slack])

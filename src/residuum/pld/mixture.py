@@ -33,7 +33,7 @@ _STRIP_DEPTH = 42.0
 """The trapezoid rule is wrong by at most about `e^-42`, relative."""
 _STRIPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 _CLIP = 690.0
-_MOST_POINTS = 1 << 17
+_MOST_POINTS = 1 << 19
 _SIZES = (0.0, 60.0, 400.0, 2000.0)
 """Moments are worked out together for `(|s|+1) D` between these; beyond, by bounds."""
 _SUM_ULPS = 64.0
@@ -212,6 +212,11 @@ class Pair:
         depth = depth + np.maximum(-1.0 - s, 0.0)[:, None] * narrow_p
         return np.asarray((2.0 * math.pi * d / (depth + 2.0)).max(axis=1))
 
+    def points(self, lam: float) -> tuple[float, float]:
+        """About how many points the rule has at `λ`: for `ω = 0`, and more for each unit of `ω`."""
+        width = (1.0 + lam) * self.p.spread + lam * self.q.spread + 2.0 * _WINDOW
+        return width / float(self.steps(np.array([lam]), 0.0)[0]), width * self.reach / 6.0
+
     def quadrature(self, s: Floats, omega: float = 0.0) -> Quadrature | None:
         """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
         step = float(self.steps(s, omega).min())
@@ -248,11 +253,9 @@ class Pair:
         return value, error
 
     def rough_log_moment(self, s: Floats) -> Floats:
-        """About `ln E e^{sZ}` for `s > 0`, to choose a tilt by: the last part alone far out."""
-        light = self.p.weights[self.p.shifts.index(self.p.most)]
-        floor = (1.0 + s) * math.log(light) + 0.5 * self.reach**2 * s * (s + 1.0)
-        near = (s + 1.0) * self.reach <= _SIZES[1]
-        value = np.maximum(floor, 0.0)
+        """About `ln E e^{sZ}` for `s > 0`, to choose a tilt by: the Gaussian above it far out."""
+        near = (s + 1.0) * self.reach <= _SIZES[2]
+        value = 0.5 * self.reach**2 * s * (s + 1.0)
         if near.any():
             value[near] = self.log_moment(s[near])[0]
         return value

@@ -28,6 +28,17 @@ def exp_of(exponent: Fraction, side: Side) -> Fraction:
     return Fraction(near) * slack
 
 
+def fall_of(exponent: Fraction, side: Side) -> Fraction:
+    """`1 - e^-exponent` for `exponent >= 0`, rounded to a side with 140 digits of its own."""
+    if exponent == 0:
+        return Fraction(0)
+    small = max(0, exponent.denominator.bit_length() - exponent.numerator.bit_length())
+    with localcontext(Context(prec=_DIGITS + small // 3 + 2)):
+        near = 1 - (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+    slack = 1 + _CLAIMED if side == "above" else 1 - _CLAIMED
+    return min(Fraction(near) * slack, Fraction(1))
+
+
 def ratio_of(eps: Fraction, side: Side) -> Fraction:
     """`e^eps` for `eps >= 0`, rounded to a side but never below 1."""
     return max(exp_of(eps, side), Fraction(1))

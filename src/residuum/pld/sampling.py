@@ -25,7 +25,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from residuum.bounds import Floats
+from residuum.bounds import Floats, Interval
 from residuum.errors import ArgumentError
 from residuum.pld.constructors import from_exact, identity
 from residuum.pld.discretise import exact_atoms
@@ -57,7 +57,11 @@ def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side
     if exact is not None:
         made = from_exact(_sampled_exactly(exact, Fraction(rate)))
         return made if direction == "remove" else made.reverse()
-    profile = Profile(_sampled(forward, rate), _sampled_reversed(forward.reverse(), rate))
+    profile = Profile(
+        _sampled(forward, rate),
+        _sampled_reversed(forward.reverse(), rate),
+        (_part(rate, forward.mass_at_infinity_bounds), 0.0),
+    )
     profile = profile if direction == "remove" else profile.mirrored()
     return finite(profile, accuracy, side)
 
@@ -68,7 +72,12 @@ def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) ->
         return identity()
     if rate == 1.0:
         return inner
-    profile = Profile(_sampled(inner, rate), _sampled(inner.reverse(), rate))
+    ends = inner.mass_at_infinity_bounds, inner.mass_at_minus_infinity_bounds
+    profile = Profile(
+        _sampled(inner, rate),
+        _sampled(inner.reverse(), rate),
+        (_part(rate, ends[0]), _part(rate, ends[1])),
+    )
     return finite(profile, accuracy, side)
 
 
@@ -148,6 +157,11 @@ def _sampled_exactly(exact: ExactAtoms, rate: Fraction) -> ExactAtoms:
     if missing:
         mixed, q = [*mixed, (1 - rate) * missing], [*q, missing]
     return from_masses(mixed, q)
+
+
+def _part(rate: float, mass: Interval) -> float:
+    """That share of a mass, rounded down."""
+    return max(float(np.nextafter(rate * float(mass.lo), 0.0)), 0.0)
 
 
 # -- profiles ---------------------------------------------------------------------------------
