@@ -240,8 +240,8 @@ class GaussianMixture:
             slope = (pair.loss(x + step)[0] - value) / step
             moved = x - (value - t) / np.where(slope > 0.0, slope, np.inf)
             inside = (moved > low) & (moved < high) & (slope > 0.0)
-            x = np.where(inside, moved, 0.5 * (low + high))
             settled = np.abs(value - t) <= 1e-14 * (1.0 + np.abs(t))
+            x = np.where(settled, x, np.where(inside, moved, 0.5 * (low + high)))
             if np.all(settled | (high - low <= 1e-15 * (1.0 + np.abs(x)))):
                 break
         return self._proven(x, t - dt, -1.0), self._proven(x, t + dt, 1.0)
