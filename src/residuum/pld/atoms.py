@@ -216,7 +216,7 @@ class Atoms:
         weight_error = 2.0 * (
             abs(lam) * self.loss_error + U * (size * (LOG_ULPS + 4.0) + EXP_ULPS + self.p.size)
         )
-        phase = omega * (self.loss_error + 4.0 * largest * U)
+        phase = omega * (self.loss_error + 8.0 * largest * U)
         return total, weight_error + 1.5 * (sums + phase)
 
     def __repr__(self) -> str:

@@ -296,8 +296,8 @@ class Contour:
     log_m_error: float
     tails: tuple[float, float]
     """What lies beyond the last node at most, relative to `C`: upper sum, lower sum."""
-    floor: float
-    """The log of what errors relative to `C` are held against."""
+    aim: float
+    """The `t` it was made for."""
     point_moments: Floats
     """Upper bounds of `K` (phantom included) at the line's points."""
     absolute: Floats | None = None
@@ -320,16 +320,19 @@ class Contour:
             log_m,
             self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
             (start.tails[0] * fall * (1.0 + 4.0 * U), start.tails[1] * fall * (1.0 + 4.0 * U)),
-            self.floor,
+            self.aim,
             self.point_moments + k[1:] + e[1:],
         )
 
     def trimmed(self) -> Contour:
         """The same without its last nodes, if many have become too small to matter."""
         line = self.line
+        argument = self.aim * line.omega
+        weights = self.values * line.lower_kernel
+        height = float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag)
         sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
-        count = max(int(np.count_nonzero(beyond > 0.05 * math.exp(self.floor))), 16)
+        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), 16)
         if count > 0.8 * line.count:
             return self
         lost = float(beyond[count])
@@ -433,7 +436,9 @@ def _log_peak(r: Floats) -> Floats:
 
 
 MAX_NODES = 1 << 20
-_WORK = 2.0**28
+_NEGLIGIBLE = 2e-9
+"""Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
+_WORK = 2.0**31
 """Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
 
 
@@ -506,7 +511,7 @@ def tuned(
     tails = _truncation(line, variance, fall)
     log_m, log_m_error = float(k[0]), float(e[0])
     if skeleton is None:
-        return Contour(line, values, errors, log_m, log_m_error, tails, floor, k[1:] + e[1:])
+        return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:])
     atomic, atomic_errors = skeleton.nodes(line, tau * tau)
     share, share_error = skeleton.log_moment(at[:1])
     weight, weight_error = moments.atomic_weight
@@ -516,7 +521,7 @@ def tuned(
     wrong += ratio * np.abs(atomic) * np.expm1(np.minimum(atomic_errors + ratio_error, 100.0))
     wrong += 4.0 * U * (np.abs(values) + ratio * np.abs(atomic))
     values = values - ratio * atomic
-    return Contour(line, values, errors, log_m, log_m_error, tails, floor, k[1:] + e[1:], wrong)
+    return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
 
 
 def _gaussian_edge(variance: float, tau: float, floor: float) -> float:

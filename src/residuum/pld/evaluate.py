@@ -291,6 +291,8 @@ class Evaluator:
         streamed = skeleton is None and self._inherit()
         bones = None if skeleton is None else skeleton[1]
         strict = self.pld.gaussian is not None
+        # Different mixtures come in streams: leave room for more, a new contour costs dearly.
+        room = 2.5 if len(self._moments.mixtures) > 1 else 1.6 if streamed else 1.0
 
         def read(made: Contour) -> None:
             nonlocal pending
@@ -311,7 +313,7 @@ class Evaluator:
                     self._moments,
                     float(flat[pivot]),
                     accuracy,
-                    1.6 if streamed else 1.0,
+                    room,
                     sharpness,
                     None if skeleton is None else skeleton[0],
                 )

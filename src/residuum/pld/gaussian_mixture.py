@@ -128,7 +128,7 @@ class GaussianMixture:
         weights, z = weights[kept], rule.loss[kept]
         total, sums = phase_sums(weights, z, step, count)
         omega = np.arange(float(count)) * step
-        drift = float(weights @ (rule.loss_error[kept] + 4.0 * U * np.abs(z)))
+        drift = float(weights @ (rule.loss_error[kept] + 8.0 * U * np.abs(z)))
         fixed = 2.0 * float(rule.weight_error[0] + rule.tails[0]) + 1e-17 + 2.0 * dropped
         return total, 1.01 * (fixed + 1.5 * sums + omega * drift)
 

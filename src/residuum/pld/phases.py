@@ -1,4 +1,19 @@
-"""Characteristic functions of weighted points at equally spaced frequencies."""
+"""Characteristic functions of weighted points at equally spaced frequencies.
+
+`V_k = Σ w_j e^{ikθ_j}` for `k < N`, weights positive with sum 1. Few points or frequencies: one
+matrix product, since `e^{ikθ}` at `k = aB + b` is a product of a coarse and a fine phase. Many:
+Gaussian gridding (Dutt and Rokhlin 1993; Greengard and Lee 2004). The weights are spread onto a
+grid of `M` points by `e^{-θ²/(4τ)}` and transformed; the grid's Fourier coefficients are
+`Σ_p V_{k+pM} e^{-(k+pM)²τ}` times a constant, so division by `e^{-k²τ}` leaves `V_k` with
+
+* aliases: `|V| <= 1` and `(k - M)² - k² >= M (M - 2N)`, at most `2.1 e^{-τ M (M - 2N)}`;
+* the Gaussian cut off `w` grid points away: at most `e^{k²τ}` times its missing share, which is
+  below `e^{-π² w² / (M² τ)}` for the normalised kernel.
+
+With `M >= 8N` and `τ = 50/M²` both are below 1e-16 at `w = 15`. Rounding: sums of at most `J`
+positive terms in a cell, `J u`; the transform, `16 log2(M) u` (pocketfft measures far below); all
+times `e^{k²τ} <= 2.2`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld.special import SINCOS_ULPS, U
+from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, U
 
 _SLICE = 256
 """Points summed at a time: keeps the rounding of the sums short."""
+_FEW = 64
+_PRODUCT = 1e5
+"""Points, or points times frequencies, up to which the matrix product is the quicker way."""
+_SPREAD = 50.0
+_REACH = 15
 
 
 def phase_sums(
@@ -19,10 +39,17 @@ def phase_sums(
 ) -> tuple[NDArray[np.complex128], float]:
     """`Σ w_j e^{iωz_j}` at `ω = 0, step, …, (count-1) step`, for positive weights summing to 1.
 
-    The second value bounds the absolute error of sums and of sine and cosine; that of the
-    arguments (`4u ω |z|`) is left to the caller. `e^{iωz}` at `ω = (aB + b) step` is a product of
-    a coarse and a fine phase, so all frequencies come from one matrix product.
+    The second value bounds the absolute error of all but the arguments: that (`8u ω |z|`) is left
+    to the caller.
     """
+    if z.size <= _FEW or z.size * float(count) <= _PRODUCT:
+        return _by_product(weights, z, step, count)
+    return _by_gridding(weights, z * step, count)
+
+
+def _by_product(
+    weights: Floats, z: Floats, step: float, count: int
+) -> tuple[NDArray[np.complex128], float]:
     block = max(1, math.isqrt(count))
     rows = -(-count // block)
     fine = np.arange(block)[:, None] * step * z
@@ -35,3 +62,27 @@ def phase_sums(
         total += left[:, start : start + _SLICE] @ right[:, start : start + _SLICE].T
     wrong = (4.0 * min(z.size, _SLICE) + len(pieces) + 8.0 + 4.0 * SINCOS_ULPS) * U
     return total.ravel()[:count], wrong
+
+
+def _by_gridding(
+    weights: Floats, theta: Floats, count: int
+) -> tuple[NDArray[np.complex128], float]:
+    size = 1 << max(8 * count - 1, 1023).bit_length()
+    cell = 2.0 * math.pi / size
+    place = theta / cell
+    nearest = np.rint(place)
+    offsets = np.arange(-_REACH, _REACH + 1)
+    # In units of a cell, e^{-θ²/(4τ)} with τ = 50/M² is e^{-(π²/50) d²}.
+    gaps = (place - nearest)[:, None] - offsets
+    spread = np.exp((-(math.pi**2) / _SPREAD) * gaps * gaps)
+    cells = (nearest.astype(np.int64)[:, None] + offsets) % size
+    grid = np.bincount(cells.ravel(), (spread * weights[:, None]).ravel(), size)
+    crowd = int(np.bincount(nearest.astype(np.int64) % size, minlength=size).max())
+    transformed = np.asarray(np.conj(np.fft.rfft(grid)[:count]), dtype=np.complex128)
+    k = np.arange(float(count))
+    tau = _SPREAD / size**2
+    scale = 1.0 / math.sqrt(math.pi * _SPREAD / math.pi**2)
+    values = transformed * (scale * np.exp(tau * k * k))
+    terms = min(crowd * (2.0 * _REACH + 1.0), float(theta.size))
+    wrong = (terms + 16.0 * math.log2(size) + 4.0 * EXP_ULPS + 32.0) * U * 2.5
+    return np.asarray(values, dtype=np.complex128), wrong + 1e-15
