@@ -40,7 +40,8 @@ class Composed(Mechanism):
     @property
     def supported(self) -> tuple[str, ...]:
         """The relations that all of them have."""
-        return tuple(r for r in RELATIONS if all(r in m.supported for m in self.mechanisms))
+        known = [set(m.supported) for m in self.mechanisms]
+        return tuple(r for r in RELATIONS if all(r in one for one in known))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         parts = [m.plds(relation, accuracy=accuracy, side=side) for m in self.mechanisms]

@@ -71,7 +71,9 @@ def subsampled_gaussian(
         if side == "below":
             return constructors.identity()
         rate = _RATE
-    if ratio >= _MIXTURE[0] and (ratio <= _MIXTURE[1] or side == "above"):
+    if ratio > _MIXTURE[1] and side == "above":
+        return constructors.seen_when_sampled(rate, direction)
+    if _MIXTURE[0] <= ratio <= _MIXTURE[1]:
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
     if ratio < _MIXTURE[0]:
         if side == "below":

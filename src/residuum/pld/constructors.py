@@ -141,7 +141,7 @@ def subsampled_gaussian(
 
     `remove`: `(1-q) N(0, σ²) + q N(sensitivity, σ²)` against `N(0, σ²)`; `add`: the reversal;
     `replace`: against `(1-q) N(0, σ²) + q N(-sensitivity, σ²)`, one record exchanged for another.
-    Beyond `sensitivity / sigma = 20` the answer is rounded up: a sampled record is seen.
+    `sensitivity / sigma` is at most 20: beyond, use `seen_when_sampled`, which dominates.
     """
     sigma = checks.positive("sigma", sigma)
     rate = checks.probability("sampling_rate", sampling_rate)
@@ -153,8 +153,6 @@ def subsampled_gaussian(
         distance = 2.0 * sensitivity if direction == "replace" else sensitivity
         return gaussian(sigma=sigma, sensitivity=distance)
     checks.require(rate >= _LEAST_WEIGHT, "sampling_rate", "0 or at least 1e-100", rate)
-    if sensitivity / sigma > _MIXTURE_RANGE[1]:
-        return seen_when_sampled(rate, direction)
     _require_mixture(sensitivity, sigma)
     return _single(subsampled(sigma, sensitivity, rate, direction))
 
