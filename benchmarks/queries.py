@@ -61,4 +61,21 @@ class RandomizedResponse:
         return peer_pld.from_randomized_response(noise, 2, value_discretization_interval=grid)
 
 
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """Both directions: the peer keeps a PLD of each, and so do we."""
+
+    sigma: float
+    rate: float
+
+    def ours(self) -> tuple[rz.Pld, rz.Pld]:
+        plds = rz.mechanisms.SubsampledGaussian(self.sigma, self.rate).plds()
+        return plds["remove"], plds["add"]
+
+    def theirs(self, grid: float) -> Any:
+        return peer_pld.from_gaussian_mechanism(
+            self.sigma, value_discretization_interval=grid, sampling_prob=self.rate
+        )
+
+
 Query = Gaussian | Laplace | RandomizedResponse

@@ -18,7 +18,7 @@ to the left), so the tail past `m + W` is at most `f(m + W) / W`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -183,6 +183,10 @@ class Pair:
 
     p: Side
     q: Side
+    _kept: tuple[float, list[tuple[Floats, Floats, float, float]]] | None = field(
+        default=None, init=False, compare=False, repr=False
+    )
+    """What `fall` worked out last: it is asked again for the same tilt."""
 
     @property
     def reach(self) -> float:
@@ -266,10 +270,20 @@ class Pair:
         with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
         rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
         """
-        rule = self.quadrature(np.array([lam]))
         best = np.zeros(edges.shape)
+        for turn, mass, outside, slack in self._lifted(lam):
+            inside = np.exp(-np.multiply.outer(edges, turn)) @ mass
+            best = np.minimum(best, np.logaddexp(np.log(inside + 1e-300), outside) + slack)
+        return best
+
+    def _lifted(self, lam: float) -> list[tuple[Floats, Floats, float, float]]:
+        """For each height of the line: `arg A/B` and mass of the cells, what is outside, slack."""
+        if self._kept is not None and self._kept[0] == lam:
+            return self._kept[1]
+        rule = self.quadrature(np.array([lam]))
+        found: list[tuple[Floats, Floats, float, float]] = []
         if rule is None:
-            return best
+            return found
         log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
         low, high = float(rule.x[0]), float(rule.x[-1])
         widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
@@ -292,11 +306,10 @@ class Pair:
             h = h + bend * g * g / 8.0 + np.minimum(half * half / 6.0, half)
             turn = arg_a[:-2:2] - arg_b[2::2]
             mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
-            inside = np.exp(-edges[:, None] * (np.maximum(turn, 0.0) * (1.0 - 1e-9))) @ mass
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
             outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
             outside += lam * math.log(wide_q)
-            bound = np.logaddexp(np.log(inside + 1e-300), outside)
-            bound = bound + log_m_error + 1e-9 * (1.0 + lam)
-            best = np.minimum(best, bound)
-        return best
+            turn = np.maximum(turn, 0.0) * (1.0 - 1e-9)
+            found.append((turn, mass, outside, log_m_error + 1e-9 * (1.0 + lam)))
+        object.__setattr__(self, "_kept", (lam, found))
+        return found
