@@ -9,8 +9,10 @@ from collections.abc import Callable
 from functools import cache
 from itertools import combinations, product
 
+import mixture_oracles
 import oracles
 import residuum as rz
+from mixture_oracles import Blend
 from oracles import Finite, Law
 from strategies import Case, from_pair
 
@@ -54,6 +56,22 @@ def _from_atoms() -> Case:
     return Case(pld, Law(oracles.from_atoms(losses, masses, EIGHTH)), rounded=1)
 
 
+def _subsampled(sigma: float, rate: float, direction: str) -> Case:
+    law = mixture_oracles.subsampled(sigma, rate, direction)
+    return Case(rz.subsampled_gaussian(sigma, rate, direction), Blend(((law, 1),)))
+
+
+def _mixture_of_gaussians() -> Case:
+    shifts, weights = [0.0, 0.5, 1.0], [0.5, 0.25, 0.25]
+    law = mixture_oracles.mixture(2.0, shifts, weights, "remove")
+    return Case(rz.mixture_of_gaussians(2.0, shifts, weights), Blend(((law, 1),)))
+
+
+def _bounded_range(eps: float, atomic: float = 0.0) -> Case:
+    law = Blend(ranges=((oracles.exact(eps), oracles.exact(atomic), 1),))
+    return Case(rz.bounded_range(eps, atomic=atomic), law)
+
+
 SYMMETRIC = _finite([0.5, 0.375, 0.125], [0.125, 0.375, 0.5])
 PLUS = _finite([0.25, 0.5, EIGHTH, EIGHTH], [0.5, 0.25, 0.25, 0.0])
 MINUS = _finite([0.25, 0.5, 0.25, 0.0], [0.375, 0.25, 0.25, EIGHTH])
@@ -84,6 +102,14 @@ CASES: dict[str, Callable[[], Case]] = {
     "20 responses": lambda: _pure(0.1).times(20),
     "finite composed": lambda: MINUS() + BOTH().times(2),
     "mixed": lambda: _gaussian(0.75) + _laplace(2.0).times(2) + _response(0.5, 1e-6) + MINUS(),
+    "subsampled remove": lambda: _subsampled(1.0, 0.125, "remove"),
+    "subsampled add": lambda: _subsampled(1.0, 0.25, "add"),
+    "subsampled replace": lambda: _subsampled(2.0, 0.25, "replace"),
+    "mixture of gaussians": _mixture_of_gaussians,
+    "bounded range": lambda: _bounded_range(0.5),
+    "bounded range with atoms": lambda: _bounded_range(0.5, 0.25),
+    "20 subsampled": lambda: _subsampled(2.0, 0.25, "remove").times(20),
+    "subsampled + gaussian": lambda: _subsampled(1.0, 0.125, "remove") + _gaussian(0.5),
 }
 NAMES = list(CASES)
 

@@ -1,10 +1,11 @@
-"""Slow twins of mixtures of Gaussians and of bounded range, to about 40 digits.
+"""Slow twins of mixtures of Gaussians and of bounded range.
 
-`Mixture` is a pair of Gaussian mixtures in exact rationals: curves from the threshold of the best
-test, moments by the trapezoid rule at ever smaller steps. `Blend` is a composition of such pairs with bounded ranges (Laplaces
-and responses among them) and a Gaussian: in closed form without mixtures, as a sum over one
-mixture's observation where the rest has a closed form, else from its transform on a line. What
-is summed numerically comes as a `Bracket`.
+`Mixture` is a pair of Gaussian mixtures in exact rationals, to 40 digits: curves from the
+threshold of the best test, moments by the trapezoid rule at ever smaller steps. `Blend` is a
+composition of such pairs with bounded ranges (Laplaces and responses among them) and a Gaussian:
+in closed form without mixtures, as a sum over one mixture's observation where the rest has a
+closed form, else from its transform on a line, in extended floats. What is summed numerically
+comes as a `Bracket`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from finite_oracles import NOISE, Bracket, Finite, exact, real
 Component = tuple[Fraction, Fraction]
 """Shift in units of sigma, and weight."""
 EXTENDED = np.longdouble
-TOLERANCE = mpf("1e-9")
+TOLERANCE = mpf("1e-8")
 """Of sums on two grids where the curve bends sharply."""
 
 
@@ -83,10 +84,11 @@ class Mixture:
 
     def likelihoods(self, x: Any) -> tuple[Any, Any]:
         """`dP/dN(0, 1)` and `dQ/dN(0, 1)`, for real or complex `x`."""
-        return tuple(  # type: ignore[return-value]
+        first, second = (
             mp.fsum(real(w) * mp.exp(real(a) * x - real(a) ** 2 / 2) for a, w in side)
             for side in (self.p, self.q)
         )
+        return first, second
 
     def loss(self, x: mpf) -> mpf:
         a, b = self.likelihoods(x)
@@ -382,8 +384,8 @@ class Blend:
         """With another blend, or with a `Law` that has no finite part."""
         if not isinstance(other, Blend):
             assert not other.finite.kinks or other.finite.kinks == [1]
-            ranges = tuple((e, laplace_weight(e), n) for e, n in other.laplaces)
-            other = Blend((), ranges, other.variance)
+            laplaces = tuple((e, laplace_weight(e), n) for e, n in other.laplaces)
+            other = Blend((), laplaces, other.variance)
         mixtures = dict(self.mixtures)
         for law, n in other.mixtures:
             mixtures[law] = mixtures.get(law, 0) + n
@@ -448,6 +450,8 @@ class Blend:
         simple = self._simple
         if simple is not None:
             return simple(t)
+        if self.variance:
+            return self.by_contour(t)
         for i, (law, n) in enumerate(self.mixtures):
             others = (*self.mixtures[:i], *self.mixtures[i + 1 :])
             rest = Blend(((law, n - 1), *others) if n > 1 else others, self.ranges, self.variance)
@@ -459,10 +463,8 @@ class Blend:
     def _simple(self) -> Callable[[mpf], mpf] | None:
         if not self.mixtures:
             return lambda t: range_sum(self.ranges, mp.exp(t), self.variance)
-        if len(self.mixtures) == 1 and self.mixtures[0][1] == 1:
-            if not self.ranges and not self.variance:
-                return self.mixtures[0][0].delta
-        return None
+        alone = len(self.mixtures) == 1 and not self.ranges and not self.variance
+        return self.mixtures[0][0].delta if alone and self.mixtures[0][1] == 1 else None
 
     def _whole(self, t: mpf) -> mpf:
         """The simple curve at any `t`."""
@@ -487,7 +489,7 @@ class Blend:
         with mp.workdps(20):
             return float(mp.log(self._transform(mpf(s)))) + sum(logs)
 
-    def by_contour(self, t: Any, most: int = 1 << 14) -> Bracket:
+    def by_contour(self, t: Any, most: int = 1 << 11) -> Bracket:
         """`h(e^t)` from the transform on a line beside the saddle; the tail by its last nodes."""
         at = float(t)
 
@@ -516,7 +518,7 @@ class Blend:
             last = float(np.abs(values[-count // 8 :]).max())
             rounding = 64 * count * float(np.finfo(EXTENDED).eps) * float(np.abs(terms).max())
             tail = 2 * last / (np.pi * count * step) + rounding * step
-            if tail < 1e-13 * total or count >= most:
+            if tail < 1e-11 * total or count >= most:
                 break
             count *= 2
         c = mp.exp(_exactly(log_m) - mpf(tilt) * mpf(at))
@@ -525,10 +527,11 @@ class Blend:
         return Bracket(c * (_exactly(total) - slack), c * (_exactly(total) + slack))
 
     def _line(self, tilt: float, step: float, count: int) -> tuple[Any, Any]:
-        s = [mp.mpc(tilt, k * mpf(step)) for k in range(count)]
         with mp.workdps(25):
             base = self._transform(mpf(tilt))
-            rest = [self._transform(v) / base for v in s] if self.ranges or self.variance else []
+            some = count if self.ranges or self.variance else 0
+            nodes = (mp.mpc(tilt, k * mpf(step)) for k in range(some))
+            rest = [self._transform(s) / base for s in nodes]
         log_m = extended(mp.log(base))
         values = np.ones(count, dtype=np.clongdouble)
         if rest:

@@ -459,3 +459,139 @@ def test_errors_are_the_builtin_ones_too():
     assert issubclass(ArgumentTypeError, TypeError)
     assert issubclass(ArgumentError, ResiduumError)
     assert issubclass(ArgumentTypeError, ResiduumError)
+
+
+# ------------------------------------------------------------------ mixtures and bounded range
+
+MIXTURE_NON_NEGATIVE: dict[str, tuple[Callable[[float], object], str]] = {
+    "subsampled sensitivity": (
+        lambda v: rz.subsampled_gaussian(1.0, 0.5, sensitivity=v),
+        "sensitivity",
+    ),
+    "bounded_range eps": (rz.bounded_range, "eps"),
+}
+MIXTURE_POSITIVE: dict[str, tuple[Callable[[float], object], str]] = {
+    "subsampled sigma": (lambda v: rz.subsampled_gaussian(v, 0.5), "sigma"),
+    "mixture sigma": (lambda v: rz.mixture_of_gaussians(v, [0.0, 1.0], [0.5, 0.5]), "sigma"),
+}
+MIXTURE_PROBABILITIES: dict[str, tuple[Callable[[float], object], str]] = {
+    "subsampled rate": (lambda v: rz.subsampled_gaussian(1.0, v), "sampling_rate"),
+    "bounded_range atomic": (lambda v: rz.bounded_range(0.5, atomic=v), "atomic"),
+}
+
+
+@pytest.mark.parametrize("where", MIXTURE_NON_NEGATIVE)
+@given(value=st.one_of(negative, not_finite))
+def test_mixtures_refuse_negative_or_infinite_parameters(where, value):
+    build, name = MIXTURE_NON_NEGATIVE[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize("where", MIXTURE_POSITIVE)
+@given(value=st.one_of(negative, st.just(0.0), not_finite))
+def test_mixtures_need_positive_noise(where, value):
+    build, name = MIXTURE_POSITIVE[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize("where", MIXTURE_PROBABILITIES)
+@given(value=not_probability)
+def test_mixtures_refuse_weights_outside_the_unit_interval(where, value):
+    build, name = MIXTURE_PROBABILITIES[where]
+    refuses(lambda: build(value), name, value)
+
+
+@pytest.mark.parametrize(
+    "where", [*MIXTURE_NON_NEGATIVE, *MIXTURE_POSITIVE, *MIXTURE_PROBABILITIES]
+)
+@given(value=not_numbers)
+def test_mixtures_of_things_that_are_not_numbers(where, value):
+    build, name = (MIXTURE_NON_NEGATIVE | MIXTURE_POSITIVE | MIXTURE_PROBABILITIES)[where]
+    refuses(lambda: build(value), name, value, ArgumentTypeError)
+
+
+@pytest.mark.parametrize("direction", ["Remove", "both", "", "remove "])
+def test_unknown_directions(direction):
+    refuses(lambda: rz.subsampled_gaussian(1.0, 0.5, direction), "direction", direction)
+    refuses(
+        lambda: rz.mixture_of_gaussians(1.0, [0.0, 1.0], [0.5, 0.5], direction),
+        "direction",
+        direction,
+    )
+
+
+def test_a_mixture_has_no_replace():
+    with pytest.raises(ArgumentError, match="direction"):
+        rz.mixture_of_gaussians(1.0, [0.0, 1.0], [0.5, 0.5], "replace")
+
+
+@pytest.mark.parametrize("direction", [None, 1, True, ["add"]])
+def test_directions_that_are_not_strings(direction):
+    with pytest.raises(ResiduumError, match="direction"):
+        rz.subsampled_gaussian(1.0, 0.5, direction)
+
+
+@given(st.floats(1e-8, 0.5), st.booleans())
+def test_probabilities_that_do_not_sum_to_one(off, more):
+    weights = [0.25, 0.75 + off / 2 if more else 0.75 - off / 2]
+    refuses(
+        lambda: rz.mixture_of_gaussians(1.0, [0.0, 1.0], weights), "probabilities", sum(weights)
+    )
+
+
+@given(st.integers(1, 4), st.one_of(negative, not_finite))
+def test_sensitivities_and_probabilities_are_not_negative(size, bad):
+    weights = [1 / (size + 1)] * (size + 1)
+    refuses(
+        lambda: rz.mixture_of_gaussians(1.0, [0.5] * size + [bad], weights), "sensitivities", bad
+    )
+    refuses(
+        lambda: rz.mixture_of_gaussians(1.0, [0.5] * (size + 1), [1 / size] * size + [bad]),
+        "probabilities",
+        bad,
+    )
+
+
+def test_empty_ragged_and_unequal_mixtures():
+    def build(shifts: object, weights: object) -> object:
+        return rz.mixture_of_gaussians(1.0, shifts, weights)
+
+    refuses(lambda: build([], []), "sensitivities", [])
+    refuses(lambda: build([0.0, 1.0], [1.0]), "probabilities", 1)
+    refuses(lambda: build([1.0], [0.5, 0.5]), "probabilities", 2)
+    with pytest.raises(ArgumentError, match="sensitivities"):
+        build([[0.0, 1.0]], [[0.5, 0.5]])
+    with pytest.raises(ArgumentError, match="sensitivities"):
+        build(0.5, 1.0)
+    with pytest.raises(ArgumentTypeError, match="sensitivities"):
+        build("ab", [0.5, 0.5])
+    with pytest.raises(ArgumentTypeError, match="probabilities"):
+        build([0.0, 1.0], ["a", "b"])
+    with pytest.raises(ArgumentTypeError, match="probabilities"):
+        build([0.0, 1.0], None)
+
+
+@pytest.mark.parametrize("ratio", [1e-13, 5e-324, 21.0, 1e300])
+def test_noise_out_of_range(ratio):
+    for call in (
+        lambda: rz.subsampled_gaussian(1.0, 0.5, sensitivity=ratio),
+        lambda: rz.mixture_of_gaussians(1.0, [0.0, ratio], [0.25, 0.75]),
+    ):
+        refuses(call, "sensitivity / sigma", ratio)
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-101])
+def test_rates_too_small(rate):
+    refuses(lambda: rz.subsampled_gaussian(1.0, rate), "sampling_rate", rate)
+
+
+@pytest.mark.parametrize("eps", [5e-324, 1e-310, 600.5, 1e300])
+def test_ranges_out_of_range(eps):
+    refuses(lambda: rz.bounded_range(eps), "eps", eps)
+
+
+@given(st.floats(-1e-10, 1e-10))
+def test_probabilities_that_nearly_sum_to_one(off):
+    """The largest sensitivity takes what the others leave."""
+    made = rz.mixture_of_gaussians(2.0, [0.0, 1.0], [0.75, 0.25 + off])
+    assert made == rz.subsampled_gaussian(2.0, 0.25)

@@ -285,3 +285,45 @@ def test_normal_density_is_within_its_stated_error() -> None:
         exact = (-(flint.arb(argument) ** 2) / 2).exp() / (2 * flint.arb.pi()).sqrt()
         bound = special.EXP_ULPS + 3.0 + argument * argument
         assert not excess(value, exact, bound, relative), argument
+
+
+def test_sine_of_a_small_argument_is_relatively_accurate() -> None:
+    """For `|x| < 1/2`, within `2 SINCOS_ULPS u`: what the nodes of bounded range rely on."""
+    rng = np.random.default_rng(11)
+    small_sines = np.concatenate(
+        [
+            signed(rng, log_uniform(rng, 1e-300, 0.5)),
+            signed(rng, log_uniform(rng, 1e-9, 0.5)),
+            uniform(rng, -0.5, 0.5),
+        ]
+    )
+    for form in FORMS.values():
+        computed = form(np.sin, small_sines)
+        for x, value in zip(small_sines.tolist(), computed.tolist(), strict=True):
+            exact = flint.arb(x).sin()
+            assert not excess(value, exact, 2.0 * special.SINCOS_ULPS, relative), x
+
+
+def test_mixtures_ask_for_mills_ratios_within_their_range(monkeypatch) -> None:
+    """`ERFCX_ULPS` holds from -0.3 on: no curve of a mixture goes below."""
+    from residuum.pld import gaussian, gaussian_mixture
+
+    asked: list[float] = []
+
+    def watched(y: Floats) -> Floats:
+        asked.append(float(np.min(y)))
+        return special.mills_ratio(y)
+
+    for module in (gaussian, gaussian_mixture):
+        monkeypatch.setattr(module, "mills_ratio", watched)
+    t = np.concatenate([[0.0], np.geomspace(1e-12, 600.0, 400)])
+    for sigma in (0.06, 0.5, 1.0, 5.0, 100.0, 1e6):
+        for shifts, weights in (((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5, 1.0), (0.5, 0.25, 0.25))):
+            others = tuple(zip(shifts[1:], weights[1:], strict=True))
+            made = gaussian_mixture.GaussianMixture(sigma, 0.0, others, 0.0, ())
+            for one in (made, made.reverse()):
+                one.curve(t, 0.0)
+        replaced = gaussian_mixture.GaussianMixture(sigma, 0.0, ((1.0, 0.3),), 0.0, ((-1.0, 0.3),))
+        replaced.curve(t, 0.0)
+    assert asked
+    assert min(asked) * special.SQRT_HALF >= -0.3

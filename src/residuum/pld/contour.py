@@ -436,6 +436,7 @@ def _log_peak(r: Floats) -> Floats:
 
 
 MAX_NODES = 1 << 20
+_CAUTION = 0.75
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
 _WORK = 2.0**31
@@ -459,6 +460,9 @@ def tuned(
     """
     resolution = min(1e-9, 1e-6 * accuracy) / sharpness
     lam, spread = _tilt(moments, t)
+    if room > 1.0 and moments.mixtures:
+        # A mixture with a heavier tail may come; a smaller tilt bears it and costs little.
+        lam *= _CAUTION
     k, _ = moments.log_moment(np.array([lam]))
     log_c = float(k[0]) - lam * t
     # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
