@@ -306,13 +306,15 @@ class Contour:
     def extended(self, terms: Terms, variance: float, variance_error: float) -> Contour:
         """The contour of this composition with more factors composed in."""
         more = Moments(terms, variance, variance_error)
-        start = self.trimmed()
+        start, height = self.trimmed()
         line = start.line
         values, errors = more.nodes(line)
         values, errors = _multiply(start.values, start.errors, values, errors)
         k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
         log_m = self.log_m + float(k[0])
-        fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
+        fall = 1.0
+        if max(start.tails) > 0.1 * _NEGLIGIBLE * height:
+            fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
         return Contour(
             line,
             values,
@@ -324,8 +326,11 @@ class Contour:
             self.point_moments + k[1:] + e[1:],
         )
 
-    def trimmed(self) -> Contour:
-        """The same without its last nodes, if many have become too small to matter."""
+    def trimmed(self) -> tuple[Contour, float]:
+        """The same without its last nodes, if many have become too small to matter.
+
+        Beside it about `D/C` where it was aimed at, which is what they are held against.
+        """
         line = self.line
         argument = self.aim * line.omega
         weights = self.values * line.lower_kernel
@@ -334,15 +339,16 @@ class Contour:
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
         count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), 16)
         if count > 0.8 * line.count:
-            return self
+            return self, height
         lost = float(beyond[count])
-        return replace(
+        shorter = replace(
             self,
             line=replace(line, count=count),
             values=self.values[:count],
             errors=self.errors[:count],
             tails=(self.tails[0] + lost, self.tails[1] + lost),
         )
+        return shorter, height
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `D(t)` for an array of `t >= 0`, each known up to `±dt`."""

@@ -28,7 +28,7 @@ from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, U
 _SLICE = 256
 """Points summed at a time: keeps the rounding of the sums short."""
 _FEW = 64
-_PRODUCT = 1e5
+_PRODUCT = 2e4
 """Points, or points times frequencies, up to which the matrix product is the quicker way."""
 _SPREAD = 50.0
 _REACH = 15
