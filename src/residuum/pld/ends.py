@@ -66,20 +66,41 @@ def largest_loss_within(a: Pld, b: Pld) -> bool:
     """Whether the largest finite loss of `a` is proven at most that of `b`."""
     if b._evaluator._top == math.inf:
         return True
-    if a._evaluator._top == math.inf:
+    sign = _compared(a, b)
+    return sign is not None and sign <= 0
+
+
+def largest_loss_exceeds(a: Pld, b: Pld) -> bool:
+    """Whether the largest finite loss of `a` is proven larger than that of `b`."""
+    if b._evaluator._top == math.inf:
         return False
+    sign = _compared(a, b)
+    return sign is not None and sign > 0
+
+
+def _compared(a: Pld, b: Pld) -> int | None:
+    """The sign of the difference of the largest finite losses, that of `b` finite, if known."""
+    if a._evaluator._top == math.inf:
+        return 1
     exact_a = sum((n * f.top for f, n in a.terms.items() if isinstance(f, Rational)), Fraction(0))
     exact_b = sum((n * f.top for f, n in b.terms.items() if isinstance(f, Rational)), Fraction(0))
     rest_a = {f: n for f, n in a.terms.items() if not isinstance(f, Rational)}
     rest_b = {f: n for f, n in b.terms.items() if not isinstance(f, Rational)}
     if rest_a == rest_b:
-        return exact_a <= exact_b
+        return _sign(exact_a - exact_b)
     atoms_a = {f: n for f, n in rest_a.items() if isinstance(f, Atoms)}
     atoms_b = {f: n for f, n in rest_b.items() if isinstance(f, Atoms)}
     few = sum(atoms_a.values()) + sum(atoms_b.values()) < 200
     if exact_a == exact_b and few and atoms_a == rest_a and atoms_b == rest_b:
-        return _top_ratio(atoms_a) <= _top_ratio(atoms_b)
-    return largest_loss_bounds(a)[1] <= largest_loss_bounds(b)[0]
+        return _sign(_top_ratio(atoms_a) - _top_ratio(atoms_b))
+    mine, theirs = largest_loss_bounds(a), largest_loss_bounds(b)
+    if mine[1] <= theirs[0]:
+        return -1
+    return 1 if mine[0] > theirs[1] else None
+
+
+def _sign(value: Fraction) -> int:
+    return (value > 0) - (value < 0)
 
 
 def largest_loss_bounds(pld: Pld) -> tuple[float, float]:

@@ -6,15 +6,9 @@ decreases after the last kink: checking the kinks is enough, whatever `L` is. Ag
 `L` is symmetric. Kinks at `x < 1` are checked on the reversed curves, where the digits are.
 
 If `M` is smooth, chords above `L` and tangents below `M` are compared cell by cell
-(`cells.py`), on `x >= 1` for both directions, out to a point beyond which the tails decide:
-
-* `h_L <= mass of M at infinity` from there on, or
-* `L = G_m ⊕ F`, `M = G_mu ⊕ F'` with `m < mu`, losses of `F` at most `z` and of `F'` at least
-  `z'`: with `y_m = (t-z)/m - m/2` and `y_mu = (t-z')/mu - mu/2`, the curve of `G_m` shifted by `z`
-  is below that of `G_mu` shifted by `z'` as soon as `y_m >= y_mu >= 0`, because
-  `phi(y) (R(y) - R(y+m))` falls in `y` and rises in `m`; and `y_m - y_mu` increases in `t`.
-
-What floats cannot decide is decided in rationals (finite atoms) or in high precision
+(`cells.py`), on `x >= 1` for both directions, out to a point beyond which the tails decide
+(`tails.py`). Before that, lemmas between factors may prove it (`structure.py`), and the tails
+may refute it. What floats cannot decide is decided in rationals (finite atoms) or in high precision
 (`precise.py`); what remains is UNDECIDED.
 """
 
@@ -31,16 +25,12 @@ from residuum.bounds import Floats, Verdict, float_down
 from residuum.pld import cells
 from residuum.pld.atoms import Atoms
 from residuum.pld.domination import Domination, Witness
-from residuum.pld.ends import (
-    ends_within,
-    largest_loss_bounds,
-    largest_loss_within,
-    mass_at_infinity_within,
-)
+from residuum.pld.ends import ends_within
 from residuum.pld.exact import ExactAtoms
-from residuum.pld.laplace import Laplace
 from residuum.pld.precise import dominated_precisely
 from residuum.pld.special import EXP_ULPS, U
+from residuum.pld.structure import dominated_by_structure, without_common, without_matched
+from residuum.pld.tails import tail_escapes, tail_start
 from residuum.pld.value import Pld, query
 
 _KINKS = 1 << 14
@@ -97,25 +87,35 @@ def dominated(low: Pld, high: Pld) -> Domination:
         if low._exact_variance <= high._exact_variance:
             return _YES
         return _refuted(low, high, np.zeros(1))
-    mine, theirs = _only_laplace(low), _only_laplace(high)
-    if mine is not None and theirs is not None and mine.top <= theirs.top:
+    if dominated_by_structure(low, high):
         return _YES
-    if _shares(low, high):
-        rest = dominated(*_without_common(low, high))
-        if rest.proven:
-            return _YES
     if _is_rational(low) and _is_rational(high):
-        return dominated_exactly(low, high)
-    if _tail_escapes(low, high):
+        return _YES if _proven_without_common(low, high) else dominated_exactly(low, high)
+    if tail_escapes(low, high):
         return _tail_refuted(low, high, 1.0)
-    if _tail_escapes(low.reverse(), high.reverse()):
+    if tail_escapes(low.reverse(), high.reverse()):
         return _tail_refuted(low, high, -1.0)
-    if _countable(high):
-        return _at_kinks(low, high)
-    return _by_cells(low, high)
+    if _proven_without_common(low, high):
+        return _YES
+    outcome = _at_kinks(low, high) if _countable(high) else _by_cells(low, high)
+    if outcome.verdict is Verdict.UNDECIDED and _proven_without_matched(low, high):
+        return _YES
+    return outcome
 
 
-# -- structure ----------------------------------------------------------------------------
+def _proven_without_common(low: Pld, high: Pld) -> bool:
+    rest, room = without_common(low, high)
+    return rest != low and not room.is_identity and dominated(rest, room).proven
+
+
+def _proven_without_matched(low: Pld, high: Pld) -> bool:
+    rest, room = without_matched(low, high)
+    if rest == low or room.is_identity or rest == without_common(low, high)[0]:
+        return False
+    return dominated(rest, room).proven
+
+
+# -- kinds ----------------------------------------------------------------------------
 
 
 def _is_rational(pld: Pld) -> bool:
@@ -128,33 +128,6 @@ def _is_rational(pld: Pld) -> bool:
 
 def _countable(pld: Pld) -> bool:
     return pld.gaussian is None and pld._evaluator._table_size <= _KINKS
-
-
-def _only_laplace(pld: Pld) -> Laplace | None:
-    """The Laplace that this PLD is, if it is one: these are ordered by their largest loss."""
-    if pld.gaussian is None and list(pld.terms.values()) == [1]:
-        factor = next(iter(pld.terms))
-        return factor if isinstance(factor, Laplace) else None
-    return None
-
-
-def _shares(low: Pld, high: Pld) -> bool:
-    if low.gaussian and high.gaussian and low._exact_variance == high._exact_variance:
-        return True
-    return any(f in high.terms for f in low.terms)
-
-
-def _without_common(low: Pld, high: Pld) -> tuple[Pld, Pld]:
-    """Cancel common factors: `A ⪯ B` implies `L ⊕ A ⪯ L ⊕ B` (not conversely)."""
-    common = {f: min(n, high.terms[f]) for f, n in low.terms.items() if f in high.terms}
-    same = low._exact_variance == high._exact_variance
-
-    def without(pld: Pld) -> Pld:
-        terms = {f: n - common.get(f, 0) for f, n in pld.terms.items()}
-        gaussian = None if same else pld.gaussian
-        return Pld(gaussian, {f: n for f, n in terms.items() if n})
-
-    return without(low), without(high)
 
 
 # -- finite against finite, in rationals ----------------------------------------------------
@@ -298,6 +271,9 @@ def _exact_heights(atoms: Atoms, kinks: Floats, wanted: NDArray[np.bool_]) -> Fl
 
 
 def _by_cells(low: Pld, high: Pld) -> Domination:
+    a_lo, _, _, b_hi = _sample(low, high, np.zeros(1), _ACCURACIES[0])
+    if a_lo[0] > b_hi[0] * (1.0 + 4.0 * U):
+        return _refuted(low, high, np.zeros(1))
     outcomes = []
     for flip, a, b in ((False, low, high), (True, low.reverse(), high.reverse())):
         if flip and a is low and b is high:
@@ -315,10 +291,10 @@ def _by_cells(low: Pld, high: Pld) -> Domination:
 
 def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
     """Whether `h_a <= h_b` on `x >= 1`, from curves of the given accuracy."""
-    end = _tail_start(a, b)
+    end = tail_start(a, b)
     if end is None:
         return _violation(a, b, accuracy)
-    t = np.linspace(0.0, end, 65)
+    t = np.linspace(0.0, end, 9 if _costly(a, b) else 65)
     if _countable(a):
         kinks = a._evaluator._table.z
         t = np.unique(np.concatenate([t, kinks[(kinks > 0.0) & (kinks < end)]]))
@@ -352,7 +328,7 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
 def _violation(a: Pld, b: Pld, accuracy: float) -> Domination:
     """Look for a point that refutes, where no tail argument can prove: NO or UNDECIDED."""
     end = min(a._evaluator._top, b._evaluator.reach(1e-12), 600.0)
-    t = np.linspace(0.0, max(end, 1e-12), 129)
+    t = np.linspace(0.0, max(end, 1e-12), 17 if _costly(a, b) else 129)
     a_lo, _, _, b_hi = _sample(a, b, t, accuracy)
     worst = int(np.argmax(a_lo - b_hi * (1.0 + 4.0 * U)))
     if a_lo[worst] > b_hi[worst] * (1.0 + 4.0 * U):
@@ -360,78 +336,30 @@ def _violation(a: Pld, b: Pld, accuracy: float) -> Domination:
     return _UNDECIDED
 
 
+def _costly(a: Pld, b: Pld) -> bool:
+    """Whether a point may take a contour of its own: then look at a few first."""
+    return any(pld._evaluator._by_contour and pld.gaussian is None for pld in (a, b))
+
+
 def _sample(a: Pld, b: Pld, t: Floats, accuracy: float) -> tuple[Floats, ...]:
     return (*a._evaluator.right(t, 0.0, accuracy), *b._evaluator.right(t, 0.0, accuracy))
 
 
-def _tail_start(a: Pld, b: Pld) -> float | None:
-    """A `t` from which `h_a <= h_b` for certain; None if the tail of `a` is heavier."""
-    if not mass_at_infinity_within(a, b):
-        return None
-    if a.gaussian is None and b.gaussian is not None:
-        return max(a._evaluator._top, 1e-12)
-    if a.gaussian is None and largest_loss_within(a, b):
-        return max(a._evaluator._top, 1e-12)
-    if a.gaussian and b.gaussian and a._exact_variance < b._exact_variance:
-        return _gaussian_tail_start(a, b)
-    # The tail of `a` is the heavier one: only mass at infinity can cover it.
-    floor = float(b.mass_at_infinity_bounds.lo)
-    if float(a.mass_at_infinity_bounds.hi) < floor:
-        t = np.arange(1.0, 60.0) ** 2
-        _, hi = a._evaluator.right(t, 0.0, _ACCURACY)
-        covered = np.flatnonzero(hi <= floor)
-        if covered.size:
-            return float(t[covered[0]])
-    return None
-
-
-def _gaussian_tail_start(a: Pld, b: Pld) -> float | None:
-    """Where `y_m >= y_mu >= 0` begins (see the module's docstring); None if out of range."""
-    assert a.gaussian is not None
-    assert b.gaussian is not None
-    m = np.sqrt(a.gaussian.variance) * (1.0 + a.gaussian.variance_error + 4.0 * U)
-    mu = np.sqrt(b.gaussian.variance) * (1.0 - b.gaussian.variance_error - 4.0 * U)
-    steeper = 1.0 / m - 1.0 / mu
-    if not steeper > 1e-12 / m:
-        return None
-    z = Pld(None, a.terms)._evaluator._top if a.terms else 0.0
-    lowest = -Pld(None, b.terms).reverse()._evaluator._top if b.terms else 0.0
-    start = (z / m - lowest / mu + 0.5 * (m - mu)) / steeper
-    start = max(start, lowest + 0.5 * mu * mu, 0.0)
-    return float(start * (1.0 + 1e-6) + 1e-6)
-
-
-def _tail_escapes(a: Pld, b: Pld) -> bool:
-    """Whether the right tail of `a` provably rises above that of `b` in the end.
-
-    Mass at infinity at least that of `b`, and beyond it a heavier tail: a larger Gaussian
-    part, or a larger greatest loss where there is none. (A Gaussian tail of variance `c`
-    falls like `e^{-t²/2c}`, whatever bounded loss is added.)
-    """
-    if a.is_infinite or b.is_infinite:
-        return a.is_infinite and not b.is_infinite
-    if a.mass_at_infinity_bounds.lo > b.mass_at_infinity_bounds.hi:
-        return True
-    if not mass_at_infinity_within(b, a):
-        return False
-    if a._exact_variance != b._exact_variance:
-        return a._exact_variance > b._exact_variance
-    if a.gaussian is not None:
-        return False
-    return largest_loss_bounds(a)[0] > largest_loss_bounds(b)[1] and not largest_loss_within(a, b)
-
-
 def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:
     """NO, with a witness far out; its gap is 0.0 where the tails are below the floats."""
-    sides = (low, high) if sign > 0.0 else (low.reverse(), high.reverse())
-    top = min(sides[1]._evaluator._top, 600.0)
-    t = np.unique(np.concatenate([np.linspace(0.0, min(top, 60.0) + 1.0, 200), [top]]))
-    return _refuted(low, high, sign * t, spread=0.0)
+    a, b = (low, high) if sign > 0.0 else (low.reverse(), high.reverse())
+    top = min(b._evaluator._top, 600.0)
+    count = 12 if _costly(a, b) else 200
+    t = np.unique(np.concatenate([np.linspace(0.0, min(top, 60.0) + 1.0, count), [top]]))
+    crossed = tail_start(b, a) if b._evaluator._top == np.inf else None
+    return _refuted(low, high, sign * t, 0.0, None if crossed is None else sign * crossed)
 
 
-def _refuted(low: Pld, high: Pld, near: Floats, spread: float = 3.0) -> Domination:
-    """NO, with the best proven gap found at and around the given `t = ln x`."""
-    around = np.concatenate([[0.0], np.linspace(-spread, spread, 25)])
+def _refuted(
+    low: Pld, high: Pld, near: Floats, spread: float = 3.0, known: float | None = None
+) -> Domination:
+    """NO, with the best proven gap found at and around the given `t = ln x`, or else the `known`."""
+    around = np.concatenate([[0.0], np.linspace(-spread, spread, 5 if _costly(low, high) else 25)])
     t = np.clip(np.unique((near[:, None] + around).ravel()), -690.0, 690.0)
     dt = (EXP_ULPS + 2.0) * U
     gap = np.empty(t.size)
@@ -442,5 +370,7 @@ def _refuted(low: Pld, high: Pld, near: Floats, spread: float = 3.0) -> Dominati
             # h(x) gaps are x times those of the reversed curves at 1/x.
             gap[side] = (a_lo - b_hi * (1.0 + 4.0 * U)) * np.exp(np.minimum(t[side], 0.0))
     worst = int(np.argmax(gap))
+    if known is not None and not gap[worst] > 0.0:
+        return Domination(Verdict.NO, Witness(float(np.exp(np.clip(known, -690.0, 690.0))), 0.0))
     proven = max(0.0, float(gap[worst]) * (1.0 - 64.0 * U))
     return Domination(Verdict.NO, Witness(float(np.exp(t[worst])), proven))
