@@ -358,7 +358,7 @@ def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:
 def _refuted(
     low: Pld, high: Pld, near: Floats, spread: float = 3.0, known: float | None = None
 ) -> Domination:
-    """NO, with the best proven gap found at and around the given `t = ln x`, or else the `known`."""
+    """NO, with the best proven gap at and around the given `t = ln x`, or else at the `known`."""
     around = np.concatenate([[0.0], np.linspace(-spread, spread, 5 if _costly(low, high) else 25)])
     t = np.clip(np.unique((near[:, None] + around).ravel()), -690.0, 690.0)
     dt = (EXP_ULPS + 2.0) * U

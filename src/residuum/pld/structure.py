@@ -27,7 +27,6 @@ are rational. A Gaussian part is a vector like any other. Reversed, the same hol
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -233,15 +232,15 @@ def _gaussian(counts: dict[tuple[float, float], int]) -> Gaussian | None:
 
 def _fits_gaussian(low: Pld, high: Pld) -> bool:
     """Whether Gaussians above `low` fit below the Gaussians that `high` contains."""
-    if not all(isinstance(f, GaussianMixture) for f in low.terms):
+    mixtures = _mixtures(low)
+    if len(mixtures) < len(low.terms):
         return False
-    needed, room = low._exact_variance, high._exact_variance
-    needed += sum(n * variance_above(f) for f, n in low.terms.items())  # type: ignore[arg-type]
-    room += sum(n * variance_below(f) for f, n in _mixtures(high))
+    needed = sum((n * variance_above(f) for f, n in mixtures), low._exact_variance)
+    room = sum((n * variance_below(f) for f, n in _mixtures(high)), high._exact_variance)
     return needed <= room
 
 
-def _mixtures(pld: Pld) -> Iterable[tuple[GaussianMixture, int]]:
+def _mixtures(pld: Pld) -> list[tuple[GaussianMixture, int]]:
     return [(f, n) for f, n in pld.terms.items() if isinstance(f, GaussianMixture)]
 
 

@@ -200,6 +200,8 @@ def raised_below(pld: Pld) -> list[Tail]:
 
 def tail_start(a: Pld, b: Pld) -> float | None:
     """A `t >= 0` from which `h_a <= h_b` for certain; None if that is not known."""
+    if b.is_infinite:
+        return 1e-12
     if not mass_at_infinity_within(a, b):
         return None
     if a._evaluator._top < math.inf:
