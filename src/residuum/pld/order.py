@@ -36,6 +36,8 @@ from residuum.pld.value import Pld, query
 _KINKS = 1 << 14
 _CELLS = 1 << 16
 _ROUNDS = 40
+_WIDEST = 64.0
+"""Cells are not wider than this in `t`, so that `e^t` stays within the floats."""
 _LARGEST_LOSS = 690.0
 """Beyond this `e^z` is close to overflow and rationals decide."""
 _ACCURACIES = (1e-3, 1e-5)
@@ -105,14 +107,19 @@ def dominated(low: Pld, high: Pld) -> Domination:
 
 def _proven_without_common(low: Pld, high: Pld) -> bool:
     rest, room = without_common(low, high)
-    return rest != low and not room.is_identity and dominated(rest, room).proven
+    return rest != low and _proven(rest, room)
 
 
 def _proven_without_matched(low: Pld, high: Pld) -> bool:
     rest, room = without_matched(low, high)
-    if rest == low or room.is_identity or rest == without_common(low, high)[0]:
-        return False
-    return dominated(rest, room).proven
+    return rest != low and rest != without_common(low, high)[0] and _proven(rest, room)
+
+
+def _proven(low: Pld, high: Pld) -> bool:
+    """Whether `low ⪯ high` is proven, where a refutation is of no use."""
+    if high.is_identity or tail_escapes(low, high) or tail_escapes(low.reverse(), high.reverse()):
+        return low.is_identity
+    return dominated(low, high).proven
 
 
 # -- kinds ----------------------------------------------------------------------------
@@ -271,35 +278,41 @@ def _exact_heights(atoms: Atoms, kinks: Floats, wanted: NDArray[np.bool_]) -> Fl
 
 
 def _by_cells(low: Pld, high: Pld) -> Domination:
-    a_lo, _, _, b_hi = _sample(low, high, np.zeros(1), _ACCURACIES[0])
-    if a_lo[0] > b_hi[0] * (1.0 + 4.0 * U):
-        return _refuted(low, high, np.zeros(1))
-    outcomes = []
-    for flip, a, b in ((False, low, high), (True, low.reverse(), high.reverse())):
-        if flip and a is low and b is high:
-            break
+    if _costly(low, high):
+        a_lo, _, _, b_hi = _sample(low, high, np.zeros(1), _ACCURACIES[0])
+        if a_lo[0] > b_hi[0] * (1.0 + 4.0 * U):
+            return _refuted(low, high, np.zeros(1))
+    back, ahead = low.reverse(), high.reverse()
+    sides = [(1.0, low, high), (-1.0, back, ahead)]
+    if back is low and ahead is high:
+        sides.pop()
+    ends = [tail_start(a, b) for _, a, b in sides]
+    open_end = any(end is None or end > _CELLS for end in ends)
+    for (sign, a, b), end in zip(sides, ends, strict=True):
         for accuracy in _ACCURACIES:
-            outcome = _right_half(a, b, accuracy)
-            if outcome.verdict is not Verdict.UNDECIDED or (a.gaussian and b.gaussian):
+            if open_end or end is None:
+                outcome = _violation(a, b, accuracy)
+            else:
+                outcome = _right_half(a, b, end, accuracy)
+            smooth = (a.gaussian and b.gaussian) or (open_end and _costly(a, b))
+            if outcome.verdict is not Verdict.UNDECIDED or smooth:
                 break
         if outcome.verdict is Verdict.NO and outcome.witness is not None:
-            t = np.log(outcome.witness.x)
-            return _refuted(low, high, np.array([-t if flip else t]))
-        outcomes.append(outcome.verdict)
-    return _YES if all(v is Verdict.YES for v in outcomes) else _UNDECIDED
+            return _refuted(low, high, np.array([sign * np.log(outcome.witness.x)]))
+        # With one side open the other can only refute.
+        open_end = open_end or outcome.verdict is not Verdict.YES
+    return _UNDECIDED if open_end else _YES
 
 
-def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
-    """Whether `h_a <= h_b` on `x >= 1`, from curves of the given accuracy."""
-    end = tail_start(a, b)
-    if end is None:
-        return _violation(a, b, accuracy)
-    t = np.linspace(0.0, end, 9 if _costly(a, b) else 65)
+def _right_half(a: Pld, b: Pld, end: float, accuracy: float) -> Domination:
+    """Whether `h_a <= h_b` on `1 <= x <= e^end`, from curves of the given accuracy."""
+    t = np.linspace(0.0, end, max(9 if _costly(a, b) else 65, int(end / _WIDEST) + 2))
     if _countable(a):
         kinks = a._evaluator._table.z
         t = np.unique(np.concatenate([t, kinks[(kinks > 0.0) & (kinks < end)]]))
     samples = _sample(a, b, t, accuracy)
-    for _ in range(_ROUNDS):
+    patience = 2 if _costly(a, b) else _ROUNDS
+    for turn in range(_ROUNDS):
         a_lo, a_hi, b_lo, b_hi = samples
         gap = a_lo - b_hi * (1.0 + 4.0 * U)
         worst = int(np.argmax(gap))
@@ -311,6 +324,9 @@ def _right_half(a: Pld, b: Pld, accuracy: float) -> Domination:
         fine = points[:-1] & points[1:] & (lowest >= cells.chord(a_hi, bounds.width, w))
         if np.all(fine):
             return _YES
+        # A point that is open stays open: going on can only find another one that refutes.
+        if turn >= patience and not points.all():
+            return _UNDECIDED
         split = np.flatnonzero(~fine)
         middle = 0.5 * (t[split] + t[split + 1])
         new = middle[(middle > t[split]) & (middle < t[split + 1])]

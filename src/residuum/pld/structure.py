@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 Law = dict[Fraction, Fraction]
 """Weights by place."""
 
-_MOST_KINDS = 1 << 6
+_MOST_KINDS = 1 << 5
 """Compositions of more kinds than that are not matched factor by factor."""
 _MOST_PLACES = 1 << 9
-_MOST_COUNT = 1 << 8
+_MOST_COUNT = 1 << 6
 """Aligned mixtures of more places or queries are not written out."""
 
 
@@ -59,6 +59,8 @@ _MOST_COUNT = 1 << 8
 
 def below(low: Factor, high: Factor) -> bool:
     """Whether a lemma proves `low ⪯ high`."""
+    if type(low) is RandomizedResponse and type(high) is RandomizedResponse:
+        return low.eps <= high.eps and low.delta <= high.delta
     if low == high:
         return True
     if isinstance(high, GaussianMixture):
@@ -250,17 +252,21 @@ def _aligned(low: Pld, high: Pld) -> bool:
     above = [_squares(p, q) for p, q in single if len(q) == 1]
     if not above or sum(low.terms.values()) > _MOST_COUNT:
         return False
-    law: Law = {low._exact_variance: Fraction(1)}
+    parts: list[Law] = [{low._exact_variance: Fraction(1)}]
     for factor, n in low.terms.items():
         if not isinstance(factor, GaussianMixture):
             return False
         p, q = laws(factor)
         if len(q) != 1:
             return False
-        for _ in range(n):
-            law = _sum(law, _squares(p, q))
-            if len(law) > _MOST_PLACES:
-                return False
+        parts += n * [_squares(p, q)]
+    if sum(max(part) for part in parts) > max(max(law) for law in above):
+        return False
+    law: Law = {Fraction(0): Fraction(1)}
+    for part in parts:
+        law = _sum(law, part)
+        if len(law) > _MOST_PLACES:
+            return False
     return any(_moves(law, other)[0] >= 0 for other in above)
 
 
