@@ -26,7 +26,6 @@ from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor
 from residuum.pld.gaussian import Gaussian
-from residuum.pld.special import EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 
 if TYPE_CHECKING:
     from residuum.pld.evaluate import Evaluator
@@ -181,8 +180,9 @@ class Pld:
         A cache only: it never changes what a PLD denotes.
         """
         evaluator = self.__dict__.get("_evaluator")
-        if evaluator is not None and evaluator.contours and evaluator._skeleton is None:
-            return evaluator.contours, other
+        whole = [] if evaluator is None else evaluator.contours
+        if contours := tuple(made for made in whole if made.absolute is None):
+            return contours, other
         if self._heritage is not None:
             contours, since = self._heritage
             return contours, since + other
@@ -399,7 +399,11 @@ def _gaussian_repr(sensitivity: float, sigma: float) -> str:
 
 
 def _missing(masses: list[tuple[Fraction, int]]) -> Interval:
-    """`1 - Π (1 - m)^n`: exact in rationals while that is cheap, then in logarithms."""
+    """`1 - Π (1 - m)^n`: exact in rationals while that is cheap, then in long fixed point.
+
+    Far more digits than a float has: what a given delta leaves beside this mass may be
+    a small difference of the two.
+    """
     masses = [(m, n) for m, n in masses if m > 0]
     if not masses:
         return _NONE
@@ -409,15 +413,29 @@ def _missing(masses: list[tuple[Fraction, int]]) -> Interval:
         for m, n in masses:
             kept *= (1 - m) ** n
         return Interval(float_down(1 - kept), float_up(1 - kept))
-    if any(m == 1 for m, _ in masses):
-        return Interval(1.0, 1.0)
-    total = size = 0.0
+    # Two units in the last place for each of up to 2^53 draws of each kind, and 64 bits to spare.
+    largest = max(masses)[0]
+    places = (
+        120 + len(masses).bit_length() + (largest.denominator // largest.numerator).bit_length()
+    )
+    one = 1 << places
+    low = high = one
     for m, n in masses:
-        log = float(np.log1p(-float(m))) if m < 0.5 else float(np.log(float(1 - m)))
-        total += n * log
-        size += n * (abs(log) + 2.0 * float(m) * (m < 0.5) + 2.0 * (m >= 0.5))
-    # Each log carries its own error and that of its argument; sums and expm1 the rest.
-    wrong = size * U * (LOG1P_ULPS + LOG_ULPS + len(masses) + 4.0)
-    value = -float(np.expm1(total))
-    error = (1.0 - value) * wrong * 1.01 + value * U * (EXPM1_ULPS + 4.0)
-    return Interval(max(value - error, 0.0), min(value + error, 1.0))
+        low = low * _fixed_power(m, n, places, 0) >> places
+        high = (high * _fixed_power(m, n, places, one - 1) + one - 1) >> places
+    return Interval(
+        float_down(Fraction(one - min(high, one), one)), float_up(Fraction(one - low, one))
+    )
+
+
+def _fixed_power(m: Fraction, n: int, places: int, lift: int) -> int:
+    """`(1 - m)^n` in units of `2^-places`, below it for `lift` 0, above for `2^places - 1`."""
+    kept = m.denominator - m.numerator
+    base = (kept << places) // m.denominator + (lift > 0)
+    result = 1 << places
+    while n:
+        if n & 1:
+            result = (result * base + lift) >> places
+        base = (base * base + lift) >> places
+        n >>= 1
+    return result
