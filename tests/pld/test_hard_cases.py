@@ -1,12 +1,15 @@
 """Cases that once came out wrong, or nearly, each against a truth found another way."""
 
 import math
+import time
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
 import pytest
 
+import oracles
 import residuum as rz
 
 
@@ -135,3 +138,150 @@ def test_accuracy_is_what_was_asked_next_to_a_heavy_atom():
         bounds = pld.delta_bounds(eps)
         assert pld.delta_bounds(eps + 1e-3).lo <= bounds.lo
         assert pld.delta_bounds(eps - 1e-3).hi >= bounds.hi
+
+
+def lacking(log_moment: object, t: float, sd: float) -> object:
+    """`1 - h(e^t)` some standard deviations below the mean, by a sum left of the pole at 0."""
+    with mp.workdps(40):
+        lam = -3 / mp.mpf(sd)
+        period = 60 * mp.mpf(sd)
+
+        def term(k: int) -> object:
+            s = lam + 2j * mp.pi * k / period
+            return mp.re(-mp.exp(log_moment(s) - s * t) / (s * (s + 1)))
+
+        return (term(0) + 2 * mp.fsum(term(k) for k in range(1, 160))) / period
+
+
+def laplace_log(eps: float, s: object) -> object:
+    w, e = s + mp.mpf(1) / 2, mp.mpf(eps)
+    return mp.log(mp.cosh(w * e) + mp.sinh(w * e) / (2 * w)) - e / 2
+
+
+def responses_truth(n: int, responses: tuple[float, ...], t: object) -> object:
+    """`h(e^t)` of n each of one or two kinds of randomized response, summed over the second."""
+    first, *second = responses
+    if not second:
+        return oracles.response_power(first, 0, n, mp.exp(t))
+    e = mp.mpf(second[0])
+    heads = 1 / (1 + mp.exp(-e))
+    masses = [mp.binomial(n, k) * heads**k * (1 - heads) ** (n - k) for k in range(n + 1)]
+    return mp.fsum(
+        mass * responses_truth(n, (first,), t - (2 * k - n) * e) for k, mass in enumerate(masses)
+    )
+
+
+@pytest.mark.parametrize("below", [0, 1, 3, 5])
+@pytest.mark.parametrize(("n", "eps"), [(10**4, 1.0), (10**6, 1.0), (10**6, 0.125)])
+def test_far_more_loss_than_asked_for(n, eps, below):
+    """Where delta is close to 1 its distance from 1 is what has to be right."""
+    with mp.workdps(40):
+        mean = n * mp.diff(lambda s: laplace_log(eps, s), 0)
+        sd = mp.sqrt(n * mp.diff(lambda s: laplace_log(eps, s), 0, 2))
+    t = float(mean - below * sd)
+    bounds = (n * rz.laplace(1 / eps)).delta_bounds(t)
+    truth = [
+        1 - lacking(lambda s: n * laplace_log(eps, s), mp.mpf(t) + dt, sd)
+        for dt in (0, -1e-3, 1e-3)
+    ]
+    assert holds(bounds, truth[0])
+    assert truth[2] <= bounds.lo
+    assert bounds.hi <= truth[1]
+
+
+@pytest.mark.parametrize("below", [0, 1, 3, 5])
+@pytest.mark.parametrize(("n", "responses"), [(10**5, (1.0,)), (150, (0.1, 1.0))])
+def test_far_more_loss_than_asked_for_in_lumps(n, responses, below):
+    mean = n * sum(e * math.tanh(e / 2) for e in responses)
+    sd = math.sqrt(n * sum((e / math.cosh(e / 2)) ** 2 for e in responses))
+    t = mean - below * sd
+    bounds = sum((n * rz.pure_dp(e) for e in responses), rz.identity()).delta_bounds(t)
+    with mp.workdps(40):
+        truth = [responses_truth(n, responses, mp.mpf(t) + dt) for dt in (0, -1e-3, 1e-3)]
+    assert holds(bounds, truth[0])
+    assert truth[2] <= bounds.lo
+    assert bounds.hi <= truth[1]
+
+
+def test_hardly_any_privacy_left():
+    for n in (10**3, 10**4, 10**6):
+        for query in (rz.laplace(1.0), rz.pure_dp(1.0), rz.laplace(1.0) + rz.pure_dp(1.0)):
+            bounds = (n * query).delta_bounds(1.0)
+            assert bounds.width <= 1e-9
+            assert bounds.hi <= 1.0
+
+
+def test_a_million_laplaces_in_no_time():
+    pld = 10**6 * rz.laplace(1.0)
+    start = time.perf_counter()
+    eps = pld.epsilon_bounds(1e-6)
+    assert time.perf_counter() - start < 1.0
+    assert eps.width <= 1e-4
+    assert oracles.laplace_power(1, 10**6, mp.exp(mp.mpf(eps.hi))).hi <= mp.mpf(1e-6)
+    assert oracles.laplace_power(1, 10**6, mp.exp(mp.mpf(eps.lo))).lo >= mp.mpf(1e-6) * (1 - 1e-9)
+
+
+def test_a_delta_that_the_mass_at_infinity_all_but_uses_up():
+    """A hundred thousand times 1e-14 leaves 5e-19 of 1e-9, and that is what counts."""
+    pld = 10**5 * rz.approximate_dp(0.5, 1e-14)
+    eps = pld.epsilon_bounds(1e-9)
+    assert eps.width <= 1e-4
+    with mp.workdps(60):
+        ends = [
+            oracles.response_power(0.5, 1e-14, 10**5, mp.exp(mp.mpf(e))) for e in (eps.lo, eps.hi)
+        ]
+        exact = 1 - (1 - mp.mpf(1e-14)) ** (10**5)
+    assert ends[0] >= mp.mpf(1e-9) >= ends[1]
+    mass = pld.mass_at_infinity_bounds
+    assert holds(mass, exact)
+    assert mass.hi == np.nextafter(mass.lo, 1.0)
+
+
+@pytest.mark.parametrize(
+    "masses",
+    [
+        [(1e-300, 10**15), (3e-301, 7)],
+        [(0.3, 10**6)],
+        [(1e-20, 10**6), (1e-3, 10**6), (0.75, 1)],
+        [(1e-9 * k, 3 * k) for k in range(1, 200)],
+    ],
+)
+def test_mass_at_infinity_of_many(masses):
+    pld = rz.identity()
+    for mass, n in masses:
+        pld = pld + n * rz.approximate_dp(0.5, mass)
+    with mp.workdps(700):
+        exact = 1 - mp.fprod((1 - mp.mpf(mass)) ** n for mass, n in masses)
+        bounds = pld.mass_at_infinity_bounds
+        assert mp.mpf(bounds.lo) <= exact <= mp.mpf(bounds.hi)
+    assert bounds.hi <= np.nextafter(bounds.lo, 1.0)
+
+
+@pytest.mark.parametrize("mu", [1e-100, 1e-8, 1e-6, 1e-5, 1e-4, 1e-2])
+@pytest.mark.parametrize(
+    ("query", "law"),
+    [
+        (3 * rz.laplace(4.0), oracles.Law(laplaces=((Fraction(1, 4), 3),))),
+        (
+            rz.laplace(1.0) + 2 * rz.pure_dp(0.25),
+            oracles.Law(oracles.approximate_dp(0.25).power(2), ((Fraction(1), 1),)),
+        ),
+        (60 * rz.laplace(1.0), oracles.Law(laplaces=((Fraction(1), 60),))),
+    ],
+)
+def test_a_narrow_gaussian_beside_something_else(query, law, mu):
+    """Atoms are smoothed in closed form, the rest by a phantom that costs its square."""
+    smooth = replace(law, variance=oracles.exact(mu) ** 2)
+    for eps in (0.0, 0.25, 0.25 + 2e-6, 0.5, 0.7):
+        bounds = (rz.gaussian(mu=mu) + query).delta_bounds(eps)
+        assert oracles.agrees(bounds, smooth.hockey_stick(mp.exp(mp.mpf(eps))))
+        assert bounds.width <= 1e-6 * bounds.hi
+
+
+def test_past_everything_but_a_narrow_gaussian():
+    pld = rz.gaussian(mu=1e-8) + 3 * rz.laplace(4.0)
+    assert pld.delta(0.75 + 1e-7) < 1e-30
+    assert pld.delta(0.76) < 1e-280
+    assert pld.delta(5.0) < 1e-280
+    lo, hi = pld.epsilon_bounds(1e-60).lo, pld.epsilon_bounds(1e-60).hi
+    assert 0.75 <= lo <= hi < 0.75 + 1e-6

@@ -28,6 +28,9 @@ atom. So while they are few, the atoms that Laplaces leave are taken out first: 
 of a Laplace is `w R_e` with `w = (1 + e^-e) / 2`, so that of a composition is `Π w` times its
 *skeleton*, the same composition with responses for Laplaces; the skeleton is written out
 (`table.py`) and the contour carries `M - Π w M_skeleton`, again a positive measure.
+
+Where `D` is close to its limit a line left of the pole at 0 gives what is missing instead, with
+relative accuracy: see `complement.py`.
 """
 
 from __future__ import annotations
@@ -48,16 +51,13 @@ from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.factors import Terms
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
+from residuum.pld.products import COMPLEX_PRODUCT, multiply, powers
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
 
 _BATCH = 1 << 21
-_LOST = 1.2
-"""Relative error of a value that is only a bound: the truth is within twice its size."""
-_FROZEN = 1e-200
-_FLOOR_LOG = 650.0
-_COMPLEX_PRODUCT = 3.0 * U
-"""Relative error of one complex product (sqrt(5) u, Brent, Percival and Zimmermann 2007)."""
+_NEGLIGIBLE = 2e-9
+"""Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
 
 
 class Moments:
@@ -156,72 +156,21 @@ class Moments:
             fall = 0.5 * variance * omega * omega
             turn = variance * (lam + 0.5) * omega
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
-            error = (fall + turn) * (self.variance_error + 8.0 * U)
+            error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
             error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
         for family, parameters, counts in self._families():
             rows = max(1, _BATCH // (16 * count))
             for start in range(0, counts.size, rows):
                 part = slice(start, start + rows)
                 v, e = family.nodes(*(column[part] for column in parameters), lam, omega)
-                v, relative = _powers(v, e, counts[part, None])
-                relative = relative.sum(axis=0) + v.shape[0] * _COMPLEX_PRODUCT
-                value, error = _multiply(value, error, np.multiply.reduce(v, axis=0), relative)
+                v, relative = powers(v, e, counts[part, None])
+                relative = relative.sum(axis=0) + v.shape[0] * COMPLEX_PRODUCT
+                value, error = multiply(value, error, np.multiply.reduce(v, axis=0), relative)
         for factor, n in self.listed:
             v, e = factor.nodes(lam, line.step, count)
-            v, relative = _powers(v[None], e[None], np.array([[float(n)]]))
-            value, error = _multiply(value, error, v[0], relative[0])
+            v, relative = powers(v[None], e[None], np.array([[float(n)]]))
+            value, error = multiply(value, error, v[0], relative[0])
         return value, error
-
-
-def _powers(
-    v: NDArray[np.complex128], e: Floats, counts: Floats
-) -> tuple[NDArray[np.complex128], Floats]:
-    """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
-    size = np.abs(v)
-    reach = size + e
-    relative = counts * (e / np.maximum(size, 1e-300)) * (1.0 + 4.0 * U)
-    lost = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
-    if np.any(counts != 1.0):
-        relative = relative + counts * _COMPLEX_PRODUCT
-        v = _integer_power(v, counts.astype(np.int64).ravel())
-    if np.any(lost):
-        bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
-        v = np.where(lost, bound + 0j, v)
-        relative = np.where(lost, _LOST, relative)
-    return v, relative
-
-
-def _multiply(
-    value: NDArray[np.complex128], error: Floats, v: NDArray[np.complex128], relative: Floats
-) -> tuple[NDArray[np.complex128], Floats]:
-    """One more factor. Values below 1e-200 are frozen at a bound: no factor exceeds 1."""
-    product = value * v
-    total = error + relative + _COMPLEX_PRODUCT
-    if np.abs(product).min() < _FROZEN:
-        frozen = np.abs(value) < _FROZEN
-        product = np.where(frozen, value, product)
-        total = np.where(frozen, error, total)
-        small = ~frozen & (np.abs(product) < _FROZEN)
-        logs = np.log(np.maximum(np.abs(product), 1e-300)) + total
-        bound = np.exp(np.clip(logs, -_FLOOR_LOG, 0.0))
-        product = np.where(small, bound + 0j, product)
-        total = np.where(small, _LOST, total)
-    return product, total
-
-
-def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-    """Square and multiply, one exponent a row: relative error `(n - 1)` complex products."""
-    result = np.ones_like(v)
-    base = v
-    left = counts.copy()
-    while True:
-        odd = (left & 1).astype(bool)
-        if odd.any():
-            result = np.where(odd[:, None], result * base, result)
-        left >>= 1
-        if not left.any():
-            return result
-        base = base * base
 
 
 @dataclass(frozen=True)
@@ -276,12 +225,17 @@ class Line:
 
     @cached_property
     def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
-        """Log weight of each point (`A`, geometric series), its side; the bound from `D <= 1`."""
+        """Log weight of each point (`A`, geometric series), its side; the bound from `D <= 1`.
+
+        (The complement's is the point 0.)
+        """
         period = 2.0 * math.pi / self.step * (1.0 - 16.0 * U)
         r = self.points
         gap = np.abs(r - self.lam) * period
-        flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
-        return _log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
+        flat = math.inf
+        if self.lam > 0.0:
+            flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
+        return log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
 
 
 @dataclass(frozen=True)
@@ -309,7 +263,7 @@ class Contour:
         start, height = self.trimmed()
         line = start.line
         values, errors = more.nodes(line)
-        values, errors = _multiply(start.values, start.errors, values, errors)
+        values, errors = multiply(start.values, start.errors, values, errors)
         k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
         log_m = self.log_m + float(k[0])
         fall = 1.0
@@ -334,7 +288,7 @@ class Contour:
         line = self.line
         argument = self.aim * line.omega
         weights = self.values * line.lower_kernel
-        height = float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag)
+        height = abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
         sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
         count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), 16)
@@ -351,13 +305,15 @@ class Contour:
         return shorter, height
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
-        """Enclosure of `D(t)` for an array of `t >= 0`, each known up to `±dt`."""
+        """Enclosure of `D(t)` for an array of `t >= 0`, each known up to `±dt`.
+
+        On a line left of 0, of the complement `W(t)`.
+        """
         line = self.line
+        steepness = abs(line.lam)
         flat = t.ravel()
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
-        kernels = [self.values * line.kernel]
-        if line.kappa:
-            kernels.append(self.values * line.lower_kernel)
+        kernels = self._weighted
         sums = np.empty((len(kernels), flat.size))
         rows = max(1, _BATCH // line.count)
         for start in range(0, flat.size, rows):
@@ -365,30 +321,25 @@ class Contour:
             argument = flat[part, None] * line.omega
             cosine, sine = np.cos(argument), np.sin(argument)
             for i, weights in enumerate(kernels):
-                sums[i, part] = cosine @ weights.real + sine @ weights.imag
+                sums[i, part] = cosine @ weights[0] + sine @ weights[1]
 
-        size = np.abs(self.values)
-        wrong = self.absolute
-        if wrong is None:
-            wrong = size * np.expm1(np.minimum(self.errors, 100.0))
-        wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
         per_t = 3.0 * U * flat + slack
-
-        def rounding(kernel_size: Floats) -> Floats:
-            turning = float((size * kernel_size) @ line.omega) * per_t
-            return np.asarray((float(wrong @ kernel_size) + turning) * 1.01)
-
         log_c = self.log_m - line.lam * flat
-        log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * line.lam * flat) * U
-        c_error = np.expm1(np.minimum(log_c_error + line.lam * slack, 100.0))
+        log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * steepness * flat) * U
+        c_error = np.expm1(np.minimum(log_c_error + steepness * slack, 100.0))
         c_error += (EXP_ULPS + 4.0) * U
         # D itself never exceeds 1, however far off the tilt is.
         steep = log_c > 700.0
         c = np.exp(np.minimum(log_c, 700.0))
-        tail, lower_tail = self.tails
+        plain, bent = (
+            (wrong + turning * per_t) * 1.01 + tail
+            for (wrong, turning), tail in zip(self._rounding, self.tails, strict=True)
+        )
         with np.errstate(over="ignore", invalid="ignore"):
-            high = sums[0] + rounding(line.kernel_size) + tail
-            low = sums[-1] - rounding(line.lower_kernel_size) - lower_tail
+            if line.lam > 0.0:
+                high, low = sums[0] + plain, sums[-1] - bent
+            else:
+                high, low = bent - sums[-1], -sums[0] - plain
             upper = c * (1.0 + c_error) * np.maximum(high, 0.0) + TINY
             lower = c * np.maximum(1.0 - c_error, 0.0) * np.maximum(low, 0.0)
             lower = lower - self._aliases(flat, slack) - TINY
@@ -398,11 +349,37 @@ class Contour:
             np.where(lost, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
         )
 
+    def is_near(self, t: Floats) -> NDArray[np.bool_]:
+        """Whether the tilt leaves digits at `t`: the saddle gains a factor of 1e6 at most."""
+        best = np.min(self.point_moments - self.line.points * t[:, None], axis=1)
+        return np.asarray(self.log_m - self.line.lam * t - best < 14.0)
+
+    @cached_property
+    def _weighted(self) -> list[tuple[Floats, Floats]]:
+        """Values times each kernel, real and imaginary parts."""
+        line = self.line
+        kernels = [line.kernel, line.lower_kernel] if line.kappa else [line.kernel]
+        products = [self.values * kernel for kernel in kernels]
+        return [(np.ascontiguousarray(v.real), np.ascontiguousarray(v.imag)) for v in products]
+
+    @cached_property
+    def _rounding(self) -> list[tuple[float, float]]:
+        """Error of each sum, relative to `C`, and what an error of `t` adds to it at most."""
+        line = self.line
+        size = np.abs(self.values)
+        wrong = self.absolute
+        if wrong is None:
+            wrong = size * np.expm1(np.minimum(self.errors, 100.0))
+        wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
+        turning = size * line.omega
+        sizes = (line.kernel_size, line.lower_kernel_size)
+        return [(float(wrong @ kernel), float(turning @ kernel)) for kernel in sizes]
+
     def _aliases(self, t: Floats, slack: Floats) -> Floats:
         """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
         gaps, right, flat = self.line.alias_gaps
         r = self.line.points
-        logs = self.point_moments - r * (t * (1.0 - 4.0 * U) - slack)[:, None]
+        logs = self.point_moments - r * t[:, None] + np.abs(r) * (t * 4.0 * U + slack)[:, None]
         with np.errstate(over="ignore"):
             series = np.exp(logs + np.abs(self.point_moments) * (4.0 * U) + gaps)
         above = series[:, right].min(axis=1)
@@ -410,7 +387,7 @@ class Contour:
         return np.asarray((above + np.minimum(below, flat)) * (1.0 + 1e-12))
 
 
-def _truncation(line: Line, variance: float, log_fall: float) -> tuple[float, float]:
+def truncation(line: Line, variance: float, log_fall: float) -> tuple[float, float]:
     """The sums over all nodes left out, upper and lower kernel.
 
     With a Gaussian part `|V_k|` falls geometrically past the edge; without one the kernel alone
@@ -436,155 +413,7 @@ def _kappa(tau: float) -> float:
     return tau * middle * math.sqrt(2.0 * math.pi) * math.exp(tau * tau / 8.0) * (1.0 + 64.0 * U)
 
 
-def _log_peak(r: Floats) -> Floats:
-    """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`."""
+def log_peak(r: Floats) -> Floats:
+    """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`; 0, the complement's, for `r <= 0`."""
+    r = np.where(r > 0.0, r, 1e-300)
     return np.asarray(-r * np.log1p(1.0 / r) - np.log1p(r))
-
-
-MAX_NODES = 1 << 20
-_CAUTION = 0.75
-_NEGLIGIBLE = 2e-9
-"""Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
-_WORK = 2.0**31
-"""Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
-
-
-def tuned(
-    moments: Moments,
-    t: float,
-    accuracy: float,
-    room: float = 1.0,
-    sharpness: float = 1.0,
-    skeleton: Moments | None = None,
-) -> Contour:
-    """A contour fit for reading `D` near `t`.
-
-    `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
-    heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
-    `room` above 1 leaves space for more queries to be composed in later. Given a
-    `skeleton`, the contour is that of the composition without its atoms.
-    """
-    resolution = min(1e-9, 1e-6 * accuracy) / sharpness
-    lam, spread = _tilt(moments, t)
-    if room > 1.0 and moments.mixtures:
-        # A mixture with a heavier tail may come; a smaller tilt bears it and costs little.
-        lam *= _CAUTION
-    k, _ = moments.log_moment(np.array([lam]))
-    log_c = float(k[0]) - lam * t
-    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
-    # 1 / C where D is close to 1.
-    saddle = -math.log(lam * (lam + 1.0) * (spread + 1.0 / lam) * 3.0)
-    floor = math.log(resolution) + min(saddle, -log_c)
-    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
-    points = np.concatenate(
-        [
-            lam * ratios,
-            lam * (1.0 + ratios),
-            lam * np.array([2.0, 3.0, 5.0]),
-            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
-        ]
-    )
-    points = np.unique(points[(points > 0.0) & (points != lam)])
-    reach, _ = moments.log_moment(points)
-    logs = reach - points * t + _log_peak(points) - log_c - floor
-    needed = np.maximum(logs, 1.0) / np.abs(points - lam)
-    right = needed[points > lam].min()
-    left = min(needed[points < lam].min(), max(-log_c - floor, 1.0) / lam)
-    period = 1.05 * room * max(right, left)
-
-    tau = 0.0
-    variance = moments.variance
-    per_edge = period / (2.0 * math.pi)
-    wanted = _smooth_edge(moments, lam, spread, floor, period) * per_edge
-    most = moments.affordable(lam, per_edge, _WORK)
-    if moments.mixtures and wanted > most / 4.0:
-        # As far as the accuracy asks, or as is cheap.
-        enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
-        least = _smooth_edge(moments, lam, spread, max(enough, floor), period) * per_edge
-        wanted = max(least, moments.affordable(lam, per_edge, _WORK / 64.0))
-    if wanted > min(most, MAX_NODES / 8):
-        tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
-        smallest = per_edge * math.sqrt(-2.0 * floor) / min(most, MAX_NODES / 3.2)
-        tau = max(tau, min(smallest, 1.0))
-        variance += tau * tau
-        wanted = _gaussian_edge(variance, tau, floor) * period / (2.0 * math.pi)
-    count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
-    line = Line(lam, 2.0 * math.pi / period, count, tau, points)
-    values, errors = moments.nodes(line, tau * tau)
-    at = np.concatenate([[lam], points])
-    k, e = moments.log_moment(at)
-    k = k + 0.5 * tau * tau * at * (at + 1.0)
-    e = e + np.abs(k) * (8.0 * U)
-    variance *= 1.0 - moments.variance_error - 8.0 * U
-    fall = float(moments.log_fall(lam, np.array([line.edge]))[0])
-    fall -= 0.5 * tau * tau * line.edge * line.edge * (1.0 - 8.0 * U)
-    tails = _truncation(line, variance, fall)
-    log_m, log_m_error = float(k[0]), float(e[0])
-    if skeleton is None:
-        return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:])
-    atomic, atomic_errors = skeleton.nodes(line, tau * tau)
-    share, share_error = skeleton.log_moment(at[:1])
-    weight, weight_error = moments.atomic_weight
-    ratio = math.exp(float(share[0]) + 0.5 * tau * tau * lam * (lam + 1.0) + weight - log_m)
-    ratio_error = float(share_error[0]) + weight_error + 2.0 * log_m_error + 8.0 * EXP_ULPS * U
-    wrong = np.abs(values) * np.expm1(np.minimum(errors, 100.0))
-    wrong += ratio * np.abs(atomic) * np.expm1(np.minimum(atomic_errors + ratio_error, 100.0))
-    wrong += 4.0 * U * (np.abs(values) + ratio * np.abs(atomic))
-    values = values - ratio * atomic
-    return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
-
-
-def _gaussian_edge(variance: float, tau: float, floor: float) -> float:
-    """Where `e^{-c edge²/2} (1/edge² + τ²)` has come down to the floor: two fixed-point steps."""
-    guess = math.sqrt(2.0 * (2.0 - floor) / variance)
-    beyond = 1.0 / (guess * guess) + tau * tau
-    return math.sqrt(2.0 * max(1.0, 2.0 - floor + math.log(beyond)) / variance)
-
-
-def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, period: float) -> float:
-    """Where nothing beyond matters even without a phantom; inf if that is out of reach."""
-    best = _gaussian_edge(moments.variance, 0.0, floor) if moments.variance else math.inf
-    if not (moments.mixtures or moments.laplaces.size or moments.ranges.size):
-        return best
-    low = 2.0 / spread
-    high = min(best, 2.0 * math.pi * MAX_NODES / period)
-    for _ in range(2):
-        edges = np.geomspace(low, max(high, 2.0 * low), 14)
-        enough = np.flatnonzero(moments.log_fall(lam, edges) - np.log(edges) <= floor - 2.0)
-        if enough.size == 0:
-            break
-        i = int(enough[0])
-        best = min(best, float(edges[i]))
-        if i == 0:
-            break
-        low, high = float(edges[i - 1]), float(edges[i])
-    return best
-
-
-def _tilt(moments: Moments, t: float) -> tuple[float, float]:
-    """The minimiser of `K(λ) - λt - ln λ(λ+1)`, kept off zero, and the spread there."""
-
-    def score(at: Floats) -> Floats:
-        return np.asarray(moments.rough_log_moment(at) - at * t - np.log(at) - np.log1p(at))
-
-    grid = np.geomspace(1e-5, 1e6, 56)
-    for width in (0.25, 0.02):
-        scores = score(grid)
-        best, least = float(grid[int(np.argmin(scores))]), float(np.min(scores))
-        grid = best * np.exp(np.linspace(-width, width, 25))
-    spread = _spread(moments, best)
-    # Close to the origin a larger tilt costs little and keeps the period short.
-    if 1.5 / spread > best:
-        steps = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
-        steps = np.minimum(steps, 1e6)
-        close = np.flatnonzero(score(steps) <= least + 2.0)
-        best = float(steps[close[-1]]) if close.size else best
-        spread = _spread(moments, best)
-    return best, spread
-
-
-def _spread(moments: Moments, lam: float) -> float:
-    """The standard deviation of the loss tilted by `λ`, roughly."""
-    h = 0.05 * lam
-    k, _ = moments.log_moment(np.array([lam - h, lam, lam + h]))
-    return max(math.sqrt(max(float(k[0] - 2.0 * k[1] + k[2]), 0.0)) / h, 1e-12)

@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_down, float_up
-from residuum.pld import contour, gaussian, table
+from residuum.pld import complement, gaussian, table, tuning
 from residuum.pld.atoms import Atoms
 from residuum.pld.contour import Contour, Moments
 from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
@@ -36,7 +37,7 @@ _BINOMIAL = 1 << 20
 _MIXTURE = 1 << 9
 _RELATIVE = 2e-7
 """Relative width at which a contour without a phantom is accepted."""
-_FLAT = 1e-9
+_FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
@@ -49,8 +50,11 @@ _FEW = 16
 """The largest loss of at most this many kinds of query is summed exactly."""
 _SKELETON = 1 << 12
 _LIGHT = -14.0
-"""Atoms whose log mass is below this are left in the contour: they hardly bend the curve."""
+"""Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
+Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
+_LONG = 1 << 12
+"""Contours with more nodes than this are read only where they may serve."""
 _KEPT = 8
 """Contours kept per PLD."""
 
@@ -182,8 +186,12 @@ class Evaluator:
         """How finely to locate a point of this curve: relative to `1 + t`, and absolutely."""
         if not self._by_contour:
             return 1e-14, 0.0
-        smooth = self.pld.gaussian or self._moments.mixtures
-        return (1e-10, 0.0) if smooth else (1e-14, 0.02 * accuracy)
+        return (1e-10, 0.0) if self._is_smooth else (1e-14, 0.02 * accuracy)
+
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether Gaussian noise takes part, alone or in mixtures."""
+        return self.pld.gaussian is not None or bool(self._moments.mixtures)
 
     # -- the method that fits -----------------------------------------------------------
 
@@ -194,7 +202,8 @@ class Evaluator:
         if not pld.terms or (pld.gaussian is None and list(pld.terms.values()) == [1]):
             return False
         if pld.gaussian is not None:
-            return self._table_size > _MIXTURE
+            size = self._table_size
+            return size > _TABLE or (size > _MIXTURE and not self._narrow)
         limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
         return self._table_size > limit and self._one_smooth is None
 
@@ -206,15 +215,26 @@ class Evaluator:
         if self._by_contour:
             return self._contour_part(t, dt, accuracy)
         if g is not None:
-            return self._table.smoothed_curve(
-                t, dt, lambda gap, slack: gaussian.curve(gap, slack, g.variance, g.variance_error)
-            )
+            return self._smoothed(self._table, t, dt)
         if list(pld.terms.values()) == [1]:
             return next(iter(pld.terms)).curve(t, dt)
         if self._one_smooth is not None:
             smooth, rest = self._one_smooth
             return rest.smoothed_curve(t, dt, partial(_whole_curve, smooth))
-        return self._table.curve(t, dt)
+        lo, hi = self._table.curve(t, dt)
+        if np.any(hi > 0.5):
+            low, high = self._less(*self._table.complement(t, dt))
+            lo, hi = np.maximum(lo, low), np.minimum(hi, high)
+        return lo, hi
+
+    def _smoothed(self, atoms: table.Table, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+        """The curve of some atoms composed with the Gaussian, if any."""
+        g = self.pld.gaussian
+        if g is None:
+            return atoms.curve(t, dt)
+        return atoms.smoothed_curve(
+            t, dt, lambda gap, slack: gaussian.curve(gap, slack, g.variance, g.variance_error)
+        )
 
     @cached_property
     def _table_size(self) -> float:
@@ -243,6 +263,12 @@ class Evaluator:
         return smooth[0][0], table.build(rest.items())
 
     @cached_property
+    def _narrow(self) -> bool:
+        """Whether the Gaussian is so narrow beside the rest that its contours have many nodes."""
+        rest = sum(n * float(f.top) ** 2 for f, n in (self._finite_terms or {}).items())
+        return self._moments.variance < 1e-6 * rest
+
+    @cached_property
     def _moments(self) -> Moments:
         g = self.pld.gaussian
         if g is None:
@@ -252,87 +278,135 @@ class Evaluator:
     # -- contours ---------------------------------------------------------------------
 
     @cached_property
-    def _skeleton(self) -> tuple[Moments, table.Table] | None:
-        """The atoms of a composition with few Laplaces: moments, and masses written out.
+    def _skeleton(self) -> dict[RandomizedResponse | Atoms, int] | None:
+        """The atoms of a composition with few Laplaces, as a composition, but for their mass.
 
         None where there are no atoms: one factor without any is enough.
         """
-        if self.pld.gaussian is not None:
-            return None
         terms: dict[RandomizedResponse | Atoms, int] = {}
-        loss_error = 0.0
         for factor, n in self.pld.terms.items():
             if isinstance(factor, GaussianMixture) or getattr(factor, "atomic", 1.0) == 0.0:
                 return None
-            if isinstance(factor, _FINITE):
-                twin = factor
-            else:
-                twin = RandomizedResponse(factor.eps, 0.0)
-                loss_error += n * factor.eps * U
+            twin = factor if isinstance(factor, _FINITE) else RandomizedResponse(factor.eps, 0.0)
             terms[twin] = terms.get(twin, 0) + n
         if table.size(terms.items()) > _SKELETON:
             return None
-        weight, weight_error = self._moments.atomic_weight
-        if weight < _LIGHT:
+        if self.pld.gaussian is None and self._moments.atomic_weight[0] < _LIGHT:
             return None
-        bones = table.build(terms.items())
-        return Moments(dict(terms.items()), 0.0, 0.0), bones.scaled(
-            weight, weight_error, loss_error
-        )
+        return terms
+
+    @cached_property
+    def _skeleton_moments(self) -> Moments | None:
+        """Moments of the skeleton, the Gaussian included."""
+        whole = self._moments
+        if self._skeleton is None:
+            return None
+        return Moments(dict(self._skeleton.items()), whole.variance, whole.variance_error)
+
+    @cached_property
+    def _bones(self) -> table.Table:
+        """The skeleton written out."""
+        bones = table.build((self._skeleton or {}).items())
+        rounded = sum(n * f.eps for f, n in self.pld.terms.items() if isinstance(f, Laplace))
+        return bones.scaled(*self._moments.atomic_weight, rounded * 1.01 * U)
 
     def _contour_part(
         self, t: Floats, dt: Floats | float, accuracy: float
     ) -> tuple[Floats, Floats]:
         flat = np.ravel(t)
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
-        low, high = np.zeros(flat.size), np.ones(flat.size)
+        low, high = np.zeros(flat.size), np.full(flat.size, self._kept.hi)
         pending = np.flatnonzero(flat - slack < self._top)
-        skeleton = self._skeleton
-        streamed = skeleton is None and self._inherit()
-        bones = None if skeleton is None else skeleton[1]
-        strict = self.pld.gaussian is not None
-        # Different mixtures come in streams: leave room for more, a new contour costs dearly.
-        room = 2.5 if len(self._moments.mixtures) > 1 else 1.6 if streamed else 1.0
+        streamed = self._inherit()
 
         def read(made: Contour) -> None:
             nonlocal pending
-            lo, hi, good = _read(
-                made, bones, flat[pending], slack[pending], accuracy, self._top, strict
-            )
+            lo, hi, good = self._read(made, flat[pending], slack[pending], accuracy)
             low[pending] = np.maximum(low[pending], lo)
             high[pending] = np.minimum(high[pending], hi)
             pending = pending[~good]
 
         for made in self.contours:
-            if pending.size:
+            if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
                 read(made)
+        if pending.size and self.pld.gaussian is None:
+            lacking = complement.chernoff(self._moments.log_moment, flat[pending], slack[pending])
+            low[pending] = np.maximum(low[pending], self._less(lacking, lacking)[0])
+            pending = pending[lacking > _FLAT]
         while pending.size:
+            # Different mixtures come in streams: leave room for more, a new contour costs dearly.
+            room = 2.5 if len(self._moments.mixtures) > 1 else 1.6 if streamed else 1.0
             pivot = pending[pending.size // 2]
             for sharpness in _SHARPNESS:
-                made = contour.tuned(
+                made = tuning.tuned(
                     self._moments,
                     float(flat[pivot]),
                     accuracy,
                     room,
                     sharpness,
-                    None if skeleton is None else skeleton[0],
+                    self._skeleton_moments,
                 )
                 read(made)
                 self.contours = (made, *self.contours[: _KEPT - 1])
-                if pivot not in pending:
+                # Sharper helps only where a phantom is what costs, or mixtures were cut short.
+                done = made.line.tau == 0.0 and not self._moments.mixtures
+                if pivot not in pending or done:
                     break
+            if pivot in pending and low[pivot] == 0.0:
+                far = flat[pivot] - slack[pivot] > self.reach(_NOTHING)
+                high[pivot] = min(high[pivot], _NOTHING if far else 1.0)
             pending = pending[pending != pivot]
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
+
+    def _read(
+        self, made: Contour, t: Floats, slack: Floats, accuracy: float
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Read a contour at `t` (its atoms apart), and say where it was good enough."""
+        if self._is_smooth and (made.line.tau == 0.0 or made.absolute is not None):
+            lo, hi = self._from(made, t, slack)
+            good = hi - lo <= _RELATIVE * hi + _NOTHING
+            if self.pld.gaussian is not None or good.all():
+                return lo, hi, good
+        n = t.size
+        both = np.concatenate([t, t + accuracy])
+        lo, hi = self._from(made, both, np.concatenate([slack, slack]))
+        later = np.where(both[n:] >= self._top, 0.0, hi[n:])
+        sharp = hi[:n] - lo[:n] <= _FLAT * hi[:n] + _NOTHING
+        return lo[:n], hi[:n], (later <= lo[:n]) | sharp
+
+    def _from(self, made: Contour, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
+        """Enclosure of `D` by one contour, from its complement or its atoms as the case may be."""
+        lo, hi = made.curve(t, slack)
+        if made.line.lam < 0.0:
+            return self._less(lo, hi)
+        if made.absolute is None:
+            return lo, hi
+        more_lo, more_hi = self._smoothed(self._bones, t, slack)
+        return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
+
+    def _less(self, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+        """Enclosure of `D` from one of its complement."""
+        kept = self._kept
+        return np.maximum(kept.lo - hi - U, 0.0), np.minimum(kept.hi - lo + U, kept.hi)
+
+    @cached_property
+    def _kept(self) -> Interval:
+        """The mass on finite losses."""
+        mass = self.pld.mass_at_infinity_bounds
+        return Interval(1.0, 1.0) if mass.hi == 0.0 else 1.0 - mass
 
     def _inherit(self) -> bool:
         """Take over a parent's contours, extended by what was composed in since."""
         heritage = self.pld._heritage
         if heritage is None:
-            return bool(self.contours)
+            return any(made.absolute is None for made in self.contours)
         lines, since = heritage
         object.__setattr__(self.pld, "_heritage", None)
         g = since.gaussian
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
+        # Node values of mixtures are for lines right of 0.
+        if any(isinstance(f, GaussianMixture) for f in since.terms):
+            lines = tuple(made for made in lines if made.line.lam > 0.0)
         self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
         return True
 
@@ -363,31 +437,3 @@ def _exactly(atoms: Atoms, x: Floats) -> Interval:
     lo = np.array([float_down(v) for v in values]).reshape(x.shape)
     hi = np.array([float_up(v) for v in values]).reshape(x.shape)
     return Interval(lo, hi) if x.ndim else Interval(float(lo), float(hi))
-
-
-def _read(
-    made: Contour,
-    bones: table.Table | None,
-    t: Floats,
-    slack: Floats,
-    accuracy: float,
-    top: float,
-    strict: bool,
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Read a contour at `t` (its atoms apart), and say where it was good enough."""
-    if made.line.tau == 0.0:
-        lo, hi = made.curve(t, slack)
-        good = hi - lo <= _RELATIVE * hi + _NOTHING
-        if strict or good.all():
-            return lo, hi, good
-    n = t.size
-    both = np.concatenate([t, t + accuracy])
-    doubt = np.concatenate([slack, slack])
-    lo, hi = made.curve(both, doubt)
-    if bones is not None:
-        more_lo, more_hi = bones.curve(both, doubt)
-        lo, hi = lo + more_lo * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
-        lo = lo * (1.0 - 4.0 * U)
-    later = np.where(both[n:] >= top, 0.0, hi[n:])
-    sharp = hi[:n] - lo[:n] <= _FLAT * hi[:n] + _NOTHING
-    return lo[:n], hi[:n], (later <= lo[:n]) | sharp

@@ -159,9 +159,11 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
             error = np.where(bulk, complement_error + 2.0 * U, error)
     wild = (drift > _WILD) | (dy > _WILD)
     if wild.any():
-        # `y` itself has no digits left: h <= Phi(-y) <= e^{-y²/2} / 2 for y >= 0 is what remains.
+        # `y` itself has no digits left: h <= Phi(-y) <= e^{-y²/2} / 2 for y >= 0 is what remains,
+        # and h <= 2 Phi(mu/2) - 1 <= mu/2 at s = 0, with slope at least -1 left of it.
         least = np.maximum(y - 2.0 * dy, 0.0)
         reach = np.where(least > 0.0, np.exp(-0.5 * least * least * (1.0 - 1e-12)), 1.0)
+        reach = np.minimum(reach, 0.5 * mu + 1.01 * ds)
         h, error = np.where(wild, 0.0, h), np.where(wild, reach + TINY, error)
     return h, error
 

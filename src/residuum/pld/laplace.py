@@ -97,7 +97,7 @@ def log_moment(eps: Floats, s: Floats) -> tuple[Floats, Floats]:
 
 
 def nodes(eps: Floats, lam: float, omega: Floats) -> tuple[NDArray[np.complex128], Floats]:
-    """`M(λ+iω)/M(λ)` and a bound on its absolute error, for `λ > 0`; broadcasts."""
+    """`M(λ+iω)/M(λ)` and a bound on its absolute error, for `λ >= -0.45`; broadcasts."""
     s = lam + 1j * omega
     rate = 2.0 * lam + 1.0
     decay = np.exp(-rate * eps)
@@ -105,18 +105,24 @@ def nodes(eps: Floats, lam: float, omega: Floats) -> tuple[NDArray[np.complex128
     argument = omega * eps
     turn = np.cos(argument) + 1j * np.sin(argument)
     value = ((s + 1.0) * turn + s * decay * np.conj(turn)) / ((2.0 * s + 1.0) * base)
-    # |s+1| + |s| <= 2|2s+1| and base >= 1/2, so every relative error counts at most 4 times.
-    ulps = 2.0 * SINCOS_ULPS + EXP_ULPS + EXPM1_ULPS + 40.0 + rate * eps * decay
-    error = 4.0 * U * (ulps + 4.0 * argument)
+    # For λ > 0, |s+1| + |s| <= 2|2s+1| and base >= 1/2: every relative error counts at most 4
+    # times. Else |s+1| + |s| <= |2s+1| + 1 and base >= 1, and 2s+1 has lost some digits.
+    times = 4.0 if lam > 0.0 else 1.0 + 1.0 / rate
+    ulps = 2.0 * SINCOS_ULPS + EXP_ULPS + EXPM1_ULPS + 40.0 + rate * eps * decay + 4.0 / rate
+    error = times * U * (ulps + 4.0 * argument)
     return value, error
 
 
 def log_fall(eps: Floats, lam: float, edges: Floats) -> Floats:
-    """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, `λ > 0`; broadcasts.
+    """An upper bound of `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, `λ >= -0.45`; broadcasts.
 
-    `|s+1| / |2s+1|` decreases in `ω`, and `|s| / |2s+1|` stays below one half.
+    As `ω` grows `|s+1| / |2s+1|` falls to 1/2, and `|s| / |2s+1|` rises or falls to it.
     """
     rate = 2.0 * lam + 1.0
+    whole = np.hypot(rate, 2.0 * edges)
+    first = np.hypot(lam + 1.0, edges) / whole
+    second = np.maximum(np.hypot(lam, edges) / whole, 0.5)
     base = 1.0 + lam * np.expm1(-rate * eps) / rate
-    lead = np.hypot(lam + 1.0, edges) / np.hypot(rate, 2.0 * edges)
-    return np.asarray(np.minimum(np.log((lead + 0.5 * np.exp(-rate * eps)) / base) + 1e-12, 0.0))
+    bound = (first + second * np.exp(-rate * eps)) / base
+    ulps = EXP_ULPS + EXPM1_ULPS + 40.0 + 8.0 / rate + 2.0 * rate * eps
+    return np.asarray(np.minimum(np.log(bound) + ulps * U, 0.0))

@@ -36,6 +36,8 @@ from residuum.pld.special import (
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
 _CHUNK = 1 << 20
+_LONG = 1 << 13
+"""Of longer tables only the part that needs `exp` is gone through."""
 _FAR = 40.0
 
 
@@ -88,7 +90,7 @@ class Table:
         z, p, p_sums = self._right_half
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
-        if flat.size * z.size <= _CHUNK:
+        if z.size <= _LONG and flat.size * z.size <= _CHUNK:
             value = -np.expm1(np.minimum(flat[:, None] - z, 0.0)) @ p
         else:
             # Atoms more than `_FAR` above t count whole, up to e^-_FAR.
@@ -105,6 +107,29 @@ class Table:
         low = np.maximum(value - error, 0.0).reshape(t.shape)
         high = np.where(near > 0.0, value + error + z.size * TINY, 0.0).reshape(t.shape)
         return low, high
+
+    def complement(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+        """Enclosure of `E[min(1, e^{t-Z}); Z < inf]`, see `complement.py`; relative accuracy."""
+        z, p, p_sums = self._ascending
+        flat = t.ravel()
+        wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
+        first = np.searchsorted(z, flat, side="right")
+        last = np.searchsorted(z, flat + _FAR, side="right")
+        value = p_sums[first]
+        for i, (start, stop) in enumerate(zip(first, last, strict=True)):
+            value[i] += np.exp(flat[i] - z[start:stop]) @ p[start:stop]
+        # An error of `t - z` is at most one of the same size in the logarithm of a term.
+        relative = self.mass_error + wobble * 1.01 + (EXP_ULPS + 2.0 * z.size + 48.0) * U
+        low = np.maximum(value * (1.0 - relative) - z.size * TINY, 0.0)
+        high = value * (1.0 + relative) + p_sums[-1] * np.exp(-0.99 * _FAR) + z.size * TINY
+        return low.reshape(t.shape), high.reshape(t.shape)
+
+    @cached_property
+    def _ascending(self) -> tuple[Floats, Floats, Floats]:
+        """Losses in order, their masses and the sums of those before each."""
+        order = np.argsort(self.z, kind="stable")
+        p = self.p[order]
+        return self.z[order], p, np.concatenate([np.zeros(1), np.cumsum(p)])
 
     @cached_property
     def _right_half(self) -> tuple[Floats, Floats, Floats]:
