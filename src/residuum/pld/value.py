@@ -282,8 +282,8 @@ class Pld:
     def delta_bounds(self, eps: Any, accuracy: float | None = None) -> Interval:
         """Proven interval for `delta(eps)`.
 
-        Its width is relative 1e-6 or less where a Gaussian takes part that is not tiny
-        beside the rest; elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
+        Its width is relative 1e-6 or less where a Gaussian takes part (unless it is tiny
+        beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
         """
         t = checks.array_where("eps", eps, np.isfinite, "finite")
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
