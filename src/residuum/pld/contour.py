@@ -321,7 +321,7 @@ class Contour:
             argument = flat[part, None] * line.omega
             cosine, sine = np.cos(argument), np.sin(argument)
             for i, weights in enumerate(kernels):
-                sums[i, part] = cosine @ weights[0] + sine @ weights[1]
+                sums[i, part] = cosine @ weights.real + sine @ weights.imag
 
         per_t = 3.0 * U * flat + slack
         log_c = self.log_m - line.lam * flat
@@ -331,10 +331,9 @@ class Contour:
         # D itself never exceeds 1, however far off the tilt is.
         steep = log_c > 700.0
         c = np.exp(np.minimum(log_c, 700.0))
-        plain, bent = (
-            (wrong + turning * per_t) * 1.01 + tail
-            for (wrong, turning), tail in zip(self._rounding, self.tails, strict=True)
-        )
+        (wrong, turning), (bent_wrong, bent_turning) = self._rounding
+        plain = (wrong + turning * per_t) * 1.01 + self.tails[0]
+        bent = (bent_wrong + bent_turning * per_t) * 1.01 + self.tails[1]
         with np.errstate(over="ignore", invalid="ignore"):
             if line.lam > 0.0:
                 high, low = sums[0] + plain, sums[-1] - bent
@@ -355,12 +354,11 @@ class Contour:
         return np.asarray(self.log_m - self.line.lam * t - best < 14.0)
 
     @cached_property
-    def _weighted(self) -> list[tuple[Floats, Floats]]:
-        """Values times each kernel, real and imaginary parts."""
+    def _weighted(self) -> list[NDArray[np.complex128]]:
+        """Values times each kernel."""
         line = self.line
         kernels = [line.kernel, line.lower_kernel] if line.kappa else [line.kernel]
-        products = [self.values * kernel for kernel in kernels]
-        return [(np.ascontiguousarray(v.real), np.ascontiguousarray(v.imag)) for v in products]
+        return [self.values * kernel for kernel in kernels]
 
     @cached_property
     def _rounding(self) -> list[tuple[float, float]]:
@@ -379,7 +377,9 @@ class Contour:
         """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
         gaps, right, flat = self.line.alias_gaps
         r = self.line.points
-        logs = self.point_moments - r * t[:, None] + np.abs(r) * (t * 4.0 * U + slack)[:, None]
+        # All points are on the same side of 0 as the line.
+        at = t * (1.0 - 4.0 * U) - slack if self.line.lam > 0.0 else t * (1.0 + 4.0 * U) + slack
+        logs = self.point_moments - r * at[:, None]
         with np.errstate(over="ignore"):
             series = np.exp(logs + np.abs(self.point_moments) * (4.0 * U) + gaps)
         above = series[:, right].min(axis=1)

@@ -55,6 +55,7 @@ Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
 _LONG = 1 << 12
 """Contours with more nodes than this are read only where they may serve."""
+_ALL = Interval(1.0, 1.0)
 _KEPT = 8
 """Contours kept per PLD."""
 
@@ -283,6 +284,8 @@ class Evaluator:
 
         None where there are no atoms: one factor without any is enough.
         """
+        if 1 << len(self.pld.terms) > _SKELETON:
+            return None
         terms: dict[RandomizedResponse | Atoms, int] = {}
         for factor, n in self.pld.terms.items():
             if isinstance(factor, GaussianMixture) or getattr(factor, "atomic", 1.0) == 0.0:
@@ -393,7 +396,7 @@ class Evaluator:
     def _kept(self) -> Interval:
         """The mass on finite losses."""
         mass = self.pld.mass_at_infinity_bounds
-        return Interval(1.0, 1.0) if mass.hi == 0.0 else 1.0 - mass
+        return _ALL if mass.hi == 0.0 else 1.0 - mass
 
     def _inherit(self) -> bool:
         """Take over a parent's contours, extended by what was composed in since."""
