@@ -28,7 +28,9 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
 _LEAST = -700.0
-_POINTS = 800
+_POINTS = 900
+_BULK = 0.002
+"""From here on the points are denser: most of the curve lies there."""
 _HALVINGS = 60
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
@@ -41,8 +43,9 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
     """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below."""
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
-    logs = np.linspace(max(deepest, _LEAST), np.log(0.25), _POINTS)
-    q = np.concatenate([np.exp(logs), np.linspace(0.25, 1.0, 130)[1:-1]])
+    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS, endpoint=False)
+    bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS // 2, endpoint=False)
+    q = np.concatenate([np.exp(deep), np.exp(bulk), np.linspace(0.25, 1.0, 257)[:-1]])
     log_q, log_q_bar = np.log(q), np.log1p(-q)
     if side == "below":
         return _inscribed(q, *_boundary(log_q, log_q_bar, orders, bounds, _MARGIN)[:2])
