@@ -354,7 +354,10 @@ def _violation(a: Pld, b: Pld, accuracy: float) -> Domination:
 
 def _costly(a: Pld, b: Pld) -> bool:
     """Whether a point may take a contour of its own: then look at a few first."""
-    return any(pld._evaluator._by_contour and pld.gaussian is None for pld in (a, b))
+    return any(
+        pld._evaluator._by_contour and (pld.gaussian is None or pld._evaluator._moments.mixtures)
+        for pld in (a, b)
+    )
 
 
 def _sample(a: Pld, b: Pld, t: Floats, accuracy: float) -> tuple[Floats, ...]:
@@ -365,9 +368,11 @@ def _tail_refuted(low: Pld, high: Pld, sign: float) -> Domination:
     """NO, with a witness far out; its gap is 0.0 where the tails are below the floats."""
     a, b = (low, high) if sign > 0.0 else (low.reverse(), high.reverse())
     top = min(b._evaluator._top, 600.0)
-    count = 12 if _costly(a, b) else 200
-    t = np.unique(np.concatenate([np.linspace(0.0, min(top, 60.0) + 1.0, count), [top]]))
+    last = min(top, 60.0) + 1.0
+    t = np.geomspace(last / 300.0, last, 12) if _costly(a, b) else np.linspace(0.0, last, 200)
     crossed = tail_start(b, a) if b._evaluator._top == np.inf else None
+    known = [] if crossed is None else [crossed, 1.2 * crossed]
+    t = np.unique(np.concatenate([t, [top], known]))
     return _refuted(low, high, sign * t, 0.0, None if crossed is None else sign * crossed)
 
 
