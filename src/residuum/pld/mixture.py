@@ -82,16 +82,18 @@ class Side:
             return first, first_error
         total, size, moved = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
         gaps = []
+        beyond = np.zeros(x.shape, dtype=bool)
         for a, w in zip(self.shifts[1:], self.weights[1:], strict=True):
             d = (a - a0) * x - 0.5 * (a - a0) * (a + a0)
             wrong = U * (5.0 * (abs(a) + abs(a0)) * (np.abs(x) + abs(a) + abs(a0)))
             near = np.expm1(np.minimum(d, _CLIP))
+            beyond |= d > _CLIP
             part = w * near
             total += part
             size += np.abs(part)
             moved += (part + w) * wrong
             gaps.append((d, w, wrong))
-        plain = (total < -0.5) | (total > 1e290)
+        plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
         grain = (EXPM1_ULPS + 2.0 * len(gaps) + 3.0) * U
