@@ -77,6 +77,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
     if type(version) is not int or version != cls.version:
         raise ArgumentError(f"version must be {cls.version} for kind {kind!r}, got {version!r}")
     steps = checks.count("steps", fields.pop("steps")) if "steps" in fields else None
+    checks.require(steps is None or steps <= 2**53, "steps", "at most 2**53", steps)
     known = {field.name: field for field in dataclasses.fields(cls)}
     for name in fields:
         if name not in known:

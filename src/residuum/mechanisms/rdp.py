@@ -14,7 +14,7 @@ from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.mechanisms.black_box import BlackBox
 from residuum.mechanisms.mechanism import Side, both
-from residuum.pld.constructors import from_exact
+from residuum.pld.constructors import from_exact, identity
 from residuum.pld.renyi_region import largest
 from residuum.pld.value import Pld
 
@@ -46,5 +46,7 @@ class Rdp(BlackBox):
         self._set(orders=orders, epsilons=epsilons)
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+        if 0.0 in self.epsilons:
+            return both(relation, identity())
         exact = largest(np.array(self.orders), np.array(self.epsilons), side)
         return both(relation, from_exact(exact))

@@ -17,13 +17,19 @@ from residuum import checks
 from residuum.bounds import Floats
 from residuum.mechanisms.black_box import BlackBox, compared_with
 from residuum.mechanisms.mechanism import Side, both
-from residuum.pld.constructors import from_exact, gaussian, identity, infinite
+from residuum.pld.constructors import (
+    approximate_dp,
+    from_exact,
+    gaussian,
+    identity,
+    infinite,
+)
 from residuum.pld.renyi_region import largest
 from residuum.pld.value import Pld
 
-_ORDERS = np.geomspace(1e-3, 1e3, 96)
+_ORDERS = np.geomspace(1e-3, 30.0, 160)
 """Orders tried, as multiples of `1/sqrt(rho)` above 1: the best one for `delta` is near
-`sqrt(ln(1/delta) / rho)`."""
+`sqrt(ln(1/delta) / rho)`, which is 10 at the depth where the curve ends."""
 _RHO = (1e-8, 100.0)
 
 
@@ -36,7 +42,8 @@ def _all_orders(rho: float, xi: float) -> tuple[Floats, Floats]:
     the largest loss of anything that is followed.
     """
     root = math.sqrt(max(rho, xi))
-    orders = 1.0 + np.geomspace(1e-4 * min(1.0, 1.0 / root), 1e3 / root, 300)
+    near = np.geomspace(1e-4 * min(1.0, 1.0 / root), 30.0 / root, 280)
+    orders = 1.0 + np.concatenate([near, np.geomspace(30.0 / root, 1e3 / root, 20)[1:]])
     gaps = np.diff(orders)
     widest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
     bounds = xi + rho * orders - 0.25 * rho * widest * widest / (orders - 1.0)
@@ -68,9 +75,10 @@ class Zcdp(BlackBox):
             return both(relation, infinite() if side == "above" else gaussian(mu=1.0))
         rho = self.rho
         if size < _RHO[0]:
-            if side == "below":
-                return both(relation, identity())
-            rho = _RHO[0]
+            # By Pinsker's inequality no test tells more than sqrt(KL / 2).
+            distance = math.sqrt(0.5 * size) * (1.0 + 1e-15)
+            tiny = approximate_dp(0.0, distance) if side == "above" else identity()
+            return both(relation, tiny)
         if side == "below":
             return both(relation, from_exact(largest(*_all_orders(rho, self.xi), "below")))
         orders = 1.0 + _ORDERS / math.sqrt(max(rho, self.xi))

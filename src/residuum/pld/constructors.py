@@ -234,6 +234,8 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     z, p = _merged(z[p > 0], p[p > 0])
     if p.size == 0 or at_infinity == 1.0:
         return infinite()
+    if p.size == 1 and z[0] == 0.0 and at_infinity == 0.0:
+        return identity()
     with np.errstate(over="ignore", under="ignore"):
         q = p * np.exp(-z)
     tilt = math.fsum(q) if np.all(np.isfinite(q)) else math.inf
