@@ -28,8 +28,8 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
 _LEAST = -700.0
-_POINTS = 900
-_BULK = 0.002
+_POINTS = 1200
+_BULK = 1e-6
 """From here on the points are denser: most of the curve lies there."""
 _HALVINGS = 60
 _MARGIN = 1e-13
@@ -43,8 +43,8 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
     """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below."""
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
-    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS, endpoint=False)
-    bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS // 2, endpoint=False)
+    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS // 2, endpoint=False)
+    bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS, endpoint=False)
     q = np.concatenate([np.exp(deep), np.exp(bulk), np.linspace(0.25, 1.0, 257)[:-1]])
     log_q, log_q_bar = np.log(q), np.log1p(-q)
     if side == "below":
