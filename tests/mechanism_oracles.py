@@ -153,7 +153,7 @@ def subset_sums(records: Sequence[Any], size: int) -> list[tuple[Any, mpf]]:
 
 
 def softmax(scores: Sequence[object], scale: object) -> list[mpf]:
-    """Probabilities proportional to `e^{score / scale}`: the exponential mechanism, Gumbel noise."""
+    """Probabilities proportional to `e^{score / scale}`: what Gumbel noise of that scale gives."""
     weights = [mp.exp(real(s) / real(scale)) for s in scores]
     return [w / mp.fsum(weights) for w in weights]
 

@@ -498,7 +498,19 @@ def test_lists() -> None:
         (lambda v: MixtureOfGaussians(1.0, (1.0,), v), "probabilities"),
         (Composed, "mechanisms"),
     ):
-        for value in ((), [], None, 1.0, "12", {}, (None,), ("1",), (math.nan,), (math.inf,)):
+        values_: list[Any] = [
+            (),
+            [],
+            None,
+            1.0,
+            "12",
+            {},
+            (None,),
+            ("1",),
+            (math.nan,),
+            (math.inf,),
+        ]
+        for value in values_:
             refused(lambda make=make, value=value: make(value), field)
 
 
@@ -523,7 +535,8 @@ def test_lists_that_do_not_fit() -> None:
 def test_choices() -> None:
     refused(lambda: ReportNoisyMax(1.0, "normal"), "noise", "normal", "gumbel")
     refused(lambda: ReportNoisyMax(1.0, 1), "noise", "1")  # type: ignore[arg-type]
-    for value in (1, 0, None, "yes", np.True_):
+    values_: list[Any] = [1, 0, None, "yes", np.True_]
+    for value in values_:
         refused(lambda value=value: ReportNoisyMax(1.0, monotonic=value), "monotonic")
         refused(lambda value=value: ExponentialMechanism(1.0, value), "monotonic")
     refused(RandomizedResponse, "eps", "noise_parameter")
