@@ -21,6 +21,15 @@ _HOME = {
     "ArgumentError": "residuum.errors",
     "ArgumentTypeError": "residuum.errors",
     "ResiduumError": "residuum.errors",
+    "Decision": "residuum.filters.decision",
+    "Filter": "residuum.filters.filter",
+    "ApproximateZcdpFilter": "residuum.filters.approximate_zcdp",
+    "BasicFilter": "residuum.filters.basic",
+    "PureFilter": "residuum.filters.pure",
+    "RenyiCurveFilter": "residuum.filters.renyi_curve",
+    "RenyiFilter": "residuum.filters.renyi",
+    "UpdateFilter": "residuum.filters.update",
+    "ZcdpFilter": "residuum.filters.zcdp",
     "approximate_dp": "residuum.pld.constructors",
     "bounded_range": "residuum.pld.constructors",
     "from_atoms": "residuum.pld.constructors",
@@ -44,25 +53,36 @@ _HOME = {
     "Witness": "residuum.pld.domination",
     "compare": "residuum.pld.order",
     "Pld": "residuum.pld.value",
+    "zcdp_parameter": "residuum.pld.zcdp_parameter",
 }
 
-_PACKAGES = ("mechanisms",)
+_PACKAGES = ("filters", "mechanisms")
 
 __all__ = [
     "__version__",
+    "ApproximateZcdpFilter",
     "ArgumentError",
     "ArgumentTypeError",
+    "BasicFilter",
     "Comparison",
+    "Decision",
+    "Filter",
     "Interval",
     "Order",
     "Pld",
+    "PureFilter",
+    "RenyiCurveFilter",
+    "RenyiFilter",
     "ResiduumError",
+    "UpdateFilter",
     "Verdict",
     "Witness",
+    "ZcdpFilter",
     "approximate_dp",
     "bounded_range",
     "compare",
     "compose_tradeoff",
+    "filters",
     "from_atoms",
     "from_hockey_stick",
     "from_pair",
@@ -79,6 +99,7 @@ __all__ = [
     "subsampled_gaussian",
     "supremum",
     "tradeoff_from_hockey_stick",
+    "zcdp_parameter",
 ]
 
 
@@ -97,7 +118,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import mechanisms
+    from residuum import filters, mechanisms
     from residuum.bounds import (
         Interval,
         Verdict,
@@ -107,6 +128,15 @@ if TYPE_CHECKING:
         ArgumentTypeError,
         ResiduumError,
     )
+    from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
+    from residuum.filters.basic import BasicFilter
+    from residuum.filters.decision import Decision
+    from residuum.filters.filter import Filter
+    from residuum.filters.pure import PureFilter
+    from residuum.filters.renyi import RenyiFilter
+    from residuum.filters.renyi_curve import RenyiCurveFilter
+    from residuum.filters.update import UpdateFilter
+    from residuum.filters.zcdp import ZcdpFilter
     from residuum.pld.constructors import (
         approximate_dp,
         bounded_range,
@@ -142,3 +172,4 @@ if TYPE_CHECKING:
     from residuum.pld.value import (
         Pld,
     )
+    from residuum.pld.zcdp_parameter import zcdp_parameter

@@ -46,21 +46,38 @@ def to_json(mechanism: Mechanism) -> str:
 
 def from_json(given: str | bytes | Mapping[str, Any]) -> Mechanism:
     """The mechanism that a JSON text (or parsed object) describes."""
+    return from_dict(parsed_json("mechanism", given))
+
+
+def parsed_json(name: str, given: Any) -> Any:
+    """What a JSON text says, read strictly; what is not text passes through."""
     if isinstance(given, bytes | bytearray):
         try:
             given = bytes(given).decode()
         except UnicodeDecodeError as error:
-            raise ArgumentError(f"mechanism must be JSON in UTF-8, got {error}") from None
-    if isinstance(given, str):
-        try:
-            given = json.loads(
-                given, object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole
-            )
-        except json.JSONDecodeError as error:
-            raise ArgumentError(f"mechanism must be valid JSON, got {error}") from None
-        except RecursionError:
-            raise ArgumentError("mechanism must be nested less deeply") from None
-    return from_dict(given)
+            raise ArgumentError(f"{name} must be JSON in UTF-8, got {error}") from None
+    if not isinstance(given, str):
+        return given
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = [field for field, _ in pairs]
+        for field in fields:
+            checks.require(fields.count(field) == 1, name, "without doubled fields", field)
+        return dict(pairs)
+
+    def constant(text: str) -> Any:
+        raise ArgumentError(f"{name} must be valid JSON with finite numbers, got {text}")
+
+    def whole(text: str) -> int:
+        checks.require(len(text) < 400, name, "made of numbers of ordinary size", text)
+        return int(text)
+
+    try:
+        return json.loads(given, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
+    except RecursionError:
+        raise ArgumentError(f"{name} must be nested less deeply") from None
 
 
 def from_dict(given: Any, depth: int = 0) -> Mechanism:
@@ -104,19 +121,3 @@ def _parsed(value: Any, depth: int) -> Any:
                 )
         return tuple(_parsed(item, depth) for item in value)
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        checks.require(names.count(name) == 1, "mechanism", "without doubled fields", name)
-    return dict(pairs)
-
-
-def _no_constant(text: str) -> Any:
-    raise ArgumentError(f"mechanism must be valid JSON with finite numbers, got {text}")
-
-
-def _whole(text: str) -> int:
-    checks.require(len(text) < 400, "mechanism", "made of numbers of ordinary size", text)
-    return int(text)

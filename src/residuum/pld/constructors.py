@@ -8,6 +8,7 @@ dyadic pairs `(p, q)`, normalised exactly.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -203,6 +204,14 @@ def seen_when_sampled(rate: float, direction: str = "remove") -> Pld:
     kept = 1 - Fraction(rate)
     exact = ExactAtoms((kept.numerator,), (1,), kept.denominator, 1)
     return from_exact(exact if direction == "remove" else exact.reverse())
+
+
+def with_sigma(mixture: GaussianMixture, sigma: float) -> Pld:
+    """The same mixture of Gaussians with another noise."""
+    shifts = [shift for shift, _ in (*mixture.p, *mixture.q)]
+    ends = (*shifts, mixture.p_rest, mixture.q_rest)
+    _require_mixture(max(ends) - min(ends), checks.positive("sigma", sigma))
+    return _single(replace(mixture, sigma=sigma))
 
 
 def _require_mixture(sensitivity: float, sigma: float) -> None:

@@ -1,0 +1,117 @@
+"""Exact amounts of budget.
+
+A filter adds and subtracts thousands of times and must neither drift nor stall, so what is left
+is a rational. A parameter that a person writes denotes the decimal it is written as: ten times
+0.1 is 1. A cost that is known only through a proven float is that float rounded up to a decimal
+of seventeen digits. Rationals whose denominator outgrows `_LONGEST` bits are rounded down to a
+multiple of `2^-_LONGEST`, which takes budget away and never gives any.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+
+_LONGEST = 512
+_DIGITS = 17
+_TEXT_LIMIT = 600
+
+
+def written(value: float) -> Fraction:
+    """The decimal that a finite float is written as."""
+    return Fraction(Decimal(repr(float(value))))
+
+
+def rounded_up(value: float, digits: int = _DIGITS) -> Fraction:
+    """The least decimal of so many digits that is at least the float `value`, exactly."""
+    return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
+
+
+def rounded_down(value: float, digits: int = _DIGITS) -> Fraction:
+    """The greatest decimal of so many digits that is at most the float `value`, exactly."""
+    return Fraction(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value)))
+
+
+def shortened(amount: Fraction) -> Fraction:
+    """`amount`, rounded down if its denominator has become very long."""
+    if amount.denominator.bit_length() <= _LONGEST:
+        return amount
+    return Fraction(math.floor(amount * (1 << _LONGEST)), 1 << _LONGEST)
+
+
+def reported(amount: Fraction) -> float:
+    """The largest float that, as it is written, is at most `amount`."""
+    near = float(amount)
+    while written(near) > amount:
+        near = float(np.nextafter(near, -np.inf))
+    return near
+
+
+def charged(amount: Fraction) -> float:
+    """The smallest float that, as it is written, is at least `amount`."""
+    near = float(amount)
+    while written(near) < amount:
+        near = float(np.nextafter(near, np.inf))
+    return near
+
+
+def root_down(amount: Fraction) -> float:
+    """The largest float whose square, as it is written, is at most `amount`."""
+    near = _root(amount)
+    while written(near) ** 2 > amount:
+        near = float(np.nextafter(near, -np.inf))
+    return near
+
+
+def root_up(amount: Fraction) -> float:
+    """A float whose square, as it is written, is at least `amount`."""
+    near = _root(amount)
+    while written(near) ** 2 < amount:
+        near = float(np.nextafter(near, np.inf))
+    return near
+
+
+def _root(amount: Fraction) -> float:
+    """Near the square root: the float whose decimal is exactly that, where there is one."""
+    near = math.sqrt(amount)
+    for candidate in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)):
+        if written(float(candidate)) ** 2 == amount:
+            return float(candidate)
+    return near
+
+
+def text(amount: Fraction) -> str:
+    """The amount as text: a decimal where it is one, `p/q` otherwise."""
+    rest = amount.denominator
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    places = max(twos, fives)
+    if rest != 1 or places > 60:
+        return f"{amount.numerator}/{amount.denominator}"
+    digits = str(abs(amount.numerator) * 10**places // amount.denominator).rjust(places + 1, "0")
+    sign = "-" if amount < 0 else ""
+    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def from_text(name: str, given: Any) -> Fraction:
+    """The non-negative amount that a text of `text` says."""
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"{name} must be an amount in quotes, got {checks.shown(given)}")
+    parts = given.split("/")
+    plain = len(given) <= _TEXT_LIMIT and given.isascii() and len(parts) <= 2
+    if not plain or not all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts):
+        raise ArgumentError(f"{name} must be a decimal or p/q, got {checks.shown(given)}")
+    if len(parts) == 2 and int(parts[1]) == 0:
+        raise ArgumentError(f"{name} must have a positive denominator, got {checks.shown(given)}")
+    return Fraction(given)

@@ -1,0 +1,152 @@
+"""The approximate zCDP filter: an `(eps, delta)` budget kept through `rho` and `delta`.
+
+`delta_conversion` is set aside for turning zCDP into `(eps, delta)`; the rest of `delta` pays for
+what queries lose with small probability. Two ways to read the conversion:
+
+* `whitehouse`: the fully adaptive advanced composition of Whitehouse et al. 2023. A query that is
+  `(eps_i, delta_i)`-DP takes `eps_i²/2`, Gaussian noise `mu²/2`, and the budget is the largest
+  `rho` with `rho + 2 sqrt(rho ln(1/d')) <= eps`.
+* `best` (the default): a query takes its own zCDP parameter (`R_eps` has `eps tanh(eps/2)`), and
+  the budget is the largest `rho` such that everything that is `rho`-zCDP has `delta(eps) <= d'`.
+
+A factor `R_{0,d}` splits off a symmetric query only: elsewhere what is left need not be a PLD.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.filters import amounts
+from residuum.filters.budgets import ZcdpBudget
+from residuum.filters.divergence import gaussian_variance, without_gaussian
+from residuum.filters.filter import Additive
+from residuum.filters.losses import largest_loss, missing_mass
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.filters.zcdp import zcdp_cost
+from residuum.mechanisms.zcdp import Zcdp
+from residuum.pld.atoms import Atoms
+from residuum.pld.constructors import approximate_dp, pure_dp
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.value import Pld
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class ApproximateZcdpFilter(Additive):
+    """Admits while zCDP parameters and deltas stay within what `(eps, delta)` allows."""
+
+    eps: float
+    delta: float
+    delta_conversion: float | None = None
+    conversion: str = "best"
+
+    kind: ClassVar[str] = "approximate_zcdp"
+
+    def __post_init__(self) -> None:
+        eps = checks.real("eps", self.eps, "positive and at most 600")
+        checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", self.eps)
+        delta = checks.real("delta", self.delta, "in (0, 1)")
+        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
+        if self.delta_conversion is None:
+            aside = delta
+        else:
+            aside = checks.real("delta_conversion", self.delta_conversion, "in (0, delta]")
+            checks.require(0.0 < aside <= delta, "delta_conversion", "in (0, delta]", aside)
+        checks.one_of("conversion", self.conversion, ("best", "whitehouse"))
+        self._set(eps=eps, delta=delta, delta_conversion=aside)
+        super().__post_init__()
+
+    @property
+    def _aside(self) -> float:
+        assert self.delta_conversion is not None
+        return self.delta_conversion
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """What there is of `rho`: the most that the conversion allows, rounded down."""
+        if self.conversion == "whitehouse":
+            return _whitehouse(amounts.written(self.eps), amounts.written(self._aside))
+        return _best(self.eps, self._aside)
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return self.rho, amounts.written(self.delta) - amounts.written(self._aside)
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        kept = _without_infinity(loss)
+        if kept is None:
+            return f"{described(loss)} has mass at infinity that does not split off"
+        if self.conversion == "whitehouse":
+            largest = largest_loss(without_gaussian(kept))
+            rho = None if largest is None else largest**2 / 2 + gaussian_variance(kept) / 2
+        else:
+            rho = zcdp_cost(kept)
+        if rho is None:
+            return f"{described(loss)} has no finite zCDP parameter"
+        return rho, missing_mass(loss)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> ZcdpBudget:
+        return ZcdpBudget(amounts.charged(costs[0]), amounts.charged(costs[1]))
+
+    def remaining_in(self, state: State) -> ZcdpBudget:
+        assert isinstance(state, Left)
+        rho, delta = state.left
+        return ZcdpBudget(amounts.reported(rho), amounts.reported(delta))
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
+
+    def worded(self, budget: Any) -> str:
+        return f"rho {budget.rho:.6g} and delta {budget.delta:.3g}"
+
+
+def _without_infinity(loss: Pld) -> Pld | None:
+    """`L°` with `L = R_{0,d} ⊕ L°`, factor by factor; None where a factor does not split."""
+    kept = Pld(loss.gaussian, {})
+    for factor, n in loss.terms.items():
+        if not factor.mass_at_infinity and not factor.mass_at_minus_infinity:
+            kept += Pld(None, {factor: n})
+        elif isinstance(factor, RandomizedResponse):
+            kept += n * pure_dp(factor.eps)
+        elif not (isinstance(factor, Atoms) and factor.atom_count == 1 and factor.is_symmetric):
+            return None
+    return kept
+
+
+def _whitehouse(eps: Fraction, aside: Fraction) -> Fraction:
+    """The largest `rho` with `rho + 2 sqrt(rho ln(1/d')) <= eps`, rounded down: a root."""
+    with localcontext() as context:
+        context.prec = 50
+        level = -(Decimal(aside.numerator) / Decimal(aside.denominator)).ln()
+        whole = Decimal(eps.numerator) / Decimal(eps.denominator)
+        # (sqrt(l + eps) - sqrt(l))², without its cancellation.
+        root = whole / ((level + whole).sqrt() + level.sqrt())
+        return Fraction(root * root * (1 - Decimal(10) ** -40))
+
+
+def _best(eps: float, aside: float) -> Fraction:
+    """A `rho` with `delta(eps) <= d'` for all that is `rho`-zCDP: bisection on the safe side."""
+
+    def good(rho: float) -> bool:
+        return float(Zcdp(rho).pld().delta_bounds(eps).hi) <= aside
+
+    low = float(_whitehouse(amounts.written(eps), amounts.written(aside)))
+    low = float(amounts.rounded_down(low, _DIGITS))
+    high = 4.0 * low
+    while not good(low):
+        low, high = 0.9 * low, low
+        if low < 1e-12:
+            return Fraction(0)
+    while high > low * (1.0 + 1e-6):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if good(middle) else (low, middle)
+    rho = amounts.rounded_down(low, _DIGITS + 2)
+    return rho if good(float(rho)) else Fraction(low)

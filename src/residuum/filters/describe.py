@@ -1,0 +1,50 @@
+"""Queries as mechanisms, so that they can be written down."""
+
+from __future__ import annotations
+
+from residuum.errors import ArgumentError
+from residuum.filters.query import Query, described
+from residuum.mechanisms.approximate_dp import ApproximateDp
+from residuum.mechanisms.composed import Composed
+from residuum.mechanisms.gaussian import Gaussian
+from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.mechanisms.pure_dp import PureDp
+from residuum.mechanisms.self_composed import SelfComposed
+from residuum.pld import laplace
+from residuum.pld.atoms import Atoms
+from residuum.pld.factors import Factor
+from residuum.pld.randomized_response import RandomizedResponse
+
+
+def as_mechanism(query: Query) -> Mechanism:
+    """The description of a query; a PLD has one if it is made of Gaussians, Laplaces and `R`."""
+    if isinstance(query, Mechanism):
+        return query
+    if query.is_identity:
+        return PureDp(0.0)
+    parts: list[Mechanism] = []
+    for d, s, n in query.gaussian.parts if query.gaussian else ():
+        parts.append(_repeated(Gaussian(sigma=s, sensitivity=d), n))
+    for factor, n in query.terms.items():
+        made = _described(factor)
+        if made is None:
+            raise ArgumentError(
+                f"a query that is to be written down must be a mechanism, got {described(query)}"
+            )
+        parts.append(_repeated(made, n))
+    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def _repeated(part: Mechanism, n: int) -> Mechanism:
+    return part if n == 1 else SelfComposed(part, n)
+
+
+def _described(factor: Factor) -> Mechanism | None:
+    if isinstance(factor, RandomizedResponse):
+        return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
+    if isinstance(factor, laplace.Laplace):
+        return Laplace(factor.scale, factor.sensitivity)
+    if isinstance(factor, Atoms) and len(factor.p) == 1 and factor.is_symmetric:
+        return ApproximateDp(0.0, float(factor.mass_at_infinity))
+    return None

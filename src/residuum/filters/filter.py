@@ -1,0 +1,313 @@
+"""What every filter is: a frozen configuration, a pure decision, and a desk for people.
+
+A filter is a value. `initial()` gives its first state and `decide(state, query)` says, without
+side effects, whether the query is admitted and which state follows; dry runs, ledgers, exact
+worst cases and verifiers share that function. For people there is a desk: `request` decides and
+moves on, `check` only decides. The desk is safe to share between threads.
+
+A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
+(`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
+starts; that is enough, because concurrent composition reduces to adaptive composition (Vadhan and
+Wang 2021; Lyu 2022; Haney et al. 2023): however the analyst interleaves them, what they learn is
+no more than from the mechanisms run one after the other in some order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from threading import Lock
+from typing import Any, ClassVar
+
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters import amounts
+from residuum.filters.decision import Decision
+from residuum.filters.noise import least_noise
+from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.filters.state import Left, State
+from residuum.pld.value import Pld
+
+_UNNAMED = itertools.count(1)
+
+
+class _Desk:
+    """The one mutable thing: the current state and what was asked so far."""
+
+    __slots__ = ("history", "lock", "state")
+
+    def __init__(self, state: State | None = None):
+        self.lock = Lock()
+        self.state = state
+        self.history: list[Decision] = []
+
+
+class Filter(ABC):
+    """Base of all filters. Subclasses are frozen dataclasses, one a file."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    # -- the pure part ------------------------------------------------------------------
+
+    @abstractmethod
+    def initial(self) -> State:
+        """The state before anything was asked."""
+
+    @abstractmethod
+    def _decide(self, state: Any, query: Query, relation: str | None) -> Decision:
+        """`decide`, with the arguments checked."""
+
+    def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
+        """Whether `query` is admitted in `state`, and the state that follows. Pure."""
+        return self._decide(self.own(state), self._asked(query), relation)
+
+    def _asked(self, query: Any) -> Any:
+        """Check what is asked."""
+        return as_query(query)
+
+    @abstractmethod
+    def remaining_in(self, state: State) -> Any:
+        """What is left in a state, rounded down: asking for that much always passes."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Pld:
+        """The PLD that the whole interaction is proven to be dominated by, whatever is asked."""
+
+    @property
+    def capacity(self) -> Any:
+        """What there is to spend."""
+        return self.remaining_in(self.initial())
+
+    def own(self, state: Any) -> State:
+        """Check that a state is one of this filter's."""
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state must be a state of a filter, got {state!r}")
+        if state.of != self.fingerprint:
+            raise ArgumentError(f"state must be a state of {self!r}, got one of another filter")
+        return state
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the configuration: the same in every process where it has a description."""
+        try:
+            description = self.to_json()
+        except ArgumentError:
+            return f"{self.kind}-in-memory-{next(_UNNAMED)}"
+        return hashlib.sha256(description.encode()).hexdigest()[:16]
+
+    # -- the desk -----------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_desk", _Desk())
+
+    _desk: _Desk
+
+    @property
+    def state(self) -> State:
+        """The current state."""
+        with self._desk.lock:
+            return self._state
+
+    @property
+    def _state(self) -> State:
+        if self._desk.state is None:
+            self._desk.state = self.initial()
+        return self._desk.state
+
+    def request(self, query: Query, *, relation: str | None = None) -> Decision:
+        """Decide, and spend if admitted."""
+        with self._desk.lock:
+            decision = self.decide(self._state, query, relation=relation)
+            self._desk.history.append(decision)
+            self._desk.state = decision.state
+        return decision
+
+    def check(self, query: Query, *, relation: str | None = None) -> Decision:
+        """Decide only: nothing is spent."""
+        return self.decide(self.state, query, relation=relation)
+
+    @property
+    def remaining(self) -> Any:
+        """What is left now, rounded down."""
+        return self.remaining_in(self.state)
+
+    @property
+    def spent(self) -> Any:
+        """What was spent so far, rounded up."""
+        return self.spent_in(self.state)
+
+    def spent_in(self, state: State) -> Any:
+        """What was spent in a state, rounded up."""
+        raise ArgumentError(f"{self.kind} has no amount that is spent, ask for remaining")
+
+    @property
+    def history(self) -> tuple[Decision, ...]:
+        """Every decision of the desk so far, refusals included."""
+        with self._desk.lock:
+            return tuple(self._desk.history)
+
+    def resume(self, state: State) -> None:
+        """Put the desk into a state (one that was stored); its history starts anew."""
+        state = self.own(state)
+        with self._desk.lock:
+            self._desk.state = state
+            self._desk.history.clear()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return _restored, (type(self), fields, self._desk.state)
+
+    # -- descriptions -------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain data."""
+        from residuum.filters.codec import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """The configuration as canonical JSON: `{"kind":"gdp_residue","mu":1.0}`."""
+        from residuum.filters.codec import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: Any) -> Filter:
+        """Read a configuration (text or parsed); for a subclass, one of that kind."""
+        from residuum.filters.codec import from_json
+
+        made = from_json(text)
+        if not isinstance(made, cls):
+            raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
+        return made
+
+    def state_to_json(self, state: State) -> str:
+        """A state as canonical JSON; amounts are exact, in quotes."""
+        from residuum.filters.codec import state_to_json
+
+        return state_to_json(self, self.own(state))
+
+    def state_from_json(self, text: Any) -> State:
+        """Read a state of this filter."""
+        from residuum.filters.codec import state_from_json
+
+        return state_from_json(self, text)
+
+    # -- for subclasses -----------------------------------------------------------------
+
+    def _set(self, **values: object) -> None:
+        """Store checked fields; only for `__post_init__`."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _decision(
+        self,
+        before: State,
+        after: State | None,
+        cost: Any,
+        query: Query,
+        relation: str | None,
+        why_not: str = "",
+    ) -> Decision:
+        """Assemble a decision; `after` is None for a refusal."""
+
+        def largest(_: Decision) -> Query | None:
+            def fits(candidate: Query) -> bool:
+                return self._decide(before, candidate, relation).admitted
+
+            return least_noise(query, fits)
+
+        def reason(decision: Decision) -> str:
+            return self._reason(decision, before, why_not)
+
+        return Decision(
+            after is not None,
+            before if after is None else after,
+            cost,
+            query,
+            reason,
+            largest,
+            self.remaining_in,
+        )
+
+    def _reason(self, decision: Decision, before: State, why_not: str) -> str:
+        asked = described(decision.query)
+        left = self.worded(self.remaining_in(before))
+        cost = "" if decision.cost is None else self.worded(decision.cost)
+        if decision.admitted:
+            after = self.worded(decision.remaining)
+            return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
+        need = why_not or f"{asked} needs {cost}"
+        if not why_not.startswith(asked) and why_not:
+            need = f"{asked}: {why_not}"
+        fit = decision.largest
+        advice = "nothing of this kind fits" if fit is None else f"{described(fit)} would fit"
+        return f"refused: {need}; {left} left; {advice}"
+
+    def worded(self, budget: Any) -> str:
+        """A budget or a cost in the filter's own unit, in words."""
+        return repr(budget)
+
+
+class Additive(Filter):
+    """A filter whose state is what is left of one or more amounts."""
+
+    @abstractmethod
+    def _amounts(self) -> tuple[Fraction, ...]:
+        """What there is at the start."""
+
+    @abstractmethod
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        """What a loss takes when so much is left, or why no finite amount would do."""
+
+    @abstractmethod
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> Any:
+        """A cost for people, rounded up."""
+
+    def initial(self) -> Left:
+        return Left(self.fingerprint, self._amounts())
+
+    def own(self, state: Any) -> State:
+        """Check that a state is one of this filter's, and holds no more than it ever gave."""
+        state = super().own(state)
+        whole = self._amounts()
+        if (
+            not isinstance(state, Left)
+            or len(state.left) != len(whole)
+            or not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True))
+        ):
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        return state
+
+    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
+        loss = loss_of(query, relation)
+        if loss.is_identity:
+            costs: tuple[Fraction, ...] | str = (Fraction(0),) * len(state.left)
+        else:
+            costs = self._costs(state.left, loss)
+        if isinstance(costs, str):
+            return self._decision(state, None, None, query, relation, costs)
+        cost = self._cost_value(costs)
+        if not all(cost <= left for cost, left in zip(costs, state.left, strict=True)):
+            return self._decision(state, None, cost, query, relation)
+        left = tuple(
+            amounts.shortened(left - cost) for cost, left in zip(costs, state.left, strict=True)
+        )
+        return self._decision(state, Left(state.of, left), cost, query, relation)
+
+    def spent_in(self, state: State) -> Any:
+        assert isinstance(state, Left)
+        whole = self._amounts()
+        return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
+
+
+def _restored(cls: type[Filter], fields: dict[str, Any], state: State | None) -> Filter:
+    made = cls(**fields)
+    if state is not None:
+        made.resume(state)
+    return made

@@ -1,0 +1,53 @@
+"""Largest losses, exact where they are parameters that someone wrote."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from residuum.filters.amounts import rounded_up, written
+from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.ends import largest_loss_bounds
+from residuum.pld.factors import Factor
+from residuum.pld.laplace import Laplace
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.value import Pld
+
+
+def largest_loss(loss: Pld) -> Fraction | None:
+    """The largest finite `|Z|`, from above; None where finite losses are unbounded.
+
+    Losses of a composition add up, in each direction.
+    """
+    if loss.gaussian:
+        return None
+    forth, back = Fraction(0), Fraction(0)
+    for factor, n in loss.terms.items():
+        top = _top(factor)
+        bottom = top if factor.is_symmetric else _top(factor.reverse())
+        if top is None or bottom is None:
+            return None
+        forth, back = forth + n * top, back + n * bottom
+    return max(forth, back, Fraction(0))
+
+
+def _top(factor: Factor) -> Fraction | None:
+    if isinstance(factor, RandomizedResponse | BoundedRange):
+        return written(factor.eps)
+    if isinstance(factor, Laplace):
+        return written(factor.sensitivity) / written(factor.scale)
+    if factor.atom_count == 0:
+        return None
+    high = largest_loss_bounds(Pld(None, {factor: 1}))[1]
+    return rounded_up(high) if math.isfinite(high) else None
+
+
+def missing_mass(loss: Pld) -> Fraction:
+    """The larger of the masses at plus and minus infinity, from above, added up over factors."""
+    total = Fraction(0)
+    for factor, n in loss.terms.items():
+        if isinstance(factor, RandomizedResponse):
+            total += n * written(factor.delta)
+        else:
+            total += n * max(factor.mass_at_infinity, factor.mass_at_minus_infinity)
+    return total

@@ -1,0 +1,144 @@
+"""The same query with more noise: what a refusal recommends.
+
+Every kind of query with a noise parameter becomes less of a loss as the noise grows, so the least
+noise that fits is found by bisection. What comes out is rounded to the private side and checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+from residuum.errors import ArgumentError
+from residuum.filters.query import Query
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.constructors import (
+    approximate_dp,
+    bounded_range,
+    gaussian,
+    identity,
+    laplace,
+    with_sigma,
+)
+from residuum.pld.factors import Factor
+from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.laplace import Laplace
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.value import Pld
+
+_GROWING = ("scale", "sigma", "bound")
+"""Fields of a mechanism that are noise: they grow with it."""
+_SHRINKING = ("eps", "mu")
+"""Fields that are loss: they shrink as the noise grows."""
+_DIGITS = 6
+_MOST = 2.0**40
+_ROUNDS = 30
+
+Rounding = Callable[[float, bool], float]
+"""A parameter, and whether it is noise (to be rounded up) or loss (down)."""
+
+
+def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | None:
+    """`query` with `ratio` times the noise, parameters rounded to the private side.
+
+    None for a kind without a noise parameter.
+    """
+
+    def turn(value: float, grows: bool) -> float:
+        moved = value * ratio if grows else value / ratio
+        if digits is None or moved == value:
+            return moved
+        near = Context(prec=15, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(moved))
+        side = ROUND_CEILING if grows else ROUND_FLOOR
+        return float(Context(prec=digits, rounding=side).create_decimal(near))
+
+    try:
+        return _pld(query, turn) if isinstance(query, Pld) else _mechanism(query, turn)
+    except ArgumentError:
+        return None
+
+
+def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
+    """The query of this kind with the least noise that fits; None where there is none.
+
+    Within six digits of the noise, and checked.
+    """
+    if scaled(query, 2.0) is None:
+        return None
+
+    def good(ratio: float) -> bool:
+        candidate = scaled(query, ratio)
+        return candidate is not None and fits(candidate)
+
+    low = high = 1.0
+    if good(1.0):
+        while good(low := low / 4.0):
+            high = low
+            if low < 1.0 / _MOST:
+                return scaled(query, high)
+    else:
+        while not good(high := high * 4.0):
+            low = high
+            if high > _MOST:
+                return None
+    for _ in range(_ROUNDS):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if good(middle) else (middle, high)
+        if high <= low * (1.0 + 1e-8):
+            break
+    for digits in (_DIGITS, 9, 12, None):
+        for ratio in (low, high):
+            candidate = scaled(query, ratio, digits)
+            if candidate is not None and fits(candidate):
+                return candidate
+    return None
+
+
+def _mechanism(query: Mechanism, turn: Rounding) -> Mechanism | None:
+    changes: dict[str, object] = {}
+    for field in dataclasses.fields(query):
+        value = getattr(query, field.name)
+        if isinstance(value, Mechanism):
+            changes[field.name] = _mechanism(value, turn)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Mechanism):
+            changes[field.name] = tuple(_mechanism(part, turn) for part in value)
+        elif value is None:
+            continue
+        elif field.name in _GROWING or field.name in _SHRINKING:
+            changes[field.name] = turn(value, field.name in _GROWING)
+        elif field.name in ("rho", "xi"):
+            changes[field.name] = turn(turn(value, False), False)
+    every = [v for given in changes.values() for v in (given if type(given) is tuple else (given,))]
+    if not every or None in every:
+        return None
+    fields = {field.name: getattr(query, field.name) for field in dataclasses.fields(query)}
+    return type(query)(**{**fields, **changes})
+
+
+def _pld(loss: Pld, turn: Rounding) -> Pld | None:
+    moved = identity()
+    for d, s, n in loss.gaussian.parts if loss.gaussian else ():
+        if s == 1.0:
+            moved += n * gaussian(mu=turn(d, False))
+        else:
+            moved += n * gaussian(sigma=turn(s, True), sensitivity=d)
+    for factor, n in loss.terms.items():
+        part = _factor(factor, turn)
+        if part is None:
+            return None
+        moved += n * part
+    return None if moved.is_identity else moved
+
+
+def _factor(factor: Factor, turn: Rounding) -> Pld | None:
+    if isinstance(factor, RandomizedResponse):
+        return approximate_dp(turn(factor.eps, False), factor.delta)
+    if isinstance(factor, BoundedRange):
+        return bounded_range(turn(factor.eps, False), atomic=factor.atomic)
+    if isinstance(factor, Laplace):
+        return laplace(turn(factor.scale, True), factor.sensitivity)
+    if isinstance(factor, GaussianMixture):
+        return with_sigma(factor, turn(factor.sigma, True))
+    return None

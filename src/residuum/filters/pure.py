@@ -1,0 +1,61 @@
+"""The pure-DP filter: losses add up (Dwork et al. 2006; Rogers et al. 2016).
+
+A query takes the least `eps` with `L ⪯ R_eps`, its largest absolute loss, and
+`R_{eps-eps_L} ⊕ L ⪯ R_eps`: the residue condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.filters import amounts
+from residuum.filters.filter import Additive
+from residuum.filters.losses import largest_loss, missing_mass
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.pld.constructors import pure_dp
+from residuum.pld.value import Pld
+
+
+@dataclass(frozen=True)
+class PureFilter(Additive):
+    """Admits while the largest losses sum to at most `eps`."""
+
+    eps: float
+
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        self._set(eps=checks.between("eps", self.eps, 0.0, 600.0))
+        super().__post_init__()
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return (amounts.written(self.eps),)
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        largest = largest_loss(loss)
+        if largest is None or missing_mass(loss) > 0:
+            return f"{described(loss)} has unbounded losses, no eps covers it"
+        return (largest,)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
+        return amounts.charged(costs[0])
+
+    def remaining_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        return pure_dp(amounts.reported(state.left[0]))
+
+    def spent_in(self, state: State) -> Pld:
+        return pure_dp(super().spent_in(state))
+
+    @property
+    def guarantee(self) -> Pld:
+        return pure_dp(self.eps)
+
+    def worded(self, budget: Any) -> str:
+        if isinstance(budget, Pld):
+            budget = max((float(f.top) for f in budget.terms), default=0.0)  # type: ignore[union-attr]
+        return f"eps {budget:.6g}"

@@ -1,0 +1,37 @@
+"""What a filter is asked: a PLD, or a mechanism that knows its PLDs.
+
+One direction is enough. A mechanism's loss in the direction `add` is that of `(Q, P)` where
+`remove` is that of `(P, Q)`: whoever dominates one dominates, reversed, the other. Our budgets
+are symmetric and are checked on all of `x > 0`, so a check of either direction covers both. What
+is *not* symmetric is looked at from both ends where it is used (Rényi divergences, largest
+losses).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from residuum import checks
+from residuum.errors import ArgumentTypeError
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.value import Pld
+
+Query = Pld | Mechanism
+
+
+def as_query(value: Any, name: str = "query") -> Query:
+    """Check that an argument is a query."""
+    if not isinstance(value, Pld | Mechanism):
+        raise ArgumentTypeError(f"{name} must be a Pld or a mechanism, got {checks.shown(value)}")
+    return value
+
+
+def loss_of(query: Query, relation: str | None = None) -> Pld:
+    """The PLD of a query in one direction; a mechanism's under the given relation."""
+    return query if isinstance(query, Pld) else query.pld(relation=relation)
+
+
+def described(query: Query) -> str:
+    """A query in a few words, ready to be pasted back."""
+    text = repr(query)
+    return text if len(text) <= 200 else text[:199] + "…"

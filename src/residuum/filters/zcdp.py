@@ -1,0 +1,71 @@
+"""The zCDP filter (Bun and Steinke 2016; Whitehouse et al. 2023): `rho` adds up.
+
+`D_α <= rho α` at every order, and each order is a free filter of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.filters import amounts
+from residuum.filters.budgets import ZcdpBudget
+from residuum.filters.divergence import gaussian_variance, without_gaussian
+from residuum.filters.filter import Additive
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.pld.value import Pld
+from residuum.pld.zcdp_parameter import zcdp_parameter
+
+
+@lru_cache(maxsize=4096)
+def zcdp_cost(loss: Pld) -> Fraction | None:
+    """The least `rho` of a loss, from above and exact for Gaussian noise; None if infinite."""
+    cost = gaussian_variance(loss) / 2
+    rest = without_gaussian(loss)
+    if rest.terms:
+        rho = zcdp_parameter(rest)
+        if not math.isfinite(rho):
+            return None
+        cost += amounts.rounded_up(rho)
+    return cost
+
+
+@dataclass(frozen=True)
+class ZcdpFilter(Additive):
+    """Admits while zCDP parameters sum to at most `rho`."""
+
+    rho: float
+
+    kind: ClassVar[str] = "zcdp"
+
+    def __post_init__(self) -> None:
+        self._set(rho=checks.between("rho", self.rho, 0.0, 1e6))
+        super().__post_init__()
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return (amounts.written(self.rho),)
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        cost = zcdp_cost(loss)
+        if cost is None:
+            return f"{described(loss)} may lose everything, no rho covers it"
+        return (cost,)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
+        return amounts.charged(costs[0])
+
+    def remaining_in(self, state: State) -> ZcdpBudget:
+        assert isinstance(state, Left)
+        return ZcdpBudget(amounts.reported(state.left[0]))
+
+    @property
+    def guarantee(self) -> Pld:
+        return ZcdpBudget(self.rho).pld
+
+    def worded(self, budget: Any) -> str:
+        return f"rho {budget.rho if isinstance(budget, ZcdpBudget) else budget:.6g}"
