@@ -7,14 +7,13 @@ what queries lose with small probability. Two ways to read the conversion:
   `(eps_i, delta_i)`-DP takes `eps_i²/2`, Gaussian noise `mu²/2`, and the budget is the largest
   `rho` with `rho + 2 sqrt(rho ln(1/d')) <= eps`.
 * `best` (the default): a query takes its own zCDP parameter (`R_eps` has `eps tanh(eps/2)`), and
-  the budget is the largest `rho` such that everything that is `rho`-zCDP has `delta(eps) <= d'`.
+  the budget is the largest `rho` that the conversion of `conversion.py` allows at the best order.
 
 A factor `R_{0,d}` splits off a symmetric query only: elsewhere what is left need not be a PLD.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -24,19 +23,17 @@ from typing import Any, ClassVar
 from residuum import checks
 from residuum.filters import amounts
 from residuum.filters.budgets import ZcdpBudget
+from residuum.filters.conversion import zcdp_budget
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
 from residuum.filters.losses import largest_loss, missing_mass
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.zcdp import zcdp_cost
-from residuum.mechanisms.zcdp import Zcdp
 from residuum.pld.atoms import Atoms
 from residuum.pld.constructors import approximate_dp, pure_dp
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.value import Pld
-
-_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class ApproximateZcdpFilter(Additive):
         """What there is of `rho`: the most that the conversion allows, rounded down."""
         if self.conversion == "whitehouse":
             return _whitehouse(amounts.written(self.eps), amounts.written(self._aside))
-        return _best(self.eps, self._aside)
+        return zcdp_budget(amounts.written(self.eps), amounts.written(self._aside))
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return self.rho, amounts.written(self.delta) - amounts.written(self._aside)
@@ -130,23 +127,3 @@ def _whitehouse(eps: Fraction, aside: Fraction) -> Fraction:
         # (sqrt(l + eps) - sqrt(l))², without its cancellation.
         root = whole / ((level + whole).sqrt() + level.sqrt())
         return Fraction(root * root * (1 - Decimal(10) ** -40))
-
-
-def _best(eps: float, aside: float) -> Fraction:
-    """A `rho` with `delta(eps) <= d'` for all that is `rho`-zCDP: bisection on the safe side."""
-
-    def good(rho: float) -> bool:
-        return float(Zcdp(rho).pld().delta_bounds(eps).hi) <= aside
-
-    low = float(_whitehouse(amounts.written(eps), amounts.written(aside)))
-    low = float(amounts.rounded_down(low, _DIGITS))
-    high = 4.0 * low
-    while not good(low):
-        low, high = 0.9 * low, low
-        if low < 1e-12:
-            return Fraction(0)
-    while high > low * (1.0 + 1e-6):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if good(middle) else (low, middle)
-    rho = amounts.rounded_down(low, _DIGITS + 2)
-    return rho if good(float(rho)) else Fraction(low)
