@@ -63,7 +63,7 @@ def _one_way(budget: Pld, alpha: float) -> float:
     left = best + constant / s - 1e-9
     right = min(top, _right_end(budget, s, constant, best))
     if not right > left:
-        return best + _SLACK * (1.0 + abs(best))
+        return float(min(best + _SLACK * (1.0 + abs(best)), moment / s))
     t = np.linspace(left, right, _CELLS)
     h, g = _heights(budget, t, s, constant)
     for _ in range(_ROUNDS):
@@ -78,7 +78,7 @@ def _one_way(budget: Pld, alpha: float) -> float:
             np.insert(old, open_ + 1, new) for old, new in ((t, middle), (h, new_h), (g, new_g))
         )
     found = max(best, float(np.max(above))) + _SLACK * (1.0 + abs(best) + 1.0 / s)
-    return min(found, moment / s)
+    return float(min(found, moment / s))
 
 
 def _heights(budget: Pld, t: Floats, s: float, constant: float) -> tuple[Floats, Floats]:
