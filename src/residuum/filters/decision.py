@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from residuum.filters.query import Query
 from residuum.filters.state import State
+
+if TYPE_CHECKING:
+    from residuum.filters.filter import Filter
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
     """Whether a query was admitted, and what the filter's state is then.
 
-    `cost` is what the query takes, in the filter's own unit, rounded up; None where no finite
-    amount would do. A refusal leaves the state as it was. `reason`, `largest` and `remaining` are
-    worked out when they are asked for.
+    A refusal leaves the state as it was. `cost`, `reason`, `largest` and `remaining` are worked
+    out when they are asked for.
     """
 
     admitted: bool
     state: State
-    cost: Any
     query: Query
-    _explain: Callable[[Decision], str] = field(repr=False)
-    _largest: Callable[[Decision], Query | None] = field(repr=False)
-    _remaining: Callable[[State], Any] = field(repr=False)
+    _filter: Filter = field(repr=False)
+    _before: State = field(repr=False)
+    _price: Any = field(repr=False)
+    _relation: str | None = field(repr=False)
+    _why_not: str = field(repr=False)
 
     def __bool__(self) -> bool:
         """Whether it was admitted."""
         return self.admitted
 
     @cached_property
+    def cost(self) -> Any:
+        """What the query takes, in the filter's own unit, rounded up.
+
+        None where no finite amount would do.
+        """
+        return None if self._price is None else self._filter._cost_value(self._price)
+
+    @cached_property
     def reason(self) -> str:
         """What was asked, what it needs, what is left, and what would fit."""
-        return self._explain(self)
+        return self._filter._reason(self)
 
     @cached_property
     def largest(self) -> Query | None:
@@ -43,9 +53,9 @@ class Decision:
 
         None where the kind has no noise to turn, or no amount of it would do.
         """
-        return self._largest(self)
+        return self._filter._largest(self._before, self.query, self._relation)
 
     @cached_property
     def remaining(self) -> Any:
         """What is left after this decision."""
-        return self._remaining(self.state)
+        return self._filter.remaining_in(self.state)

@@ -121,8 +121,9 @@ class Filter(ABC):
 
     def request(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide, and spend if admitted."""
+        asked = self._asked(query)
         with self._desk.lock:
-            decision = self.decide(self._state, query, relation=relation)
+            decision = self._decide(self._state, asked, relation)
             self._desk.history.append(decision)
             self._desk.state = decision.state
         return decision
@@ -209,41 +210,33 @@ class Filter(ABC):
         self,
         before: State,
         after: State | None,
-        cost: Any,
+        price: Any,
         query: Query,
         relation: str | None,
         why_not: str = "",
     ) -> Decision:
         """Assemble a decision; `after` is None for a refusal."""
+        admitted = after is not None
+        state = before if after is None else after
+        return Decision(admitted, state, query, self, before, price, relation, why_not)
 
-        def largest(_: Decision) -> Query | None:
-            def fits(candidate: Query) -> bool:
-                return self._decide(before, candidate, relation).admitted
+    def _cost_value(self, price: Any) -> Any:
+        """A cost for people, rounded up."""
+        return price
 
-            return least_noise(query, fits)
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        return least_noise(query, lambda asked: self._decide(before, asked, relation).admitted)
 
-        def reason(decision: Decision) -> str:
-            return self._reason(decision, before, why_not)
-
-        return Decision(
-            after is not None,
-            before if after is None else after,
-            cost,
-            query,
-            reason,
-            largest,
-            self.remaining_in,
-        )
-
-    def _reason(self, decision: Decision, before: State, why_not: str) -> str:
+    def _reason(self, decision: Decision) -> str:
         asked = described(decision.query)
-        left = self.worded(self.remaining_in(before))
+        left = self.worded(self.remaining_in(decision._before))
         cost = "" if decision.cost is None else self.worded(decision.cost)
         if decision.admitted:
             after = self.worded(decision.remaining)
             return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
+        why_not = decision._why_not
         need = why_not or f"{asked} needs {cost}"
-        if not why_not.startswith(asked) and why_not:
+        if why_not and asked not in why_not:
             need = f"{asked}: {why_not}"
         fit = decision.largest
         advice = "nothing of this kind fits" if fit is None else f"{described(fit)} would fit"
@@ -264,10 +257,6 @@ class Additive(Filter):
     @abstractmethod
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         """What a loss takes when so much is left, or why no finite amount would do."""
-
-    @abstractmethod
-    def _cost_value(self, costs: tuple[Fraction, ...]) -> Any:
-        """A cost for people, rounded up."""
 
     def initial(self) -> Left:
         return Left(self.fingerprint, self._amounts())
@@ -292,13 +281,12 @@ class Additive(Filter):
             costs = self._costs(state.left, loss)
         if isinstance(costs, str):
             return self._decision(state, None, None, query, relation, costs)
-        cost = self._cost_value(costs)
-        if not all(cost <= left for cost, left in zip(costs, state.left, strict=True)):
-            return self._decision(state, None, cost, query, relation)
-        left = tuple(
-            amounts.shortened(left - cost) for cost, left in zip(costs, state.left, strict=True)
-        )
-        return self._decision(state, Left(state.of, left), cost, query, relation)
+        left = []
+        for cost, before in zip(costs, state.left, strict=True):
+            if not cost <= before:
+                return self._decision(state, None, costs, query, relation)
+            left.append(amounts.shortened(before - cost))
+        return self._decision(state, Left(state.of, tuple(left)), costs, query, relation)
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)

@@ -9,6 +9,7 @@ losses).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from residuum import checks
@@ -28,7 +29,12 @@ def as_query(value: Any, name: str = "query") -> Query:
 
 def loss_of(query: Query, relation: str | None = None) -> Pld:
     """The PLD of a query in one direction; a mechanism's under the given relation."""
-    return query if isinstance(query, Pld) else query.pld(relation=relation)
+    return query if isinstance(query, Pld) else _loss(query, relation)
+
+
+@lru_cache(maxsize=4096)
+def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
+    return mechanism.pld(relation=relation)
 
 
 def described(query: Query) -> str:

@@ -79,6 +79,10 @@ class Pld:
         return self._exact_variance == other._exact_variance and self.terms == other.terms
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self._exact_variance, frozenset(self.terms.items())))
 
     @cached_property
