@@ -21,6 +21,7 @@ NAMES = (
     "many_subsampled",
     "compare_finite",
     "supremum_finite",
+    "filter_history",
     "import_time",
 )
 
@@ -45,7 +46,7 @@ def arguments() -> argparse.Namespace:
 
 
 def environment() -> dict[str, str]:
-    packages = ("residuum", "dp-accounting", "numpy", "scipy")
+    packages = ("residuum", "dp-accounting", "opendp", "numpy", "scipy")
     return {"python": platform.python_version(), "machine": platform.machine()} | {
         package: version(package) for package in packages
     }
