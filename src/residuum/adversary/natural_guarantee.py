@@ -7,18 +7,19 @@ its name.
 **composition**: every admitted query is `(eps, delta)`-DP by itself, so `k` of them lie below
 `R_{eps,delta}^k`.
 
-**buckets**: cut losses by size (`buckets.py`). Rounding sizes up, each admitted query is a
-post-processing of one randomized response whose size `e_i` is drawn with the probabilities `p_i`.
-Let `b_i` be how many draws from bucket `i` are allowed for. Unless some bucket overflows, the
-interaction is a post-processing of `b_i` copies of `RR_{e_i}` for `i >= 2`, and of `k - Σ b_i`
-copies of `RR_{e_1}`: a draw takes the smallest unused copy of its size or larger, and a draw of
-size `i` finds none only if all `k` copies are used. What overflows is a failure that both sides
-see with equal probability, so it adds its probability to delta and nothing else:
+**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`buckets.py`). Rounding sizes up, each
+admitted query is a post-processing of one randomized response whose size is drawn among the
+points and infinity. Let `c_i` be how many draws from `e_i` upwards are allowed for, `c_1 = k` of
+any size and none of infinity. Unless there are more, the interaction is a post-processing of
+`c_{i-1} - c_i` copies of `RR_{e_i}`: a draw takes the smallest unused copy of its size or larger.
+If it found none, take the smallest size `j` below which no draw had to reach up to `j`: all
+copies from `j` upwards would be used, by draws from `j` upwards, more of them than are allowed.
+What exceeds is a failure, which adds its probability to delta and nothing else:
 
-    delta'(t) = h of the composition at e^t, plus the overflow probabilities.
+    delta'(t) = h of the copies at e^t, plus the probabilities of more draws than allowed.
 
-Copies of unequal sizes are compared as they are; nothing is concluded from one size about
-another. The points are found by a shortest path: with the exponential moment of order `λ` as the
+Copies of unequal sizes are composed as they are; nothing is concluded from one size about another.
+The points are found by a shortest path: with the exponential moment of order `λ` as the
 length of a composition and a price `ν` on overflow, each bucket is an edge, and edges add up. The
 search decides nothing: its best candidates are evaluated with proven bounds.
 """
@@ -28,6 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ from residuum.pld.constructors import approximate_dp, identity, pure_dp
 from residuum.pld.value import Pld
 
 _GRID = 64
-_MOST_DRAWS = 48
+_MOST_DRAWS = 96
 _TILTS = np.geomspace(0.15, 20.0, 14)
 _PRICES = np.geomspace(1e-3, 3.0, 8)
 _EVALUATED = 6
@@ -62,10 +64,15 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Plan:
-    """A choice of points `e_1 < … < e_{n-1}` and of allowed draws `b_2, …, b_{n-1}` (`b_n = 0`)."""
+    """Points `e_1 < … < e_{n-1}`, and how many draws beyond each but the last are allowed."""
 
     points: tuple[float, ...]
     draws: tuple[int, ...]
+
+    def copies(self, rounds: int) -> tuple[int, ...]:
+        """How many randomized responses of each size it takes."""
+        allowed = (rounds, *(min(c, rounds) for c in self.draws), 0)
+        return tuple(a - b for a, b in pairwise(allowed))
 
 
 def natural_guarantee(
@@ -76,49 +83,65 @@ def natural_guarantee(
     For symmetric queries chosen adaptively, at most `rounds` of them, admitted while their
     composition is `(eps, delta)`-DP.
     """
-    eps = checks.real("eps", eps, "positive and at most 100")
-    checks.require(0.0 < eps <= 100.0, "eps", "positive and at most 100", eps)
-    delta = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
-    rounds = checks.count("rounds", rounds)
-    checks.require(1 <= rounds <= _MOST_ROUNDS, "rounds", f"between 1 and {_MOST_ROUNDS}", rounds)
-    target = min(float(f"{10.0 * delta:.15g}"), 1.0) if target_delta is None else target_delta
-    target = checks.real("target_delta", target, "between delta and 1")
-    checks.require(delta <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
+    eps, delta, rounds, target = arguments(eps, delta, rounds, target_delta)
     if rounds == 1:
         return Guarantee(eps, target, "one round")
-    best = Guarantee((rounds * approximate_dp(eps, delta)).epsilon(target), target, "composition")
-    for plan in _plans(eps, delta, rounds, target):
-        reached = evaluate(plan, eps, delta, rounds, target)
-        if reached < best.eps:
-            best = Guarantee(reached, target, "buckets")
-    return best
+    whole = (rounds * approximate_dp(eps, delta)).epsilon(target)
+    _, reached = best_plan(eps, delta, rounds, target)
+    if reached < whole:
+        return Guarantee(reached, target, "buckets")
+    return Guarantee(whole, target, "composition")
+
+
+def arguments(
+    eps: float, delta: float, rounds: int, target_delta: float | None
+) -> tuple[float, float, int, float]:
+    """Check the arguments of a natural filter's guarantee."""
+    e = checks.real("eps", eps, "positive and at most 100")
+    checks.require(0.0 < e <= 100.0, "eps", "positive and at most 100", eps)
+    d = checks.real("delta", delta, "in (0, 1)")
+    checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+    k = checks.count("rounds", rounds)
+    checks.require(1 <= k <= _MOST_ROUNDS, "rounds", f"between 1 and {_MOST_ROUNDS}", rounds)
+    target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
+    target = checks.real("target_delta", target, "between delta and 1")
+    checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
+    return e, d, k, target
+
+
+@lru_cache(maxsize=64)
+def best_plan(eps: float, delta: float, rounds: int, target: float) -> tuple[Plan, float]:
+    """The best plan that was found, and the `eps'` proven for it (inf if none is any good)."""
+    plans = _plans(eps, delta, rounds, target)
+    reached = [evaluate(plan, eps, delta, rounds, target) for plan in plans]
+    best = min(range(len(plans)), key=lambda i: reached[i])
+    return plans[best], reached[best]
 
 
 def evaluate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
     """The proven `eps'` of one plan (inf if its overflow alone exceeds the target)."""
-    failure = _total(plan.points[-1], eps, delta, rounds)
-    composed = identity()
-    used = 0
-    for low, high, draws in zip(plan.points[:-1], plan.points[1:], plan.draws, strict=True):
+    failure = total(plan.points[-1], eps, delta, rounds)
+    for low, draws in zip(plan.points, plan.draws, strict=False):
         if draws < rounds:
-            failure += overflow(_total(low, eps, delta, rounds), draws)
-        composed += draws * pure_dp(high)
-        used += draws
-    composed += max(rounds - used, 0) * pure_dp(plan.points[0])
+            failure += overflow(total(low, eps, delta, rounds), draws)
+    copies = plan.copies(rounds)
     left = target - failure * (1.0 + 1e-12)
-    return float(composed.epsilon(left)) if left > 0.0 else math.inf
+    if min(copies) < 0 or not left > 0.0:
+        return math.inf
+    composed = sum((n * pure_dp(e) for n, e in zip(copies, plan.points, strict=True)), identity())
+    return float(composed.epsilon(left))
 
 
 @lru_cache(maxsize=1 << 14)
-def _total(e: float, eps: float, delta: float, rounds: int) -> float:
+def total(e: float, eps: float, delta: float, rounds: int) -> float:
+    """The largest total probability of losses of size `e` or more, remembered."""
     return largest_total(e, eps, delta, rounds)
 
 
 def _plans(eps: float, delta: float, rounds: int, target: float) -> list[Plan]:
     """The most promising plans, by their exponential moments."""
     points = _grid(eps, rounds)
-    totals = np.array([_total(float(e), eps, delta, rounds) for e in points])
+    totals = np.array([total(float(e), eps, delta, rounds) for e in points])
     counts = np.arange(_MOST_DRAWS + 1)
     failures = np.array([[overflow(float(s), int(b)) for b in counts] for s in totals])
     found: dict[Plan, float] = {}
@@ -154,8 +177,8 @@ def _shortest(
     came = np.full(size, -1)
     draws = np.zeros(size, dtype=int)
     for to in range(1, size):
-        # An edge from each lower point: the best number of draws, each one copy of this size.
-        edges = counts * lengths[to] + price * failures[:to]
+        # An edge from each lower point: the best number of draws that may be this size or more.
+        edges = np.outer(lengths[to] - lengths[:to], counts) + price * failures[:to]
         best = np.argmin(edges, axis=1)
         whole = cost[:to] + edges[np.arange(to), best]
         at = int(np.argmin(whole))
@@ -172,13 +195,13 @@ def _shortest(
 
 def _estimate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
     """What the plan reaches, by exponential moments: quick and close, and not a proof."""
-    failure = _total(plan.points[-1], eps, delta, rounds)
-    for low, draws in zip(plan.points[:-1], plan.draws, strict=True):
-        failure += overflow(_total(low, eps, delta, rounds), draws)
-    if failure >= target:
+    failure = total(plan.points[-1], eps, delta, rounds)
+    for low, draws in zip(plan.points, plan.draws, strict=False):
+        failure += overflow(total(low, eps, delta, rounds), draws)
+    copies = plan.copies(rounds)
+    if failure >= target or min(copies) < 0:
         return math.inf
     tilts = np.geomspace(0.05, 60.0, 80)
-    copies = [max(rounds - sum(plan.draws), 0), *plan.draws]
     sums: Any = sum(
         n * np.log(np.cosh((tilts + 0.5) * e) / math.cosh(0.5 * e))
         for n, e in zip(copies, plan.points, strict=True)

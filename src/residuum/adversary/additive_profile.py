@@ -1,0 +1,101 @@
+"""The additive profile filter: probabilities of losses add up, size by size.
+
+A symmetric query takes its discretised profile (`discretise.py`), as the probabilities of a loss
+of each size or more, from budgets of which there is one a size, and one of `rounds`. With the
+largest totals of the natural filter as budgets it admits everything that the natural `(eps,
+delta)` filter admits, and its guarantee is the one computed for that (`natural_guarantee.py`):
+the interaction is a post-processing of randomized responses, unless sizes are drawn too often.
+Probabilities are charged from above and budgets are upper bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from residuum.adversary.discretise import tail_mass
+from residuum.adversary.natural_guarantee import Guarantee, Plan, arguments, best_plan, total
+from residuum.filters import amounts
+from residuum.filters.filter import Additive
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.pld.constructors import approximate_dp
+from residuum.pld.value import Pld
+
+
+@dataclass(frozen=True)
+class ProfileBudget:
+    """Rounds, and the probability of losses of each size or more."""
+
+    rounds: int
+    sizes: tuple[float, ...]
+    totals: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AdditiveProfileFilter(Additive):
+    """Admits all that the natural `(eps, delta)` filter does; `guarantee` is what it keeps."""
+
+    eps: float
+    delta: float
+    rounds: int
+    target_delta: float | None = None
+
+    kind: ClassVar[str] = "additive_profile"
+
+    def __post_init__(self) -> None:
+        eps, delta, rounds, target = arguments(self.eps, self.delta, self.rounds, self.target_delta)
+        self._set(eps=eps, delta=delta, rounds=rounds, target_delta=target)
+        super().__post_init__()
+
+    @property
+    def _target(self) -> float:
+        assert self.target_delta is not None
+        return self.target_delta
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Where losses are cut, and how often each size may be drawn."""
+        return best_plan(self.eps, self.delta, self.rounds, self._target)[0]
+
+    @cached_property
+    def proven(self) -> Guarantee:
+        """`(eps', delta')` of the whole interaction."""
+        reached = best_plan(self.eps, self.delta, self.rounds, self._target)[1]
+        return Guarantee(reached, self._target, "buckets")
+
+    @cached_property
+    def _whole(self) -> tuple[Fraction, ...]:
+        budgets = [total(e, self.eps, self.delta, self.rounds) for e in self.plan.points]
+        return (Fraction(self.rounds), *(amounts.rounded_up(b) for b in budgets))
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return self._whole
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        if not loss.is_symmetric:
+            return f"{described(loss)} is not symmetric, and only symmetric queries are covered"
+        tails = (tail_mass(loss, e).hi for e in self.plan.points)
+        return (Fraction(1), *(Fraction(float(tail)) for tail in tails))
+
+    def _cost_value(self, price: tuple[Fraction, ...]) -> ProfileBudget:
+        charged = tuple(amounts.charged(cost) for cost in price[1:])
+        return ProfileBudget(int(price[0]), self.plan.points, charged)
+
+    def remaining_in(self, state: State) -> ProfileBudget:
+        assert isinstance(state, Left)
+        left = tuple(amounts.reported(amount) for amount in state.left[1:])
+        return ProfileBudget(int(state.left[0]), self.plan.points, left)
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.proven.eps, self.proven.delta)
+
+    def worded(self, budget: Any) -> str:
+        shown = ", ".join(
+            f"{mass:.3g} from {size:g}"
+            for size, mass in zip(budget.sizes, budget.totals, strict=True)
+        )
+        return f"{budget.rounds} rounds and probabilities {shown}"
