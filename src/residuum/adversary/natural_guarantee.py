@@ -84,9 +84,9 @@ def natural_guarantee(
     composition is `(eps, delta)`-DP.
     """
     eps, delta, rounds, target = arguments(eps, delta, rounds, target_delta)
-    if rounds == 1:
-        return Guarantee(eps, target, "one round")
     whole = (rounds * approximate_dp(eps, delta)).epsilon(target)
+    if rounds == 1:
+        return Guarantee(whole, target, "one round")
     _, reached = best_plan(eps, delta, rounds, target)
     if reached < whole:
         return Guarantee(reached, target, "buckets")

@@ -1,0 +1,141 @@
+"""Profiles by size: between rounded down and rounded up, and the filter that adds them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+
+import residuum as rz
+from residuum.adversary.additive_profile import AdditiveProfileFilter
+from residuum.adversary.discretise import discretise, tail_mass
+from residuum.errors import ArgumentError, ArgumentTypeError
+
+SYMMETRIC = {
+    "gaussian": rz.gaussian(mu=0.7),
+    "laplace": rz.laplace(scale=2.0),
+    "three": 3 * rz.pure_dp(0.3),
+    "approximate": rz.approximate_dp(0.5, 0.01),
+    "range": rz.bounded_range(1.0),
+    "mixed": rz.laplace(scale=1.0) + rz.gaussian(mu=0.3),
+    "pair": rz.from_pair([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
+    "identity": rz.identity(),
+}
+POINTS = ([1.0], [0.1, 0.3, 0.6, 1.2, 2.4], [0.05, 5.0])
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+@pytest.mark.parametrize("points", POINTS)
+def test_a_symmetric_loss_lies_between(name, points):
+    loss = SYMMETRIC[name]
+    cut = discretise(loss, points)
+    assert cut.optimistic <= loss
+    assert loss <= cut.pessimistic
+    assert len(cut.profile) == len(points) + 1
+    assert sum(cut.profile) == pytest.approx(1.0, abs=1e-12)
+    assert cut.optimistic.is_symmetric and cut.pessimistic.is_symmetric
+
+
+@pytest.mark.parametrize("size", [0.1, 0.5, 2.0, 5.0])
+def test_masses_of_a_gaussian(size):
+    mp.dps = 40
+    mass = tail_mass(rz.gaussian(mu=0.7), size)
+    mu, e = mp.mpf(0.7), mp.mpf(size)
+    exact = mp.ncdf(mu / 2 - e / mu) + mp.ncdf(-mu / 2 - e / mu)
+    assert mass.lo <= exact <= mass.hi
+    assert mass.width <= 1e-5 * exact
+
+
+@pytest.mark.parametrize("size", [0.1, 0.25, 0.5])
+def test_masses_of_laplace_noise(size):
+    mp.dps = 40
+    mass = tail_mass(rz.laplace(scale=2.0), size)
+    e, t = mp.mpf("0.5"), mp.mpf(size)
+    density = mp.quad(lambda z: mp.exp((z - e) / 2) / 4, [t, e])
+    back = mp.quad(lambda z: mp.exp((z - e) / 2) / 4, [-e, -t])
+    exact = density + back + (1 + mp.exp(-e)) / 2
+    assert mass.lo <= exact <= mass.hi
+
+
+def test_a_loss_of_exactly_the_size_counts():
+    mass = tail_mass(rz.pure_dp(0.3), 0.3)
+    assert mass.lo == mass.hi == 1.0
+    assert tail_mass(rz.approximate_dp(0.3, 0.25), 0.31) == rz.Interval(0.25, 0.25)
+
+
+def test_asymmetric_losses_are_refused_and_would_fail():
+    loss = rz.from_pair([0.9, 0.1], [0.2, 0.8])
+    with pytest.raises(ArgumentError, match="symmetric"):
+        discretise(loss, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("points", "error"),
+    [
+        ([], ArgumentError),
+        ([0.0, 1.0], ArgumentError),
+        ([1.0, 0.5], ArgumentError),
+        ([1.0, float("nan")], ArgumentError),
+        ([1.0, float("inf")], ArgumentError),
+        ("1", ArgumentTypeError),
+        ([700.0], ArgumentError),
+    ],
+)
+def test_bad_points_are_named(points, error):
+    with pytest.raises(error, match="points"):
+        discretise(rz.gaussian(mu=1.0), points)
+
+
+@pytest.mark.parametrize("e", [1e-3, 0.1, 1.0, 3.0])
+def test_twelve_copies_cover_one_of_twice_the_size(e):
+    assert rz.pure_dp(2.0 * e) <= 12 * rz.pure_dp(e)
+
+
+def test_five_copies_do_not():
+    assert rz.compare(rz.pure_dp(0.02), 5 * rz.pure_dp(0.01)).not_below is not None
+
+
+def test_failures_add_their_probability_and_no_more():
+    """The triangle lemma: cut outcomes off `P` and `Q`, put what `P` loses on one new outcome."""
+    p, q = [0.5, 0.25, 0.25], [0.125, 0.25, 0.625]
+    cut_p, cut_q = [0.375, 0.25, 0.25, 0.125], [0.0625, 0.25, 0.5, 0.1875]
+    whole, cut = rz.from_pair(p, q), rz.from_pair(cut_p, cut_q)
+    for x in (0.1, 0.5, 1.0, 2.0, 8.0):
+        assert whole.hockey_stick(x) <= cut.hockey_stick(x) + 0.125
+
+
+QUERIES = [
+    rz.pure_dp(0.05),
+    rz.pure_dp(0.3),
+    rz.laplace(scale=4.0),
+    rz.gaussian(mu=0.1),
+    rz.approximate_dp(0.1, 1e-4),
+    rz.pure_dp(0.9),
+]
+
+
+@given(st.lists(st.sampled_from(range(len(QUERIES))), min_size=1, max_size=12))
+def test_what_the_natural_filter_admits_the_additive_one_admits(picks):
+    eps, delta, rounds = 1.0, 1e-3, 12
+    office = AdditiveProfileFilter(eps, delta, rounds)
+    state = office.initial()
+    spent = rz.identity()
+    for pick in picks:
+        spent = spent + QUERIES[pick]
+        if not spent.delta(eps) <= delta:
+            return
+        decision = office.decide(state, QUERIES[pick])
+        assert decision.admitted
+        state = decision.state
+
+
+def test_the_additive_filter_stops_and_says_what_it_keeps():
+    office = AdditiveProfileFilter(1.0, 1e-3, 12)
+    while office.request(rz.pure_dp(0.5)):
+        pass
+    assert len(office.history) <= 13
+    assert office.guarantee == rz.approximate_dp(office.proven.eps, office.proven.delta)
+    assert office.remaining.rounds == 12 - (len(office.history) - 1)
+    refused = office.request(rz.from_pair([0.9, 0.1], [0.2, 0.8]))
+    assert not refused.admitted and "symmetric" in refused.reason
