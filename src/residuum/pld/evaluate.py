@@ -12,6 +12,8 @@ the right half of the reversed curve has the digits that matter there.
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -41,6 +43,8 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
+_ORDERS = np.geomspace(1e-4, 1e5, 73)
+"""Where Chernoff's bound is tried."""
 _SHARPNESS = (1.0, 4.0, 16.0)
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
@@ -66,6 +70,12 @@ class Evaluator:
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour, ...] = ()
+
+    def unread(self, twin: Pld) -> Evaluator:
+        """The same for a twin of the PLD, without the contours."""
+        made = copy(self)
+        made.pld, made.contours = twin, ()
+        return made
 
     # -- entry points -----------------------------------------------------------------
 
@@ -170,13 +180,20 @@ class Evaluator:
         """A `t >= 0` with `D(t) <= level` and `P(t < Z < inf) <= level`, by Chernoff's bound."""
         if not level > 0.0:
             return float("inf")
-        return self._chernoff(np.geomspace(1e-4, 1e5, 73), level)
+        return self._chernoff(_ORDERS, level)
 
     def quantile_reach(self, level: float) -> float:
         """A `t >= 0` with `P(Z <= -t) <= level`, by Chernoff's bound."""
         if not level > 0.0:
             return float("inf")
-        return self._chernoff(-np.geomspace(1e-4, 1e5, 73), level)
+        return self._chernoff(-_ORDERS, level)
+
+    def _above(self, t: float) -> float:
+        """Chernoff's bound on `D(t)`, for want of a better one: `_NOTHING` or more."""
+        k, error = self._moments.log_moment(_ORDERS)
+        slack = 8.0 * U * (np.abs(k) + _ORDERS * abs(t))
+        best = float(np.min(k + error + slack - _ORDERS * t))
+        return math.exp(min(best, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING
 
     def _chernoff(self, r: Floats, level: float) -> float:
         k, error = self._moments.log_moment(r)
@@ -356,8 +373,7 @@ class Evaluator:
                 if pivot not in pending or done:
                     break
             if pivot in pending and low[pivot] == 0.0:
-                far = flat[pivot] - slack[pivot] > self.reach(_NOTHING)
-                high[pivot] = min(high[pivot], _NOTHING if far else 1.0)
+                high[pivot] = min(high[pivot], self._above(float(flat[pivot] - slack[pivot])))
             pending = pending[pending != pivot]
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
 

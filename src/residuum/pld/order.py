@@ -82,7 +82,7 @@ def compare(first: Pld, second: Pld) -> Comparison:
 
 
 def dominated(low: Pld, high: Pld) -> Domination:
-    """Whether `low ⪯ high`, proven either way or UNDECIDED."""
+    """Whether `low ⪯ high`, proven either way or UNDECIDED; a function of the two values."""
     if low.is_identity or high.is_infinite or low == high:
         return _YES
     if not low.terms and not high.terms and low.gaussian and high.gaussian:
@@ -93,6 +93,8 @@ def dominated(low: Pld, high: Pld) -> Domination:
         return _YES
     if _is_rational(low) and _is_rational(high):
         return _YES if _proven_without_common(low, high) else dominated_exactly(low, high)
+    # What is proven must not hang on which contours earlier reads happened to leave.
+    low, high = low._unread(), high._unread()
     if tail_escapes(low, high):
         return _tail_refuted(low, high, 1.0)
     if tail_escapes(low.reverse(), high.reverse()):

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
+_LASTING = (
+    "_exact_variance",
+    "is_symmetric",
+    "mass_at_infinity_bounds",
+    "mass_at_minus_infinity_bounds",
+)
+"""What is worked out once and knows nothing of contours."""
 
 
 class Pld:
@@ -265,6 +272,18 @@ class Pld:
         from residuum.pld.evaluate import Evaluator
 
         return Evaluator(self)
+
+    def _unread(self) -> Pld:
+        """The same PLD as if no curve of it had been read: a read depends on its value alone.
+
+        Contours that earlier reads left are good enough for those; others may need better ones.
+        """
+        twin = Pld(self.gaussian, self.terms)
+        known = {name: made for name, made in self.__dict__.items() if name in _LASTING}
+        twin.__dict__.update(known)
+        if "_evaluator" in self.__dict__:
+            twin.__dict__["_evaluator"] = self._evaluator.unread(twin)
+        return twin
 
     def hockey_stick(self, x: Any) -> Any:
         """`h(x) = E[(1 - x e^-Z)_+]` for `x > 0`, upper bound."""
