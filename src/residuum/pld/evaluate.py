@@ -12,7 +12,6 @@ the right half of the reversed curve has the digits that matter there.
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,10 +23,11 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import complement, gaussian, table, tuning
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour, Moments
+from residuum.pld.contour import Contour, Moments, log_peak
 from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
+from residuum.pld.lately import Lately
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
@@ -70,9 +70,10 @@ class Evaluator:
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour, ...] = ()
+        self._lately = Lately()
 
     def unread(self, twin: Pld) -> Evaluator:
-        """The same for a twin of the PLD, without the contours."""
+        """The same for a twin of the PLD, with no contour to start from."""
         made = copy(self)
         made.pld, made.contours = twin, ()
         return made
@@ -188,12 +189,13 @@ class Evaluator:
             return float("inf")
         return self._chernoff(-_ORDERS, level)
 
-    def _above(self, t: float) -> float:
-        """Chernoff's bound on `D(t)`, for want of a better one: `_NOTHING` or more."""
+    def _above(self, t: Floats) -> Floats:
+        """`D(t) <= A(r) M(r) e^{-rt}`, for want of a better bound: `_NOTHING` or more."""
         k, error = self._moments.log_moment(_ORDERS)
-        slack = 8.0 * U * (np.abs(k) + _ORDERS * abs(t))
-        best = float(np.min(k + error + slack - _ORDERS * t))
-        return math.exp(min(best, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING
+        k, error = k + log_peak(_ORDERS), error + 1e-12
+        fall = np.multiply.outer(t, _ORDERS)
+        least = np.min(k + error - fall + 8.0 * U * (np.abs(k) + np.abs(fall)), axis=1)
+        return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING)
 
     def _chernoff(self, r: Floats, level: float) -> float:
         k, error = self._moments.log_moment(r)
@@ -358,24 +360,29 @@ class Evaluator:
             room = 2.5 if len(self._moments.mixtures) > 1 else 1.6 if streamed else 1.0
             pivot = pending[pending.size // 2]
             for sharpness in _SHARPNESS:
-                made = tuning.tuned(
-                    self._moments,
-                    float(flat[pivot]),
-                    accuracy,
-                    room,
-                    sharpness,
-                    self._skeleton_moments,
-                )
+                made = self._tuned(float(flat[pivot]), accuracy, room, sharpness)
                 read(made)
                 self.contours = (made, *self.contours[: _KEPT - 1])
-                # Sharper helps only where a phantom is what costs, or mixtures were cut short.
-                done = made.line.tau == 0.0 and not self._moments.mixtures
+                # Sharper helps only where a phantom is what costs, or mixtures were cut short;
+                # not if these are cut so short that nothing is left.
+                done = low[pivot] == 0.0 if self._moments.mixtures else made.line.tau == 0.0
                 if pivot not in pending or done:
                     break
-            if pivot in pending and low[pivot] == 0.0:
-                high[pivot] = min(high[pivot], self._above(float(flat[pivot] - slack[pivot])))
             pending = pending[pending != pivot]
+        # Good enough in eps can be no bound at all next to the largest loss.
+        lost = np.flatnonzero((low == 0.0) & (flat - slack < self._top))
+        if lost.size:
+            high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
+
+    def _tuned(self, t: float, accuracy: float, room: float, sharpness: float) -> Contour:
+        """A new contour, or the one made lately for the same."""
+        purpose = (t, accuracy, room, sharpness)
+        made = self._lately.find(purpose)
+        if made is None:
+            made = tuning.tuned(self._moments, *purpose, self._skeleton_moments)
+            self._lately.keep(purpose, made)
+        return made
 
     def _read(
         self, made: Contour, t: Floats, slack: Floats, accuracy: float

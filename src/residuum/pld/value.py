@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
-_LASTING = (
-    "_exact_variance",
-    "is_symmetric",
-    "mass_at_infinity_bounds",
-    "mass_at_minus_infinity_bounds",
-)
+_LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
 """What is worked out once and knows nothing of contours."""
 
 
@@ -280,13 +275,19 @@ class Pld:
     def _unread(self) -> Pld:
         """The same PLD as if no curve of it had been read: a read depends on its value alone.
 
-        Contours that earlier reads left are good enough for those; others may need better ones.
+        Contours that earlier reads left were good enough for those; others may need better ones.
         """
+        twin = self._twin()
+        if self._reversed is not self:
+            back = self._reversed._twin()
+            twin.__dict__["_reversed"], back.__dict__["_reversed"] = back, twin
+        return twin
+
+    def _twin(self) -> Pld:
         twin = Pld(self.gaussian, self.terms)
-        known = {name: made for name, made in self.__dict__.items() if name in _LASTING}
-        twin.__dict__.update(known)
-        if "_evaluator" in self.__dict__:
-            twin.__dict__["_evaluator"] = self._evaluator.unread(twin)
+        known = self.__dict__
+        twin.__dict__.update({name: known[name] for name in _LASTING & known.keys()})
+        twin.__dict__["_evaluator"] = self._evaluator.unread(twin)
         return twin
 
     def hockey_stick(self, x: Any) -> Any:
