@@ -111,6 +111,31 @@ def discrete_gaussian(sigma: object, far: int) -> list[mpf]:
     return [weights[abs(x)] / total for x in range(-far, far + 1)]
 
 
+def discrete_laplace_losses(scale: object, shift: int) -> dict[int, mpf]:
+    """Discrete Laplace noise against itself shifted: losses, as multiples of `1/scale`."""
+    r = mp.exp(-1 / real(scale))
+    between = {shift - 2 * x: r**x * (1 - r) / (1 + r) for x in range(1, shift)}
+    return {shift: 1 / (1 + r), **between, -shift: r**shift / (1 + r)}
+
+
+def discrete_laplace_power(scale: object, shift: int, count: int, eps: object) -> mpf:
+    """`h(e^eps)` of that many of them: the masses of the sum of losses, one after another."""
+    one = discrete_laplace_losses(scale, shift)
+    low = -shift * count
+    total = [mpf(0)] * (2 * shift * count + 1)
+    total[-low] = mpf(1)
+    for used in range(count):
+        after = [mpf(0)] * len(total)
+        for at in range(-shift * used - low, shift * used - low + 1):
+            if total[at]:
+                for loss, mass in one.items():
+                    after[at + loss] += total[at] * mass
+        total = after
+    level, b = real(eps), real(scale)
+    losses = ((mpf(i + low) / b, mass) for i, mass in enumerate(total))
+    return mp.fsum(-mass * mp.expm1(level - z) for z, mass in losses if z > level)
+
+
 def mixed(noise: Sequence[mpf], centres: Iterable[tuple[int, Any]], room: int) -> list[mpf]:
     """Noise on integers around several centres, `room` more integers on each side."""
     size = len(noise)

@@ -544,7 +544,8 @@ def test_choices() -> None:
 
 
 def test_mechanisms_inside() -> None:
-    for value in (None, 1.0, "gaussian", {}, Gaussian(1.0).pld(), Gaussian):
+    values_: list[Any] = [None, 1.0, "gaussian", {}, Gaussian(1.0).pld(), Gaussian]
+    for value in values_:
         refused(lambda value=value: SelfComposed(value, 2), "mechanism")
         refused(lambda value=value: PoissonSampled(value, 0.5), "mechanism")
         refused(lambda value=value: SampledWithoutReplacement(value, 2, 1), "mechanism")
