@@ -280,7 +280,7 @@ def test_unknown_kind(kind: object) -> None:
 
 
 def test_no_kind() -> None:
-    refused(lambda: from_json({"sigma": 1.0}), "kind", "None")
+    refused(lambda: from_json({"sigma": 1.0}), "kind is missing")
     refused(lambda: from_json("{}"), "kind")
 
 
