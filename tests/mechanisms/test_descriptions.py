@@ -280,7 +280,7 @@ def test_unknown_kind(kind: object) -> None:
 
 
 def test_no_kind() -> None:
-    refused(lambda: from_json({"sigma": 1.0}), "kind", "None")
+    refused(lambda: from_json({"sigma": 1.0}), "kind is missing")
     refused(lambda: from_json("{}"), "kind")
 
 
@@ -544,7 +544,8 @@ def test_choices() -> None:
 
 
 def test_mechanisms_inside() -> None:
-    for value in (None, 1.0, "gaussian", {}, Gaussian(1.0).pld(), Gaussian):
+    values_: list[Any] = [None, 1.0, "gaussian", {}, Gaussian(1.0).pld(), Gaussian]
+    for value in values_:
         refused(lambda value=value: SelfComposed(value, 2), "mechanism")
         refused(lambda value=value: PoissonSampled(value, 0.5), "mechanism")
         refused(lambda value=value: SampledWithoutReplacement(value, 2, 1), "mechanism")

@@ -85,6 +85,7 @@ def describe(
             {
                 "mechanism": mechanism.to_dict(),
                 "pair": mechanism.pair,
+                "pairs": list(mechanism.pairs()),
                 "reference": mechanism.reference,
                 "relation": relation,
                 "directions": [
@@ -98,7 +99,7 @@ def describe(
     output.print_fields(
         [
             ("mechanism", mechanism.to_json()),
-            ("pair", mechanism.pair),
+            *(("pair", pair) for pair in mechanism.pairs()),
             ("reference", mechanism.reference),
             ("relation", relation),
         ]

@@ -86,25 +86,37 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
         raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
     checks.require(depth <= DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
     fields = dict(given)
-    kind = fields.pop("kind", None)
+    if "kind" not in fields:
+        raise ArgumentError(
+            f"kind is missing: it must be one of {', '.join(sorted(KINDS))}, "
+            f"got only {checks.shown(sorted(map(str, fields)))}"
+        )
+    kind = fields.pop("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(f"kind must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+        )
     cls = KINDS[kind]
     version = fields.pop("version", 1)
     if type(version) is not int or version != cls.version:
-        raise ArgumentError(f"version must be {cls.version} for kind {kind!r}, got {version!r}")
+        raise ArgumentError(
+            f"version must be {cls.version} for kind {kind!r}, got {checks.shown(version)}"
+        )
     steps = checks.count("steps", fields.pop("steps")) if "steps" in fields else None
     checks.require(steps is None or steps <= 2**53, "steps", "at most 2**53", steps)
     known = {field.name: field for field in dataclasses.fields(cls)}
     for name in fields:
         if name not in known:
             raise ArgumentError(
-                f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field {name!r}"
+                f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field"
+                f" {checks.shown(name)}"
             )
     for name, field in known.items():
         required = field.default is dataclasses.MISSING
         if required and name not in fields:
-            raise ArgumentError(f"{kind} needs the field {name!r}, got only {sorted(fields)!r}")
+            raise ArgumentError(
+                f"{kind} needs the field {name!r}, got only {checks.shown(sorted(fields))}"
+            )
     made = cls(**{name: _parsed(value, depth + 1) for name, value in fields.items()})
     return made if steps is None else SelfComposed(made, steps)
 

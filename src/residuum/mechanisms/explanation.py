@@ -36,7 +36,7 @@ class Explanation:
         m = self.mechanism
         lines = [
             f"{m!r}",
-            f"  pair       {m.pair}",
+            *(f"  pair       {pair}" for pair in m.pairs()),
             f"  reference  {m.reference}",
             f"  relation   {self.relation}",
         ]

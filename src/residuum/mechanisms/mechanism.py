@@ -46,11 +46,16 @@ class Mechanism(ABC):
         return self.relations
 
     @property
-    def depth(self) -> int:
-        """How deep mechanisms are nested in this one."""
+    def parts(self) -> tuple[Mechanism, ...]:
+        """The mechanisms that this one is made of, if any; equal ones once."""
         inner = [getattr(self, field.name) for field in dataclasses.fields(self)]
         flat = [v for value in inner for v in (value if isinstance(value, tuple) else (value,))]
-        return 1 + max((v.depth for v in flat if isinstance(v, Mechanism)), default=0)
+        return tuple(dict.fromkeys(v for v in flat if isinstance(v, Mechanism)))
+
+    @property
+    def depth(self) -> int:
+        """How deep mechanisms are nested in this one."""
+        return 1 + max((part.depth for part in self.parts), default=0)
 
     # -- privacy loss -------------------------------------------------------------------
 
@@ -70,7 +75,7 @@ class Mechanism(ABC):
         name = relations.relation(known[0] if relation is None and known else relation)
         if name not in known:
             raise ArgumentError(
-                f"relation must be {' or '.join(known) or 'one'} that {self.kind} has a pair for,"
+                f"relation must be one that {self.kind} has a pair for ({', '.join(known)}),"
                 f" got {name!r}"
             )
         width = checks.between("accuracy", accuracy, 1e-9, 1.0)
@@ -100,8 +105,19 @@ class Mechanism(ABC):
         return explain(self, relation, delta)
 
     def notes(self) -> tuple[str, ...]:
-        """Remarks for `explain`, if any."""
-        return ()
+        """Remarks for `explain`, if any; those of the parts with their kind."""
+        found = (f"{part.kind}: {note}" for part in self.parts for note in part.notes())
+        return tuple(dict.fromkeys(found))
+
+    def pairs(self) -> tuple[str, ...]:
+        """The dominating pair in a line of text, then a line for each kind that is inside."""
+        inside: dict[str, str] = {}
+        waiting = [*self.parts]
+        while waiting:
+            part = waiting.pop(0)
+            inside[part.kind] = part.pair
+            waiting += part.parts
+        return (self.pair, *(f"{kind}: {pair}" for kind, pair in inside.items()))
 
     # -- description --------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ class PoissonSampled(Mechanism):
     sampling_rate: float
 
     kind: ClassVar[str] = "poisson_sampled"
-    pair: ClassVar[str] = "(1-q) C + q A | C, for the pair A | C of the mechanism"
+    pair: ClassVar[str] = "(1-q) C + q A | C, for its pair A | C; replace-one: | (1-q) C + q B"
     reference: ClassVar[str] = "Balle et al. 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11"
 
     @property

@@ -30,7 +30,7 @@ class SampledWithoutReplacement(Mechanism):
 
     kind: ClassVar[str] = "sampled_without_replacement"
     relations: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
-    pair: ClassVar[str] = "x ≥ 1: (1-γ) B + γ A | B, x < 1: its mirror image"
+    pair: ClassVar[str] = "x ≥ 1: (1-γ) B + γ A | B, for its pair A | B; x < 1: mirrored"
     reference: ClassVar[str] = "Zhu, Dong and Wang 2022, theorem 11"
 
     def __post_init__(self) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from residuum import checks
 from residuum.bounds import Floats
+from residuum.mechanisms import limits
 from residuum.mechanisms.black_box import BlackBox, compared_with
 from residuum.mechanisms.mechanism import Side, both
 from residuum.pld.constructors import (
@@ -27,10 +29,21 @@ from residuum.pld.constructors import (
 from residuum.pld.renyi_region import largest
 from residuum.pld.value import Pld
 
-_ORDERS = np.geomspace(1e-3, 30.0, 160)
-"""Orders tried, as multiples of `1/sqrt(rho)` above 1: the best one for `delta` is near
-`sqrt(ln(1/delta) / rho)`, which is 10 at the depth where the curve ends."""
 _RHO = (1e-8, 100.0)
+_LEAST_RHO = 1e-10
+"""Beside a larger `xi`, a smaller `rho` than this is rounded: up to it, or down to 0."""
+
+
+def _spread(first: float, last: float, per_decade: float) -> Floats:
+    return np.geomspace(first, last, math.ceil(per_decade * math.log10(last / first)) + 1)
+
+
+def _orders(rho: float, xi: float) -> Floats:
+    """The orders used above: the best one for `delta` is near `sqrt(ln(1/delta) / rho)`, which is
+    `10 / sqrt(rho)` at the depth where the curve ends, and no smaller one than about
+    `1 / sqrt(rho + xi)` is of use.
+    """
+    return 1.0 + _spread(1e-3 / math.sqrt(max(rho, xi)), 30.0 / math.sqrt(rho), 35.5)
 
 
 def _all_orders(rho: float, xi: float) -> tuple[Floats, Floats]:
@@ -38,11 +51,13 @@ def _all_orders(rho: float, xi: float) -> tuple[Floats, Floats]:
 
     `(α-1) D_α` is convex in `α`, so between two orders it stays below its chord; the parabola
     `(α-1)(xi + rho α)` sags below its own chord by at most `rho Δ²/4`, which is taken off. Below
-    the first order the chord from `α = 1` asks for `xi + rho`; past the last `D_α` has long reached
-    the largest loss of anything that is followed.
+    the first order the chord from `α = 1` asks for `xi + rho`. The largest loss `l` of a coin of
+    probability `p` is at most `D_α - ln p / (α-1)`, so that of everything that is followed
+    (`p >= e^-103`) stays below `xi + 30 sqrt(rho) + 300 rho`, and past the last order, where the
+    bound is above `xi + 1000 sqrt(rho) + rho`, there is nothing left to ask.
     """
-    root = math.sqrt(max(rho, xi))
-    near = np.geomspace(1e-4 * min(1.0, 1.0 / root), 30.0 / root, 280)
+    first, root = 1e-4 * min(1.0, 1.0 / math.sqrt(max(rho, xi))), math.sqrt(rho)
+    near = _spread(first, 30.0 / root, 51.0)
     orders = 1.0 + np.concatenate([near, np.geomspace(30.0 / root, 1e3 / root, 20)[1:]])
     gaps = np.diff(orders)
     widest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
@@ -68,22 +83,32 @@ class Zcdp(BlackBox):
         self._set(rho=checks.non_negative("rho", self.rho), xi=checks.non_negative("xi", self.xi))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+        return both(relation, self._above() if side == "above" else self._below())
+
+    def _above(self) -> Pld:
         size = self.rho + self.xi
-        if size == 0.0:
-            return both(relation, identity())
+        if self.rho == 0.0:
+            return limits.pure_dp(Fraction(self.xi), "above")
         if size > _RHO[1]:
-            return both(relation, infinite() if side == "above" else gaussian(mu=1.0))
-        rho = self.rho
+            return infinite()
         if size < _RHO[0]:
             # By Pinsker's inequality no test tells more than sqrt(KL / 2).
-            distance = math.sqrt(0.5 * size) * (1.0 + 1e-15)
-            tiny = approximate_dp(0.0, distance) if side == "above" else identity()
-            return both(relation, tiny)
-        if side == "below":
-            return both(relation, from_exact(largest(*_all_orders(rho, self.xi), "below")))
-        orders = 1.0 + _ORDERS / math.sqrt(max(rho, self.xi))
+            return approximate_dp(0.0, math.sqrt(0.5 * size) * (1.0 + 1e-15))
+        rho = max(self.rho, _LEAST_RHO)
+        orders = _orders(rho, self.xi)
         bounds = (self.xi + rho * orders) * (1.0 + 1e-15)
-        return both(relation, from_exact(largest(orders, bounds, "above")))
+        return from_exact(largest(orders, bounds, "above"))
+
+    def _below(self) -> Pld:
+        size = self.rho + self.xi
+        if self.rho < _LEAST_RHO or (size > _RHO[1] and self.xi > self.rho):
+            # `D_α <= xi` at every order is `xi`-DP.
+            return limits.pure_dp(Fraction(self.xi), "below")
+        if size > _RHO[1]:
+            return gaussian(mu=1.0)  # for any rho of 1/2 or more
+        if size < _RHO[0]:
+            return identity()
+        return from_exact(largest(*_all_orders(self.rho, self.xi), "below"))
 
     def notes(self) -> tuple[str, ...]:
         if not 0.0 < self.rho <= _RHO[1] or self.xi:

@@ -225,6 +225,8 @@ class Atoms:
         if "written" in self.__dict__:
             return str(self.__dict__["written"])
         at_infinity = float(self.mass_at_infinity)
+        if self.p.size == 1 and self.exact.kink(0) == 1 and self.mass_at_infinity == at_infinity:
+            return f"approximate_dp(0.0, {at_infinity!r})"
         if self.p.size > SHOWN_ATOMS:
             return (
                 f"<finite PLD: {self.p.size} atoms, losses {self.z[0]:.6g} to {self.z[-1]:.6g}, "

@@ -32,6 +32,8 @@ _POINTS = 1200
 _BULK = 1e-6
 """From here on the points are denser: most of the curve lies there."""
 _HALVINGS = 60
+_STRIDE = 10
+"""Of many orders, every tenth says about which one binds."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
 _GRID_BITS = 400
@@ -71,15 +73,15 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
 def _excess(
     log_p: Floats, log_p_bar: Floats, log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats
 ) -> Floats:
-    """`ln F - (α-1) ρ` for each order, forward and backward, about."""
+    """`ln F - (α-1) ρ` for each order, forward and backward, about; orders by points."""
     rows = []
     for a, a_bar, b, b_bar in (
         (log_p, log_p_bar, log_q, log_q_bar),
         (log_q, log_q_bar, log_p, log_p_bar),
     ):
-        first = np.multiply.outer(alpha, a) + np.multiply.outer(1.0 - alpha, b)
-        second = np.multiply.outer(alpha, a_bar) + np.multiply.outer(1.0 - alpha, b_bar)
-        rows.append(np.logaddexp(first, second) - ((alpha - 1.0) * rho)[:, None])
+        first = alpha * a + (1.0 - alpha) * b
+        second = alpha * a_bar + (1.0 - alpha) * b_bar
+        rows.append(np.logaddexp(first, second) - (alpha - 1.0) * rho)
     return np.concatenate(rows)
 
 
@@ -102,24 +104,52 @@ def _boundary(
     """About the largest `p` for each `q` (as `ln p`, `ln(1-p)`), and the constraint that binds.
 
     A `margin` keeps every `ln F` that much below its bound, relative to its exponents, on the
-    inner side of the last halving.
+    inner side of the last halving. Of many orders first a few say about which one binds at each
+    point, then those near it are used; where that was not enough (all are checked), all are.
     """
+    every, bounds = alpha[:, None], rho[:, None]
+    if alpha.size <= 4 * _STRIDE:
+        low, high = _halved(log_q, log_q_bar, every, bounds, margin)
+    else:
+        few = np.append(np.arange(0, alpha.size - 1, _STRIDE), alpha.size - 1)
+        _, high = _halved(log_q, log_q_bar, every[few], bounds[few], margin)
+        rough = _slack(high, log_q, log_q_bar, every[few], bounds[few], margin)
+        binding = few[rough.argmax(axis=0) % few.size]
+        window = binding + np.arange(-_STRIDE, _STRIDE + 1)[:, None]
+        near = np.clip(window, 0, alpha.size - 1)
+        low, high = _halved(log_q, log_q_bar, alpha[near], rho[near], margin)
+        out = _slack(low, log_q, log_q_bar, every, bounds, margin).max(axis=0) > 0.0
+        if out.any():
+            low[out], high[out] = _halved(log_q[out], log_q_bar[out], every, bounds, margin)
+    at = low if margin else high
+    excess = _slack(at, log_q, log_q_bar, every, bounds, 0.0)
+    return -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at), excess.argmax(axis=0)
+
+
+def _halved(
+    log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
+) -> tuple[Floats, Floats]:
+    """`ln(p / (1-p))` just inside and just outside of these constraints, for each `q`."""
     low = log_q - log_q_bar
     high = np.full(log_q.shape, -_LEAST)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        log_p, log_p_bar = -np.logaddexp(0.0, -middle), -np.logaddexp(0.0, middle)
-        excess = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho)
-        if margin:
-            sizes = 1.0 + np.abs(log_p) + np.abs(log_p_bar) + np.abs(log_q) + np.abs(log_q_bar)
-            reach = np.multiply.outer(alpha, sizes) + (alpha * rho)[:, None]
-            excess = excess + margin * np.concatenate([reach, reach])
-        inside = excess.max(axis=0) <= 0.0
+        inside = _slack(middle, log_q, log_q_bar, alpha, rho, margin).max(axis=0) <= 0.0
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    at = low if margin else high
+    return low, high
+
+
+def _slack(
+    at: Floats, log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
+) -> Floats:
+    """What is left of each constraint where `ln(p / (1-p))` is `at`: positive outside."""
     log_p, log_p_bar = -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at)
     excess = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho)
-    return log_p, log_p_bar, excess.argmax(axis=0)
+    if margin:
+        sizes = 1.0 + np.abs(log_p) + np.abs(log_p_bar) + np.abs(log_q) + np.abs(log_q_bar)
+        reach = alpha * sizes + alpha * rho
+        excess = excess + margin * np.concatenate([reach, reach])
+    return excess
 
 
 def _tangents(
