@@ -75,11 +75,11 @@ def probability(name: str, value: Any) -> float:
 
 
 def between(name: str, value: Any, low: float, high: float) -> float:
-    """A float in `[low, high]`."""
+    """A float in `[low, high]` (and never `-0.0`)."""
     expected = f"between {low:g} and {high:g}"
     number = real(name, value, expected)
     require(low <= number <= high, name, expected, value)
-    return number
+    return number + 0.0
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:

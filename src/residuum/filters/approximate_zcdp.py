@@ -29,7 +29,9 @@ from residuum.filters.filter import Additive
 from residuum.filters.losses import largest_loss, missing_mass
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
+from residuum.filters.stated import stated_zcdp
 from residuum.filters.zcdp import zcdp_cost
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.atoms import Atoms
 from residuum.pld.constructors import approximate_dp, pure_dp
 from residuum.pld.randomized_response import RandomizedResponse
@@ -75,6 +77,10 @@ class ApproximateZcdpFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return self.rho, amounts.written(self.delta) - amounts.written(self._aside)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        rho = stated_zcdp(mechanism)
+        return None if rho is None else (rho, Fraction(0))
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = _without_infinity(loss)

@@ -22,6 +22,7 @@ from residuum.filters.kinds import KINDS, filter_class
 from residuum.filters.state import State
 from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.mechanisms.codec import parsed_json
+from residuum.mechanisms.kinds import KINDS as MECHANISMS
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
@@ -61,6 +62,8 @@ def from_dict(given: Any) -> Filter:
 
 def state_to_json(filter: Filter, state: State) -> str:
     """Canonical JSON of a state."""
+    if filter.kind not in KINDS:
+        raise ArgumentError(f"states of {filter.kind} have no description, they live in memory")
     out = _head(filter)
     out.update(_state_fields(state))
     return _canonical(out)
@@ -125,7 +128,10 @@ def _plain(value: Any) -> Any:
 
 def _parsed(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return from_dict(value) if value.get("kind") in KINDS else mechanism_from_dict(value)
+        # Some kinds name both a mechanism and a filter; what is nested is a query where it can be.
+        kind = value.get("kind")
+        nested = isinstance(kind, str) and kind in KINDS and kind not in MECHANISMS
+        return from_dict(value) if nested else mechanism_from_dict(value)
     if isinstance(value, list | tuple):
         return tuple(_parsed(item) for item in value)
     return value

@@ -6,8 +6,13 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
 from residuum.filters.amounts import rounded_up, written
 from residuum.pld.value import Pld
+from residuum.pld.zcdp_parameter import zcdp_parameter
+
+_WIDTH = 1e-6
 
 
 def gaussian_variance(loss: Pld) -> Fraction:
@@ -21,16 +26,24 @@ def without_gaussian(loss: Pld) -> Pld:
     return Pld(None, loss.terms) if loss.gaussian else loss
 
 
-@lru_cache(maxsize=4096)
 def renyi_cost(loss: Pld, alpha: float) -> Fraction | None:
     """`D_α` of a loss, in the worse direction; None if infinite."""
     cost = gaussian_variance(loss) * written(alpha) / 2
-    rest = without_gaussian(loss)
-    if rest.terms:
-        high = rest.renyi(alpha)
-        if not rest.is_symmetric:
-            high = max(high, rest.reverse().renyi(alpha))
-        if not math.isfinite(high):
-            return None
-        cost += rounded_up(high)
+    if loss.terms:
+        rest = _renyi(without_gaussian(loss), alpha)
+        return None if rest is None else cost + rest
     return cost
+
+
+# Not of the Gaussian part: equal PLDs may have been written differently.
+@lru_cache(maxsize=4096)
+def _renyi(rest: Pld, alpha: float) -> Fraction | None:
+    sides = [rest] if rest.is_symmetric else [rest, rest.reverse()]
+    bounds = [side.renyi_bounds(alpha) for side in sides]
+    low, high = max(float(b.lo) for b in bounds), max(float(b.hi) for b in bounds)
+    if not math.isfinite(high):
+        return None
+    if high > low * (1.0 + _WIDTH):
+        # Quotients have no digits left for tiny losses; `α rho` has.
+        high = min(high, float(np.nextafter(alpha * zcdp_parameter(rest), np.inf)))
+    return rounded_up(high)

@@ -23,12 +23,16 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, ClassVar
 
+from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.noise import least_noise
-from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.filters.query import Query, as_query, described
 from residuum.filters.state import Left, State
+from residuum.filters.stated import split
+from residuum.mechanisms import relations
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
 _UNNAMED = itertools.count(1)
@@ -37,10 +41,11 @@ _UNNAMED = itertools.count(1)
 class _Desk:
     """The one mutable thing: the current state and what was asked so far."""
 
-    __slots__ = ("history", "lock", "state")
+    __slots__ = ("history", "lock", "number", "state")
 
     def __init__(self, state: State | None = None):
         self.lock = Lock()
+        self.number = next(_UNNAMED)
         self.state = state
         self.history: list[Decision] = []
 
@@ -63,7 +68,7 @@ class Filter(ABC):
 
     def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
         """Whether `query` is admitted in `state`, and the state that follows. Pure."""
-        return self._decide(self.own(state), self._asked(query), relation)
+        return self._decide(self.own(state), self._asked(query), _relation(relation))
 
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
@@ -86,7 +91,7 @@ class Filter(ABC):
     def own(self, state: Any) -> State:
         """Check that a state is one of this filter's."""
         if not isinstance(state, State):
-            raise ArgumentTypeError(f"state must be a state of a filter, got {state!r}")
+            raise ArgumentTypeError(f"state must be a state of a filter, got {checks.shown(state)}")
         if state.of != self.fingerprint:
             raise ArgumentError(f"state must be a state of {self!r}, got one of another filter")
         return state
@@ -97,7 +102,7 @@ class Filter(ABC):
         try:
             description = self.to_json()
         except ArgumentError:
-            return f"{self.kind}-in-memory-{next(_UNNAMED)}"
+            return f"{self.kind}-in-memory-{self._desk.number}"
         return hashlib.sha256(description.encode()).hexdigest()[:16]
 
     # -- the desk -----------------------------------------------------------------------
@@ -121,11 +126,12 @@ class Filter(ABC):
 
     def request(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide, and spend if admitted."""
-        asked = self._asked(query)
+        asked, relation = self._asked(query), _relation(relation)
         with self._desk.lock:
             decision = self._decide(self._state, asked, relation)
-            self._desk.history.append(decision)
+            # Spent before it is shown anywhere, whatever interrupts.
             self._desk.state = decision.state
+            self._desk.history.append(decision)
         return decision
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
@@ -267,25 +273,34 @@ class Additive(Filter):
         whole = self._amounts()
         if (
             not isinstance(state, Left)
+            or type(state.left) is not tuple
             or len(state.left) != len(whole)
-            or not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True))
+            or not all(type(left) is Fraction for left in state.left)
         ):
+            raise ArgumentTypeError(
+                f"state must hold {len(whole)} amounts for {self.kind}, got {checks.shown(state)}"
+            )
+        if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        """What a black box says itself that it takes, in this filter's amounts."""
+        return None
+
     def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
-        loss = loss_of(query, relation)
-        if loss.is_identity:
-            costs: tuple[Fraction, ...] | str = (Fraction(0),) * len(state.left)
-        else:
-            costs = self._costs(state.left, loss)
-        if isinstance(costs, str):
-            return self._decision(state, None, None, query, relation, costs)
+        stated, loss = split(query, relation, self._stated)
+        costs = stated or (Fraction(0),) * len(state.left)
+        if not loss.is_identity:
+            rest = self._costs(state.left, loss)
+            if isinstance(rest, str):
+                return self._decision(state, None, None, query, relation, rest)
+            costs = tuple(a + b for a, b in zip(stated, rest, strict=True)) if stated else rest
         left = []
         for cost, before in zip(costs, state.left, strict=True):
             if not cost <= before:
                 return self._decision(state, None, costs, query, relation)
-            left.append(amounts.shortened(before - cost))
+            left.append(amounts.shortened(before - cost) if cost else before)
         return self._decision(state, Left(state.of, tuple(left)), costs, query, relation)
 
     def spent_in(self, state: State) -> Any:
@@ -297,5 +312,10 @@ class Additive(Filter):
 def _restored(cls: type[Filter], fields: dict[str, Any], state: State | None) -> Filter:
     made = cls(**fields)
     if state is not None:
-        made.resume(state)
+        # A filter without a description is another one after a copy.
+        made.resume(dataclasses.replace(state, of=made.fingerprint))
     return made
+
+
+def _relation(name: str | None) -> str | None:
+    return None if name is None else relations.relation(name)

@@ -32,12 +32,14 @@ _GROWING = ("scale", "sigma", "bound")
 """Fields of a mechanism that are noise: they grow with it."""
 _SHRINKING = ("eps", "mu")
 """Fields that are loss: they shrink as the noise grows."""
+_SQUARES = ("rho", "xi")
+"""Fields that shrink with the square of it, as do Rényi bounds (`epsilons`)."""
 _DIGITS = 6
 _MOST = 2.0**40
 _ROUNDS = 30
 
-Rounding = Callable[[float, bool], float]
-"""A parameter, and whether it is noise (to be rounded up) or loss (down)."""
+Rounding = Callable[..., float]
+"""Of a parameter, whether it is noise (to be rounded up) or loss (down), and of which power."""
 
 
 def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | None:
@@ -46,9 +48,9 @@ def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | Non
     None for a kind without a noise parameter.
     """
 
-    def turn(value: float, grows: bool) -> float:
-        moved = value * ratio if grows else value / ratio
-        if digits is None or moved == value:
+    def turn(value: float, grows: bool, power: int = 1) -> float:
+        moved = value * ratio if grows else value / ratio**power
+        if digits is None:
             return moved
         near = Context(prec=15, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(moved))
         side = ROUND_CEILING if grows else ROUND_FLOOR
@@ -79,6 +81,10 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
             if low < 1.0 / _MOST:
                 return scaled(query, high)
     else:
+        # Candidates may be slow to weigh: where hardly any loss is too much, so is the rest.
+        most = scaled(query, _MOST)
+        if most is not None and not fits(most):
+            return None
         while not good(high := high * 4.0):
             low = high
             if high > _MOST:
@@ -108,8 +114,10 @@ def _mechanism(query: Mechanism, turn: Rounding) -> Mechanism | None:
             continue
         elif field.name in _GROWING or field.name in _SHRINKING:
             changes[field.name] = turn(value, field.name in _GROWING)
-        elif field.name in ("rho", "xi"):
-            changes[field.name] = turn(turn(value, False), False)
+        elif field.name in _SQUARES:
+            changes[field.name] = turn(value, False, 2)
+        elif field.name == "epsilons":
+            changes[field.name] = tuple(turn(eps, False, 2) for eps in value)
     every = [v for given in changes.values() for v in (given if type(given) is tuple else (given,))]
     if not every or None in every:
         return None

@@ -53,7 +53,8 @@ def _one_way(budget: Pld, alpha: float) -> float:
     constant = log_constant(alpha)
     top = budget.renyi(math.inf)
     # A first guess of where the supremum is: the tilted mean, by a difference of log moments.
-    moment = s * budget.renyi(alpha)
+    divergence = budget.renyi(alpha)
+    moment = s * divergence
     if not math.isfinite(moment):
         return math.inf
     spread = 1e-3 * alpha
@@ -63,7 +64,7 @@ def _one_way(budget: Pld, alpha: float) -> float:
     left = best + constant / s - 1e-9
     right = min(top, _right_end(budget, s, constant, best))
     if not right > left:
-        return float(min(best + _SLACK * (1.0 + abs(best)), moment / s))
+        return float(min(best + _SLACK * (1.0 + abs(best) + 1.0 / s), divergence))
     t = np.linspace(left, right, _CELLS)
     h, g = _heights(budget, t, s, constant)
     for _ in range(_ROUNDS):
@@ -78,7 +79,7 @@ def _one_way(budget: Pld, alpha: float) -> float:
             np.insert(old, open_ + 1, new) for old, new in ((t, middle), (h, new_h), (g, new_g))
         )
     found = max(best, float(np.max(above))) + _SLACK * (1.0 + abs(best) + 1.0 / s)
-    return float(min(found, moment / s))
+    return float(min(found, divergence))
 
 
 def _heights(budget: Pld, t: Floats, s: float, constant: float) -> tuple[Floats, Floats]:

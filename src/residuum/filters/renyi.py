@@ -17,6 +17,8 @@ from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Additive
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
+from residuum.filters.stated import stated_renyi
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
 
@@ -35,6 +37,10 @@ class RenyiFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.rho),)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        cost = stated_renyi(mechanism, self.alpha)
+        return None if cost is None else (cost,)
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = renyi_cost(loss, self.alpha)

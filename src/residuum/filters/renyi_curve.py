@@ -21,6 +21,8 @@ from residuum.filters.filter import Additive
 from residuum.filters.query import described
 from residuum.filters.renyi import order
 from residuum.filters.state import Left, State
+from residuum.filters.stated import stated_renyi
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
 
@@ -51,6 +53,11 @@ class RenyiCurveFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return tuple(amounts.written(rho) for _, rho in self.curve)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        costs = [stated_renyi(mechanism, alpha) for alpha, _ in self.curve]
+        known = tuple(cost for cost in costs if cost is not None)
+        return known if len(known) == len(costs) else None
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         costs = []

@@ -52,6 +52,12 @@ class UpdateFilter(Filter):
     def initial(self) -> Budget:
         return Budget(self.fingerprint, self.budget)
 
+    def own(self, state: Any) -> State:
+        state = super().own(state)
+        if not isinstance(state, Budget) or not isinstance(state.budget, Pld):
+            raise ArgumentTypeError(f"state must hold a budget, got {checks.shown(state)}")
+        return state
+
     def _decide(self, state: Budget, query: Query, relation: str | None) -> Decision:
         loss, budget = loss_of(query, relation), state.budget
         if loss.is_identity:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
@@ -18,17 +17,17 @@ from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
+from residuum.filters.stated import stated_zcdp
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 from residuum.pld.zcdp_parameter import zcdp_parameter
 
 
-@lru_cache(maxsize=4096)
 def zcdp_cost(loss: Pld) -> Fraction | None:
     """The least `rho` of a loss, from above and exact for Gaussian noise; None if infinite."""
     cost = gaussian_variance(loss) / 2
-    rest = without_gaussian(loss)
-    if rest.terms:
-        rho = zcdp_parameter(rest)
+    if loss.terms:
+        rho = zcdp_parameter(without_gaussian(loss))
         if not math.isfinite(rho):
             return None
         cost += amounts.rounded_up(rho)
@@ -49,6 +48,10 @@ class ZcdpFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.rho),)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        cost = stated_zcdp(mechanism)
+        return None if cost is None else (cost,)
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = zcdp_cost(loss)

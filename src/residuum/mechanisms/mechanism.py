@@ -71,6 +71,13 @@ class Mechanism(ABC):
         Above: each dominates what the mechanism really loses. Closed forms are exact on both
         sides; where a curve must be discretised, `accuracy` is what one use may cost in `eps`.
         """
+        name = self.relation_or_first(relation)
+        width = checks.between("accuracy", accuracy, 1e-9, 1.0)
+        checks.one_of("side", side, ("above", "below"))
+        return dict(_built(self, name, width, side))
+
+    def relation_or_first(self, relation: str | None) -> str:
+        """Check that there are PLDs for a relation; the first one where none is named."""
         known = self.supported
         name = relations.relation(known[0] if relation is None and known else relation)
         if name not in known:
@@ -78,9 +85,7 @@ class Mechanism(ABC):
                 f"relation must be one that {self.kind} has a pair for ({', '.join(known)}),"
                 f" got {name!r}"
             )
-        width = checks.between("accuracy", accuracy, 1e-9, 1.0)
-        checks.one_of("side", side, ("above", "below"))
-        return dict(_built(self, name, width, side))
+        return name
 
     def pld(
         self,

@@ -36,6 +36,8 @@ _WIDTH = 1e-6
 _ROUNDS = 40
 _FIRST = 1e-6
 _CELLS = 96
+_LEAST = 1e-300
+"""Where squares of tiny losses underflow."""
 
 
 def zcdp_parameter(loss: Pld) -> float:
@@ -64,7 +66,8 @@ def _of_factor(factor: Factor) -> tuple[float, float]:
         return np.inf, np.inf
     if isinstance(factor, RandomizedResponse):
         rho = factor.eps * float(np.tanh(0.5 * factor.eps))
-        return rho * (1.0 - (TANH_ULPS + 4.0) * U), rho * (1.0 + (TANH_ULPS + 4.0) * U)
+        wrong = rho * (TANH_ULPS + 4.0) * U + _LEAST
+        return max(rho - wrong, 0.0), rho + wrong
     if isinstance(factor, GaussianMixture):
         above = [Fraction(a) for a in (factor.p_rest, *(s for s, _ in factor.p))]
         below = [Fraction(b) for b in (factor.q_rest, *(s for s, _ in factor.q))]
@@ -82,13 +85,13 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     top, bottom = largest_loss_bounds(loss)[1], largest_loss_bounds(loss.reverse())[1]
     low, mean = mean_loss(loss)
     pure = max(top, bottom)
-    popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12)
+    popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + _LEAST
     first = _FIRST * min(1.0, 1.0 / pure)
     best = max(low, 0.0)
     limit = (mean + first * max(0.5 * popoviciu - mean, 0.0)) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
     last = max(2.0 * top / max(best, 1e-300), 2.0 * first)
-    cap = 0.5 * pure * pure * (1.0 + 1e-14)
+    cap = 0.5 * pure * pure * (1.0 + 1e-14) + _LEAST
     if last > 1e15:
         return best, cap
     s = np.geomspace(first, last, _CELLS)
