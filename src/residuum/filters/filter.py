@@ -18,6 +18,7 @@ import dataclasses
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from threading import Lock
@@ -68,6 +69,16 @@ class Filter(ABC):
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
         return as_query(query)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """Whole rounds of `queries` that are admitted for sure, and the state after them.
+
+        What requesting one by one would give, without doing so; at most `most` rounds. No rounds
+        where a filter cannot say without deciding, as here.
+        """
+        return 0, self.own(state)
 
     @abstractmethod
     def remaining_in(self, state: State) -> Any:
@@ -250,6 +261,9 @@ class Filter(ABC):
 class Additive(Filter):
     """A filter whose state is what is left of one or more amounts."""
 
+    fixed_costs: ClassVar[bool] = False
+    """Whether a query takes the same whatever is left."""
+
     @abstractmethod
     def _amounts(self) -> tuple[Fraction, ...]:
         """What there is at the start."""
@@ -287,6 +301,30 @@ class Additive(Filter):
                 return self._decision(state, None, costs, query, relation)
             left.append(amounts.shortened(before - cost))
         return self._decision(state, Left(state.of, tuple(left)), costs, query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form where costs are fixed and no subtraction on the way is rounded."""
+        state = self.own(state)
+        assert isinstance(state, Left)
+        if not self.fixed_costs or not queries:
+            return 0, state
+        paid = [(Fraction(0),) * len(state.left)]
+        for query in queries:
+            loss = loss_of(self._asked(query), relation)
+            if loss.is_identity:
+                continue
+            costs = self._costs(state.left, loss)
+            if isinstance(costs, str):
+                return 0, state
+            paid.append(costs)
+        if not amounts.stay_exact([*state.left, *itertools.chain(*paid)]):
+            return 0, state
+        one = [sum(column, Fraction(0)) for column in zip(*paid, strict=True)]
+        rounds = min([most, *(l // c for l, c in zip(state.left, one, strict=True) if c > 0)])
+        left = tuple(l - rounds * c for l, c in zip(state.left, one, strict=True))
+        return rounds, Left(state.of, left)
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)
