@@ -85,18 +85,14 @@ class Yardstick:
     def table(self) -> str:
         """As text: for one workload a line for each filter, for several a line for each."""
         if len(self.rows) == 1:
-            lines = list(self._single())
+            head, *lines = self._single()
         else:
-            lines = [self._heading(), *(self._cells(row) for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        texts = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([texts[0], "-" * max(map(len, texts)), *texts[1:]])
+            head, lines = self._heading(), [self._cells(row) for row in self.rows]
+        # Names of kinds are long: they break at their underscores.
+        parts = [cell.split("_") for cell in head]
+        deep = max(map(len, parts))
+        heads = zip(*([""] * (deep - len(part)) + part for part in parts), strict=True)
+        return aligned(list(heads), list(lines))
 
     def _heading(self) -> tuple[str, ...]:
         return "workload", "optimum", *self.filters
@@ -127,6 +123,20 @@ class Yardstick:
             lines.append(line("td", cells))
         caption = f"<caption>admitted / optimum within ({self.eps:g}, {self.delta:g})</caption>"
         return f"<table>{caption}{''.join(lines)}</table>"
+
+
+def aligned(heads: list[tuple[str, ...]], lines: list[tuple[str, ...]]) -> str:
+    """Text in columns under a rule, the first to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*heads, *lines, strict=True)]
+    texts = [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in (*heads, *lines)
+    ]
+    rule = "-" * max(map(len, texts))
+    return "\n".join([*texts[: len(heads)], rule, *texts[len(heads) :]])
 
 
 def shown(ratio: float | None) -> str:
