@@ -43,6 +43,27 @@ def test_mechanisms_are_all_listed_as_they_are() -> None:
     assert sorted(headings) == sorted(KINDS), "docs/mechanisms.md has a section for each kind"
 
 
+def test_filter_tables_say_what_a_run_says() -> None:
+    """The quick part of them; the whole takes minutes."""
+    from residuum.planning.suite import named
+
+    page = (DOCS / "choosing-a-filter.md").read_text(encoding="utf-8")
+    script = _script("filter_table")
+    for eps, delta in script.BUDGETS:
+        _, _, after = page.partition(f"Within ({eps:g}, {delta:g}):\n")
+        lines = after.partition("Within (")[0].splitlines()
+        shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+        rows = {cells[0]: cells for cells in shown if cells}
+        columns = rows["workload"]
+        for name in ("pure 0.05", "pure 0.5", "Laplace 10", "Gaussian 20"):
+            kinds = ("basic", "approximate_zcdp")
+            measured = residuum.compare_filters(eps, delta, named(name, eps, delta), kinds)
+            said = dict(zip(columns, rows[name], strict=True))
+            assert said["optimum"] == str(measured.rows[0].optimum)
+            for kind, ratio in zip(kinds, measured.rows[0].ratios(), strict=True):
+                assert said[kind.replace("_", " ")] == script._shown(ratio), "run: " + script.START
+
+
 def test_changelog_names_the_version_of_the_code() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)

@@ -54,9 +54,14 @@ _HOME = {
     "compare": "residuum.pld.order",
     "Pld": "residuum.pld.value",
     "zcdp_parameter": "residuum.pld.zcdp_parameter",
+    "how_many": "residuum.planning.how_many",
+    "least_noise": "residuum.planning.least_noise",
+    "Workload": "residuum.planning.workload",
+    "Yardstick": "residuum.planning.yardstick",
+    "compare_filters": "residuum.planning.yardstick",
 }
 
-_PACKAGES = ("filters", "mechanisms")
+_PACKAGES = ("filters", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
@@ -77,10 +82,13 @@ __all__ = [
     "UpdateFilter",
     "Verdict",
     "Witness",
+    "Workload",
+    "Yardstick",
     "ZcdpFilter",
     "approximate_dp",
     "bounded_range",
     "compare",
+    "compare_filters",
     "compose_tradeoff",
     "filters",
     "from_atoms",
@@ -89,12 +97,15 @@ __all__ = [
     "from_tradeoff",
     "gaussian",
     "hockey_stick_from_tradeoff",
+    "how_many",
     "identity",
     "infimum",
     "kernel",
     "laplace",
+    "least_noise",
     "mechanisms",
     "mixture_of_gaussians",
+    "planning",
     "pure_dp",
     "subsampled_gaussian",
     "supremum",
@@ -118,7 +129,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import filters, mechanisms
+    from residuum import filters, mechanisms, planning
     from residuum.bounds import (
         Interval,
         Verdict,
@@ -137,6 +148,10 @@ if TYPE_CHECKING:
     from residuum.filters.renyi_curve import RenyiCurveFilter
     from residuum.filters.update import UpdateFilter
     from residuum.filters.zcdp import ZcdpFilter
+    from residuum.planning.how_many import how_many
+    from residuum.planning.least_noise import least_noise
+    from residuum.planning.workload import Workload
+    from residuum.planning.yardstick import Yardstick, compare_filters
     from residuum.pld.constructors import (
         approximate_dp,
         bounded_range,

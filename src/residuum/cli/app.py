@@ -23,6 +23,8 @@ COMMANDS = {
     "describe": "residuum.cli.describe",
     "delta": "residuum.cli.delta",
     "epsilon": "residuum.cli.epsilon",
+    "order": "residuum.cli.order",
+    "plan": "residuum.cli.plan",
     "compare": "residuum.cli.compare",
     "version": "residuum.cli.version",
 }

@@ -1,106 +1,114 @@
-"""`residuum compare`: which of two queries loses more privacy, at every eps at once."""
+"""`residuum compare`: which filter admits most of a workload.
 
-from typing import TYPE_CHECKING, Annotated
+Two queries without a budget are compared with each other, as `residuum order` does: that is what
+the command did before there were filters.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import flags, output, queries, reading
+from residuum.cli import filters, flags, output, pictures, queries
+from residuum.cli.order import print_order
+from residuum.cli.patience import patience
+from residuum.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from residuum.mechanisms import Mechanism
-    from residuum.pld.domination import Domination, Witness
+    from residuum.planning import Workload
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-MEANING = {
-    "LESS": "the first never loses more privacy than the second",
-    "GREATER": "the first always loses at least as much privacy as the second",
-    "EQUAL": "both lose exactly the same privacy",
-    "INCOMPARABLE": "each loses more than the other somewhere",
-    "UNDECIDED": "neither order could be proven or refuted; treat as no",
-}
-VERDICTS = {
-    ("YES", "NO"): "LESS",
-    ("NO", "YES"): "GREATER",
-    ("YES", "YES"): "EQUAL",
-    ("NO", "NO"): "INCOMPARABLE",
-}
 
 
 @app.command(cls=flags.QueryCommand)
 def compare(
-    first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
+    query: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY", help="The workload: queries asked in turn without end."),
+    ] = None,
+    eps: filters.Eps = None,
+    delta: filters.Delta = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="A file, 'suite' for all built-in workloads (the default), or the name of one.",
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="FILTER",
+            help="A kind, or a filter as JSON; may be repeated. Without it, all that there are.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw the ratios into this directory.")
+    ] = None,
     relation: flags.Relation = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Compare two queries in the Blackwell order.
+    """Compare filters: how much of a workload each admits.
 
-    Either side may be a JSON list of queries, which are composed: is this day within that budget?
+    Every filter is set up for (eps, delta), and the workload is requested in order until the first
+    refusal. Ratios are to the non-adaptive optimum: the most queries of the workload that are
+    within (eps, delta) when all of them are known in advance. They are rounded down.
 
-    The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
-    the relation. Where an order fails, a witness shows it: a point x of the hockey-stick curves
-    and the gap between them there.
+    A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
+    or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
+
+    Two queries without a budget are compared with each other; see residuum order.
 
     \b
     Example:
+      residuum compare --eps 1 --delta 1e-6 --workload 'Laplace 10'
+      residuum compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
       residuum compare --pure-dp eps=0.5 --laplace scale=2
-      residuum compare '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
-    """  # noqa: E501
-    from residuum.mechanisms import Composed
-
-    one, two = queries.parse_side(first), queries.parse_side(second)
-    relation = relation or Composed((one, two)).supported[0]
-    below, above = _dominated(one, two, relation), _dominated(two, one, relation)
-    verdict = VERDICTS.get((below.verdict.value, above.verdict.value), "UNDECIDED")
-    shown = [repr(mechanism.pld(relation=relation)) for mechanism in (one, two)]
-    if as_json:
-        output.print_json(
-            {
-                "first": shown[0],
-                "second": shown[1],
-                "relation": relation,
-                "verdict": verdict,
-                "not_below": _witness(below.witness),
-                "not_above": _witness(above.witness),
-            }
-        )
-        return
-    rows = [("first", shown[0]), ("second", shown[1]), ("verdict", verdict)]
-    for name, witness in (
-        ("first exceeds second", below.witness),
-        ("second exceeds first", above.witness),
-    ):
-        if witness is not None:
-            rows.append((name, f"by {witness.gap:.3g} at x = {witness.x:.6g}"))
-    print(MEANING[verdict] + "\n")
-    output.print_fields(rows)
-
-
-def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Domination":
-    """Whether `low` loses no more than `high`, in every direction.
-
-    Proven of what is above the one and below the other; refuted the other way round.
     """
-    from residuum.bounds import Verdict
-    from residuum.pld.domination import Domination
-    from residuum.pld.order import dominated
+    from residuum.planning import compare_filters
 
-    if low == high:
-        return Domination(Verdict.YES)
-    proven = True
-    lows, highs = (reading.by_direction(m, relation).values() for m in (low, high))
-    for (low_above, low_below), (high_above, high_below) in zip(lows, highs, strict=True):
-        if dominated(low_above, high_below).proven:
-            continue
-        proven = False
-        refuted = dominated(low_below, high_above)
-        if refuted.verdict is Verdict.NO:
-            return refuted
-    return Domination(Verdict.YES if proven else Verdict.UNDECIDED)
+    if eps is None and delta is None and workload is None and query:
+        if len(query) != 2:
+            raise ArgumentError(
+                "filters are compared within --eps and --delta, queries as FIRST and SECOND; "
+                f"got neither, but {len(query)} queries"
+            )
+        print_order(query[0], query[1], relation, as_json)
+        return
+    eps, delta = filters.budget(eps, delta)
+    asked = _workload(query, workload)
+    with patience("comparing") as tell:
+        found = compare_filters(
+            eps, delta, asked, _contenders(given), relation=relation, progress=tell
+        )
+    picture, trouble = None, ""
+    if out is not None:
+        from residuum.figures.yardstick import yardstick
+
+        picture, trouble = pictures.save(lambda: yardstick(found), out / "yardstick.png")
+    if as_json:
+        shown = None if picture is None else str(picture)
+        output.print_json({**found.to_dict(), "picture": shown})
+        return
+    print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
+    print(found.table())
+    if out is not None:
+        print(trouble if picture is None else f"\npicture: {picture}")
 
 
-def _witness(witness: "Witness | None") -> dict[str, float | str] | None:
-    if witness is None:
+def _workload(query: list[str] | None, workload: str | None) -> "Workload | str":
+    from residuum.planning.workload import Run, Workload
+
+    if not query:
+        return workload or "suite"
+    if workload is not None:
+        raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")
+    name = query[0] if len(query) == 1 and len(query[0]) <= 40 else "workload"
+    return Workload(name, tuple(Run(one) for one in queries.parse_list(query)), repeat=True)
+
+
+def _contenders(given: list[str] | None) -> Any:
+    if not given:
         return None
-    return {"x": output.number(witness.x), "gap": output.number(witness.gap)}
+    return [filters.parse(one) if set(one) & set("{= ") else one for one in given]

@@ -16,7 +16,7 @@ from residuum.errors import ArgumentError
 if TYPE_CHECKING:
     from residuum.mechanisms import Mechanism
 
-__all__ = ["compose", "parse", "parse_side"]
+__all__ = ["compose", "described", "parse", "parse_list", "parse_side"]
 
 _SHOWN = 60
 _SHORT = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
@@ -24,31 +24,45 @@ _SHORT = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 def parse(text: str) -> "Mechanism":
     """The mechanism of one query, written as JSON or in short."""
+    return _made(described("query", text))
+
+
+def described(name: str, text: str) -> dict[str, Any]:
+    """The fields of one description, written as JSON or in short."""
     if text.lstrip()[:1] not in ("{", "["):
         short = _SHORT.fullmatch(text)
         if short is None:
             raise ArgumentError(
-                f"query must be a JSON object, or a kind with name=value, got {_shortened(text)}"
+                f"{name} must be a JSON object, or a kind with name=value, got {_shortened(text)}"
             )
         kind = short[1].replace("-", "_")
-        return _made({"kind": kind, **_fields(kind, short[2] or "")})
-    value = _read(text)
+        return {"kind": kind, **_fields(kind, short[2] or "")}
+    value = _read(text, name)
     if not isinstance(value, dict):
-        raise ArgumentError(f"query must be a JSON object, got {_shortened(text)}")
-    return _made(value)
+        raise ArgumentError(f"{name} must be a JSON object, got {_shortened(text)}")
+    return value
+
+
+def parse_list(texts: Sequence[str]) -> list["Mechanism"]:
+    """Several queries in order, each one query or a list of them."""
+    return [one for text in texts for one in _several(text)]
 
 
 def parse_side(text: str) -> "Mechanism":
     """The mechanism of one query, or of a JSON list of queries composed."""
+    return _together(_several(text))
+
+
+def _several(text: str) -> list["Mechanism"]:
     if not text.lstrip().startswith("["):
-        return parse(text)
+        return [parse(text)]
     items = _read(text)
     if not items:
         raise ArgumentError("queries must hold at least one query, got []")
     for item in items:
         if not isinstance(item, dict):
             raise ArgumentError(f"queries must be JSON objects, got {_shortened(json.dumps(item))}")
-    return _together([_made(item) for item in items])
+    return [_made(item) for item in items]
 
 
 def compose(texts: Sequence[str]) -> "Mechanism":
@@ -90,18 +104,18 @@ def _has_count(cls: type["Mechanism"]) -> bool:
 # -- JSON -----------------------------------------------------------------------------------
 
 
-def _read(text: str) -> Any:
+def _read(text: str, name: str = "query") -> Any:
     try:
         return _loads(text)
     except json.JSONDecodeError as error:
         raise ArgumentError(
-            f"query must be a JSON object, got {_shortened(text)} "
+            f"{name} must be a JSON object, got {_shortened(text)} "
             f"({error.msg} at character {error.pos})"
         ) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"query must be a plain JSON object, got {_shortened(text)}") from None
+        raise ArgumentError(f"{name} must be a plain JSON object, got {_shortened(text)}") from None
 
 
 def _loads(text: str) -> Any:

@@ -29,14 +29,14 @@ LEAST_DELTA = 1e-12
 
 def hockey_stick(plds: Mapping[str, "Pld"], eps: ArrayLike | None = None) -> "Figure":
     """delta against eps on a logarithmic scale, one line for each labelled PLD."""
-    figure, (axes,) = _figure(panels=1)
+    figure, (axes,) = new_figure(panels=1)
     _draw_hockey_stick(axes, _checked(plds), eps)
     return figure
 
 
 def tradeoff(plds: Mapping[str, "Pld"], alpha: ArrayLike | None = None) -> "Figure":
     """Least type II error against type I error, one line for each labelled PLD."""
-    figure, (axes,) = _figure(panels=1)
+    figure, (axes,) = new_figure(panels=1)
     _draw_tradeoff(axes, _checked(plds), alpha)
     return figure
 
@@ -47,7 +47,7 @@ def curves(
     below: Mapping[str, "Pld"] | None = None,
 ) -> "Figure":
     """Both pictures side by side; `below` has the lower PLDs of some labels."""
-    figure, (left, right) = _figure(panels=2)
+    figure, (left, right) = new_figure(panels=2)
     _draw_hockey_stick(left, _checked(plds), eps, below)
     _draw_tradeoff(right, plds, None, below)
     return figure
@@ -102,7 +102,8 @@ def _draw_tradeoff(
     axes.legend()
 
 
-def _figure(panels: int) -> tuple["Figure", list["Axes"]]:
+def new_figure(panels: int) -> tuple["Figure", list["Axes"]]:
+    """A figure of its own, with panels side by side; says what to install where it cannot."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:

@@ -10,6 +10,7 @@ multiple of `2^-_LONGEST`, which takes budget away and never gives any.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -44,6 +45,12 @@ def shortened(amount: Fraction) -> Fraction:
     if amount.denominator.bit_length() <= _LONGEST:
         return amount
     return Fraction(math.floor(amount * (1 << _LONGEST)), 1 << _LONGEST)
+
+
+def stay_exact(parts: Iterable[Fraction]) -> bool:
+    """Whether `shortened` leaves every sum of multiples of these as it is."""
+    common = math.lcm(*(part.denominator for part in parts))
+    return common.bit_length() <= _LONGEST
 
 
 def reported(amount: Fraction) -> float:

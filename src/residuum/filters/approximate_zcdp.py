@@ -48,6 +48,7 @@ class ApproximateZcdpFilter(Additive):
     conversion: str = "best"
 
     kind: ClassVar[str] = "approximate_zcdp"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps = checks.real("eps", self.eps, "positive and at most 600")

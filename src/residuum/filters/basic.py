@@ -30,6 +30,7 @@ class BasicFilter(Additive):
     delta: float
 
     kind: ClassVar[str] = "basic"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps = checks.between("eps", self.eps, 0.0, 600.0)

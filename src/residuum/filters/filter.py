@@ -18,6 +18,7 @@ import dataclasses
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from threading import Lock
@@ -73,6 +74,16 @@ class Filter(ABC):
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
         return as_query(query)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """Whole rounds of `queries` that are admitted for sure, and the state after them.
+
+        What requesting one by one would give, without doing so; at most `most` rounds. No rounds
+        where a filter cannot say without deciding, as here.
+        """
+        return 0, self.own(state)
 
     @abstractmethod
     def remaining_in(self, state: State) -> Any:
@@ -256,6 +267,9 @@ class Filter(ABC):
 class Additive(Filter):
     """A filter whose state is what is left of one or more amounts."""
 
+    fixed_costs: ClassVar[bool] = False
+    """Whether a query takes the same whatever is left."""
+
     @abstractmethod
     def _amounts(self) -> tuple[Fraction, ...]:
         """What there is at the start."""
@@ -288,20 +302,49 @@ class Additive(Filter):
         """What a black box says itself that it takes, in this filter's amounts."""
         return None
 
-    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
+    def _prices(
+        self, left: tuple[Fraction, ...], query: Query, relation: str | None
+    ) -> tuple[Fraction, ...] | str:
+        """What a query takes when so much is left, or why no finite amount would do."""
         stated, loss = split(query, relation, self._stated)
-        costs = stated or (Fraction(0),) * len(state.left)
-        if not loss.is_identity:
-            rest = self._costs(state.left, loss)
-            if isinstance(rest, str):
-                return self._decision(state, None, None, query, relation, rest)
-            costs = tuple(a + b for a, b in zip(stated, rest, strict=True)) if stated else rest
+        if loss.is_identity:
+            return stated or (Fraction(0),) * len(left)
+        rest = self._costs(left, loss)
+        if stated is None or isinstance(rest, str):
+            return rest
+        return tuple(a + b for a, b in zip(stated, rest, strict=True))
+
+    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
+        costs = self._prices(state.left, query, relation)
+        if isinstance(costs, str):
+            return self._decision(state, None, None, query, relation, costs)
         left = []
         for cost, before in zip(costs, state.left, strict=True):
             if not cost <= before:
                 return self._decision(state, None, costs, query, relation)
             left.append(amounts.shortened(before - cost) if cost else before)
         return self._decision(state, Left(state.of, tuple(left)), costs, query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form where costs are fixed and no subtraction on the way is rounded."""
+        state = self.own(state)
+        assert isinstance(state, Left)
+        if not self.fixed_costs or not queries:
+            return 0, state
+        paid = [(Fraction(0),) * len(state.left)]
+        for query in queries:
+            costs = self._prices(state.left, self._asked(query), relation)
+            if isinstance(costs, str):
+                return 0, state
+            paid.append(costs)
+        if not amounts.stay_exact([*state.left, *itertools.chain(*paid)]):
+            return 0, state
+        one = [sum(column, Fraction(0)) for column in zip(*paid, strict=True)]
+        rounds = min([most, *(l // c for l, c in zip(state.left, one, strict=True) if c > 0)])
+        left = tuple(l - rounds * c for l, c in zip(state.left, one, strict=True))
+        return rounds, Left(state.of, left)
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)

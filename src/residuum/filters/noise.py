@@ -38,6 +38,8 @@ _DIGITS = 6
 _MOST = 2.0**40
 _ROUNDS = 30
 
+Queries = tuple[Query, ...]
+Noisy = Callable[[float, int | None], Queries | None]
 Rounding = Callable[..., float]
 """Of a parameter, whether it is noise (to be rounded up) or loss (down), and of which power."""
 
@@ -50,11 +52,7 @@ def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | Non
 
     def turn(value: float, grows: bool, power: int = 1) -> float:
         moved = value * ratio if grows else value / ratio**power
-        if digits is None:
-            return moved
-        near = Context(prec=15, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(moved))
-        side = ROUND_CEILING if grows else ROUND_FLOOR
-        return float(Context(prec=digits, rounding=side).create_decimal(near))
+        return private_side(moved, digits, grows)
 
     try:
         return _pld(query, turn) if isinstance(query, Pld) else _mechanism(query, turn)
@@ -67,11 +65,27 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
 
     Within six digits of the noise, and checked.
     """
+
+    def turned(ratio: float, digits: int | None) -> Queries | None:
+        moved = scaled(query, ratio, digits)
+        return None if moved is None else (moved,)
+
     if scaled(query, 2.0) is None:
         return None
+    found = least(turned, lambda queries: fits(queries[0]))
+    return None if found is None else found[0]
+
+
+def least(make: Noisy, fits: Callable[[Queries], bool]) -> Queries | None:
+    """What `make` gives for the least noise that fits, by bisection from 1; None if none fits.
+
+    `make` takes the noise and how many digits its parameters are rounded to, on the private side;
+    what it returns None for does not fit. Where less noise may fit and more not, what is found
+    fits all the same.
+    """
 
     def good(ratio: float) -> bool:
-        candidate = scaled(query, ratio)
+        candidate = make(ratio, None)
         return candidate is not None and fits(candidate)
 
     low = high = 1.0
@@ -79,10 +93,10 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
         while good(low := low / 4.0):
             high = low
             if low < 1.0 / _MOST:
-                return scaled(query, high)
+                return make(high, None)
     else:
         # Candidates may be slow to weigh: where hardly any loss is too much, so is the rest.
-        most = scaled(query, _MOST)
+        most = make(_MOST, None)
         if most is not None and not fits(most):
             return None
         while not good(high := high * 4.0):
@@ -96,10 +110,19 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
             break
     for digits in (_DIGITS, 9, 12, None):
         for ratio in (low, high):
-            candidate = scaled(query, ratio, digits)
+            candidate = make(ratio, digits)
             if candidate is not None and fits(candidate):
                 return candidate
     return None
+
+
+def private_side(value: float, digits: int | None, grows: bool) -> float:
+    """A parameter to some digits: noise (which grows) rounded up, loss rounded down."""
+    if digits is None:
+        return value
+    near = Context(prec=15, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(value))
+    side = ROUND_CEILING if grows else ROUND_FLOOR
+    return float(Context(prec=digits, rounding=side).create_decimal(near))
 
 
 def _mechanism(query: Mechanism, turn: Rounding) -> Mechanism | None:

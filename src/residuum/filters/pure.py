@@ -27,6 +27,7 @@ class PureFilter(Additive):
     eps: float
 
     kind: ClassVar[str] = "pure"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(eps=checks.between("eps", self.eps, 0.0, 600.0))

@@ -30,6 +30,7 @@ class RenyiFilter(Additive):
     rho: float
 
     kind: ClassVar[str] = "renyi"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(alpha=order("alpha", self.alpha), rho=checks.between("rho", self.rho, 0.0, 1e6))

@@ -33,6 +33,7 @@ class RenyiCurveFilter(Additive):
     curve: tuple[tuple[float, float], ...]
 
     kind: ClassVar[str] = "renyi_curve"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given = self.curve.items() if isinstance(self.curve, Mapping) else self.curve

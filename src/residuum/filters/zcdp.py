@@ -41,6 +41,7 @@ class ZcdpFilter(Additive):
     rho: float
 
     kind: ClassVar[str] = "zcdp"
+    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(rho=checks.between("rho", self.rho, 0.0, 1e6))

@@ -1,0 +1,118 @@
+"""`residuum plan`: how many more queries fit, and the least noise that does."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residuum.cli import filters, flags, output, queries
+from residuum.cli.patience import patience
+from residuum.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from residuum.filters import Filter
+    from residuum.filters.query import Query
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=flags.QueryCommand)
+def plan(
+    query: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY", help="Queries as JSON or by flags; several are asked in turn."
+        ),
+    ],
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="FILTER", help="The filter, as JSON or in short: 'zcdp rho=0.1'."
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The state it is in. Without it, nothing was spent."),
+    ] = None,
+    eps: filters.Eps = None,
+    delta: filters.Delta = None,
+    n: Annotated[
+        int, typer.Option("-n", help="For how many more (rounds of the queries) to fit the noise.")
+    ] = 1,
+    most: Annotated[int, typer.Option(help="Where counting ends.")] = 10**6,
+    relation: flags.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """How many more queries fit, and the least noise that fits.
+
+    Several queries are asked in order, again and again. The count is that of asking one by one
+    until the first refusal. The noise is the least with which n more fit (n rounds of several
+    queries, all turned by the same factor), rounded up and checked. Nothing is spent.
+
+    \b
+    Example:
+      residuum plan --filter '{"kind": "zcdp", "rho": 0.1}' --laplace scale=20
+      residuum plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
+    """
+    from residuum.planning import how_many, least_noise
+
+    asked = queries.parse_list(query)
+    filter = _filter(given, eps, delta)
+    start = filter.initial() if state is None else filter.state_from_json(state)
+    with patience("counting"):
+        count = how_many(filter, asked, state=start, most=most, relation=relation)
+    with patience("fitting the noise"):
+        least = least_noise(filter, asked, n, state=start, relation=relation)
+    left = filter.worded(filter.remaining_in(start))
+    if as_json:
+        output.print_json(
+            {
+                "filter": filter.to_dict(),
+                "left": left,
+                "queries": [one.to_dict() for one in asked],
+                "how_many": count,
+                "rounds": count // len(asked),
+                "counting_ended": count == most,
+                "n": n,
+                "least_noise": None if least is None else [_plain(one) for one in least],
+            }
+        )
+        return
+    fitting = f"{count} or more" if count == most else str(count)
+    if len(asked) > 1:
+        fitting += f" ({count // len(asked)} whole rounds of {len(asked)})"
+    rows = [("filter", filter.to_json()), ("left", left)]
+    rows += [("query", one.to_json()) for one in asked]
+    rows.append(("how many more fit", fitting))
+    name = f"least noise for {n} more" + (" rounds" if len(asked) > 1 else "")
+    if least is None:
+        rows.append((name, "none: no noise of this kind would fit"))
+    else:
+        rows += [(name, _json(one)) for one in least]
+    output.print_fields(rows)
+
+
+def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
+    from residuum.filters.kinds import KINDS, filter_class
+
+    if given is not None:
+        if eps is not None or delta is not None:
+            raise ArgumentError("give --filter, or --eps and --delta, got both")
+        return filters.parse(given)
+    if eps is None and delta is None:
+        raise ArgumentError("a filter must be given by --filter, or by --eps and --delta, got none")
+    if "auto" not in KINDS:
+        raise ArgumentError("a filter must be given by --filter")
+    eps, delta = filters.budget(eps, delta)
+    return filter_class("auto")(eps=eps, delta=delta)  # type: ignore[call-arg]
+
+
+def _plain(query: "Query") -> dict[str, Any]:
+    from residuum.filters.describe import as_mechanism
+
+    return as_mechanism(query).to_dict()
+
+
+def _json(query: "Query") -> str:
+    from residuum.filters.describe import as_mechanism
+
+    return as_mechanism(query).to_json()

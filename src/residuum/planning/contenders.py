@@ -1,0 +1,191 @@
+"""The filters of the yardstick, each set up for one `(eps, delta)`.
+
+Every one of them promises that the whole interaction is within `(eps, delta)`; they differ in what
+they know. Basic, zCDP and the Gaussian ones know the budget alone. The Rényi order, the plan and
+the menu are chosen for what was expected of the workload.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters import amounts
+from residuum.filters.conversion import best_order, renyi_budget
+from residuum.filters.divergence import renyi_cost
+from residuum.filters.filter import Filter
+from residuum.filters.kinds import KINDS, filter_class
+from residuum.filters.query import Query, loss_of
+from residuum.planning.optimum import optimum
+from residuum.planning.workload import Workload
+from residuum.pld.constructors import gaussian
+
+_ORDERS = 16
+_STEP = 1.15
+"""Rényi orders that are tried: those of `α - 1` within a factor of about ten."""
+
+
+class Setting(NamedTuple):
+    """What a filter is set up for."""
+
+    eps: float
+    delta: float
+    workload: Workload
+    relation: str | None = None
+
+
+class Contender(NamedTuple):
+    """A filter in the running: its column, and how it is set up."""
+
+    name: str
+    build: Callable[[Setting], Filter]
+
+
+def contenders(filters: Any = None) -> tuple[Contender, ...]:
+    """Those that are asked for: every kind of the yardstick without `filters`.
+
+    `filters` is a list of kinds and filters, or maps names of columns to them. A filter that is
+    given is taken as it is: that its promise is within `(eps, delta)` is the caller's concern.
+    """
+    if filters is None:
+        return tuple(_contender(kind) for kind in _SET_UP if kind in KINDS)
+    if isinstance(filters, Mapping):
+        return tuple(_contender(given, str(name)) for name, given in filters.items())
+    if isinstance(filters, str | Filter):
+        filters = (filters,)
+    if not isinstance(filters, list | tuple):
+        raise ArgumentTypeError(
+            f"filters must be a list of filters or kinds, got {checks.shown(filters)}"
+        )
+    made = tuple(_contender(given) for given in filters)
+    names = [one.name for one in made]
+    for name in names:
+        checks.require(names.count(name) == 1, "filters", "different", name)
+    return made
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds of filter that can be set up from `(eps, delta)` and a workload."""
+    return tuple(kind for kind in _SET_UP if kind in KINDS)
+
+
+def _contender(given: Any, name: str | None = None) -> Contender:
+    if isinstance(given, Filter):
+        return Contender(name or repr(given), lambda setting: given)
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"a filter or a kind must be given, got {checks.shown(given)}")
+    if given not in kinds():
+        raise ArgumentError(f"filters must be of {', '.join(kinds())}, got {given!r}")
+    return Contender(name or given, _SET_UP[given])
+
+
+@lru_cache(maxsize=256)
+def gaussian_budget(eps: float, delta: float) -> float:
+    """The largest `mu` of twelve digits with `G_mu ⪯ R_{eps,delta}`, proven.
+
+    `G_mu` is symmetric, so one end of the curve is enough.
+    """
+
+    def within(mu: float) -> bool:
+        return float(gaussian(mu=mu).delta(eps)) <= delta
+
+    low, high = 0.0, 1.0
+    while within(high):
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if within(middle) else (low, middle)
+    mu = float(amounts.rounded_down(low, 12))
+    if not within(mu):
+        raise ArgumentError(f"delta must leave room for some Gaussian noise, got {delta!r}")
+    return mu
+
+
+def _made(kind: str, **fields: Any) -> Filter:
+    cls: Any = filter_class(kind)
+    made: Filter = cls(**fields)
+    return made
+
+
+def _basic(setting: Setting) -> Filter:
+    return _made("basic", eps=setting.eps, delta=setting.delta)
+
+
+def _zcdp(setting: Setting) -> Filter:
+    return _made("approximate_zcdp", eps=setting.eps, delta=setting.delta)
+
+
+def _renyi(setting: Setting) -> Filter:
+    """At the order that has room for most of what was expected."""
+    eps, delta = amounts.written(setting.eps), amounts.written(setting.delta)
+    start = float(best_order(eps, delta)) - 1.0
+    expected = setting.workload.planned
+    counts: Counter[Query] = Counter()
+    for query, count in expected.runs(expected.round):
+        counts[query] += count
+    best, chosen = Fraction(-1), start + 1.0
+    for power in range(-_ORDERS, _ORDERS + 1):
+        alpha = float(f"{1.0 + start * _STEP**power:.6g}")
+        costs = [renyi_cost(loss_of(query, setting.relation), alpha) for query in counts]
+        if None in costs:
+            continue
+        whole = sum((c * n for c, n in zip(costs, counts.values(), strict=True) if c), Fraction(0))
+        room = renyi_budget(amounts.written(alpha), eps, delta)
+        if whole and room / whole > best:
+            best, chosen = room / whole, alpha
+    rho = renyi_budget(amounts.written(chosen), eps, delta)
+    return _made("renyi", alpha=chosen, rho=amounts.reported(rho))
+
+
+def _gdp(setting: Setting) -> Filter:
+    return _made("gdp", mu=gaussian_budget(setting.eps, setting.delta))
+
+
+def _gdp_residue(setting: Setting) -> Filter:
+    return _made("gdp_residue", mu=gaussian_budget(setting.eps, setting.delta))
+
+
+def _slack(setting: Setting) -> Filter:
+    cls: Any = filter_class("approximate_gdp_residue")
+    made: Filter = cls.within(setting.eps, setting.delta)
+    return made
+
+
+def _plan(setting: Setting) -> Filter:
+    plan = planned(setting)
+    return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
+
+
+def _menu(setting: Setting) -> Filter:
+    menu = setting.workload.kinds
+    return _made("menu", eps=setting.eps, delta=setting.delta, menu=menu)
+
+
+def _auto(setting: Setting) -> Filter:
+    return _made("auto", eps=setting.eps, delta=setting.delta, expect=planned(setting))
+
+
+def planned(setting: Setting) -> tuple[Query, ...]:
+    """What was expected, query by query, as long as anything of it could fit."""
+    expected = setting.workload.planned
+    room = optimum(setting.eps, setting.delta, expected, relation=setting.relation)
+    return tuple(query for query, count in expected.runs(room) for _ in range(count))
+
+
+_SET_UP: dict[str, Callable[..., Filter]] = {
+    "basic": _basic,
+    "approximate_zcdp": _zcdp,
+    "renyi": _renyi,
+    "gdp": _gdp,
+    "gdp_residue": _gdp_residue,
+    "approximate_gdp_residue": _slack,
+    "plan": _plan,
+    "menu": _menu,
+    "auto": _auto,
+}
+"""How each kind is set up, in the order of the table."""

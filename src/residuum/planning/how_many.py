@@ -1,0 +1,74 @@
+"""How many more queries fit.
+
+The answer is that of requesting one by one until the first refusal. Filters that charge a query the
+same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
+fits what is left if and only if `n <= left / c`, in rationals. Where the price of a query moves
+with what is left (residues, plans), each request is decided; no shortcut is known that would agree
+with them to the last query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters.filter import Filter
+from residuum.filters.query import Query, as_query
+from residuum.filters.state import State
+
+MOST = 10**6
+"""Where counting ends unless told otherwise."""
+
+
+def how_many(
+    filter: Filter,
+    query: Query | Sequence[Query],
+    *,
+    state: State | None = None,
+    most: int = MOST,
+    relation: str | None = None,
+) -> int:
+    """How many more of `query` the filter would admit before it refuses one; at most `most`.
+
+    A list of queries is asked in order, again and again, and the count is of single queries: with
+    two queries in the list, 5 means two whole rounds and the first query of a third. The count is
+    from `state`, or from where the filter is now; nothing is spent.
+    """
+    most = checks.count("most", most)
+    return admitted(as_filter(filter), state, as_queries(query), most, relation)[0]
+
+
+def admitted(
+    filter: Filter,
+    state: State | None,
+    queries: Sequence[Query],
+    most: int,
+    relation: str | None = None,
+) -> tuple[int, State]:
+    """How many of the repeating `queries` are admitted before the first refusal, and the state."""
+    state = filter.state if state is None else filter.own(state)
+    rounds, state = filter.skip(state, queries, most // len(queries), relation)
+    count = rounds * len(queries)
+    while count < most:
+        decision = filter.decide(state, queries[count % len(queries)], relation=relation)
+        if not decision.admitted:
+            break
+        count, state = count + 1, decision.state
+    return count, state
+
+
+def as_filter(value: object) -> Filter:
+    """Check that an argument is a filter."""
+    if not isinstance(value, Filter):
+        raise ArgumentTypeError(f"filter must be a filter, got {checks.shown(value)}")
+    return value
+
+
+def as_queries(query: object) -> tuple[Query, ...]:
+    """One query, or a list of them, as a tuple."""
+    if not isinstance(query, list | tuple):
+        return (as_query(query),)
+    if not query:
+        raise ArgumentError("query must hold at least one query, got an empty list")
+    return tuple(as_query(one, f"query[{place}]") for place, one in enumerate(query))
