@@ -1,0 +1,126 @@
+"""The cost of a finite loss under `G_mu`: solve, raise a little, prove; and a proven lower bound.
+
+The equations (`residue_equation.py`) are solved in floating point. Their `c` is raised by a small
+share and handed to the certificates (`residue_certificate.py`). Where these find a point that
+refutes it, the equations are solved again from there; where they stay undecided the share grows.
+What is returned is proven, whatever the search did.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from residuum.pld.atoms import ATOM_ULPS, Atoms
+from residuum.pld.excess import FiniteExcess, gaussian_transform
+from residuum.pld.residue_certificate import proven_by_cells, proven_by_one_contact
+from residuum.pld.residue_equation import Contact, solve
+from residuum.pld.special import EXP_ULPS, LOG1P_ULPS, U
+from residuum.pld.value import Pld
+
+_SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+"""By how much the cost is raised, in turn, until that is proven."""
+_REFUTATIONS = 12
+_LOWERED = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3, 1e-1)
+_LONG = 400
+"""Longer lists are not taken to the cells."""
+_SMALL_LOSS = 1e-2
+_EXACT = 1 << 9
+_TABLE = 1 << 14
+
+
+def finite_excess(pld: Pld) -> FiniteExcess | None:
+    """The excess of a finite PLD without a Gaussian part or mass at infinity, if written out."""
+    evaluator = pld._evaluator
+    atoms = evaluator._single_atoms
+    if atoms is not None:
+        made = _from_atoms(atoms)
+    elif evaluator._table_size <= _TABLE:
+        table = evaluator._table
+        order = np.argsort(table.z, kind="stable")
+        z = table.z[order]
+        weights = np.exp(table.log_p[order] - 0.5 * z)
+        wrong = table.log_error + 0.5 * table.loss_error + (EXP_ULPS + 4.0 * float(z[-1])) * U
+        made = FiniteExcess(weights, z, 1.01 * wrong, table.loss_error)
+    else:
+        return None
+    return _evened(made) if pld.is_symmetric else made
+
+
+def _from_atoms(atoms: Atoms) -> FiniteExcess:
+    weights, z, loss_error = np.sqrt(atoms.p) * np.sqrt(atoms.q), atoms.z, atoms.loss_error
+    size = max(-float(z[0]), float(z[-1]))
+    if size < _SMALL_LOSS and z.size <= _EXACT:
+        exact = atoms.exact
+        if len(exact) == z.size:
+            # ln(p/q) from the exact difference keeps all digits of a small loss.
+            pairs = zip(exact.p, exact.q, strict=True)
+            gaps = [(a * exact.q_den - b * exact.p_den) / (b * exact.p_den) for a, b in pairs]
+            z = np.log1p(np.array(gaps))
+            loss_error = (LOG1P_ULPS + 2.0) * U * 1.01 * size
+    return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
+
+
+def _evened(excess: FiniteExcess) -> FiniteExcess:
+    """The same, with the symmetry it is known to have; means stay within the errors."""
+    z, weights = excess.losses, excess.weights
+    return FiniteExcess(
+        0.5 * (weights + weights[::-1]),
+        0.5 * (z - z[::-1]),
+        excess.weight_error + 2.0 * U,
+        excess.loss_error * (1.0 + U),
+    )
+
+
+def finite_cost(excess: FiniteExcess, v: float, v_up: float) -> tuple[float, float]:
+    """Proven bounds of the cost under `G_√v`, which is known to dominate; `v` to `v_up`.
+
+    The upper one is `v` itself where nothing better is proven.
+    """
+    contact = solve(excess, v)
+    high = v
+    for share in _SHARES:
+        for _ in range(_REFUTATIONS):
+            c = contact.c * (1.0 + share)
+            if not c < v * (1.0 - 8.0 * U):
+                break
+            refuted = _attempt(excess, v - c, c, contact.l)
+            if refuted is None:
+                high = c
+                break
+            if math.isnan(refuted):
+                break
+            again = solve(excess, v, Contact(c, refuted))
+            contact = again if again.c > contact.c else Contact(c, refuted)
+        if high < v:
+            break
+    return _lower(excess, v_up, contact), high
+
+
+def _attempt(excess: FiniteExcess, m2: float, c: float, l: float) -> float | None:
+    """None if proven; else where it is refuted, or nan if that is not known."""
+    at = np.array([l])
+    a, b = excess.transform(m2, at), gaussian_transform(m2, c, at)
+    if a.log[0] > b.log[0]:
+        return l
+    if proven_by_one_contact(excess, m2, c, l, a, b):
+        return None
+    if excess.losses.size > _LONG:
+        return math.nan
+    failure = proven_by_cells(excess, m2, c, at)
+    if failure is None:
+        return None
+    return failure.at if failure.is_violated else math.nan
+
+
+def _lower(excess: FiniteExcess, v: float, contact: Contact) -> float:
+    """A cost below which `A > B` at the contact, proven."""
+    for share in _LOWERED:
+        c = contact.c * (1.0 - share)
+        m2 = v - c
+        at = np.array([contact.l * (v - contact.c) / m2]) if contact.c < v else np.array([0.0])
+        a, b = excess.transform(m2, at), gaussian_transform(m2, c, at)
+        if a.log[0] - a.error[0] > b.log[0] + b.error[0]:
+            return c
+    return 0.0

@@ -1,0 +1,120 @@
+"""Where `A` touches `B` (`excess.py`): the cost `c` of a finite loss under `G_mu`, uncertified.
+
+For each `l` the least `c` with `A(l) <= B(l)` is a scalar equation, and the cost is the largest of
+them. Convolving with a Gaussian solves the heat equation, which gives the derivative in closed
+form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`. So
+Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and
+`ln B` agree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from residuum.bounds import Floats
+from residuum.pld.excess import FiniteExcess, gaussian_transform
+
+_GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
+_MOST = 1 << 7
+"""Lists longer than that are coarsened before they are scanned."""
+_SCANS = 6
+_STEPS = 60
+_SETTLED = 1e-11
+
+
+class Contact(NamedTuple):
+    """About the cost `c` and the place `l` where the curves touch."""
+
+    c: float
+    l: float
+
+
+def solve(excess: FiniteExcess, v: float, start: Contact | None = None) -> Contact:
+    """About the cost under `G_√v`, from a contact to improve on or from scratch."""
+    if start is not None:
+        return _newton(excess, v, start)
+    rough = coarsened(excess, _MOST)
+    c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
+    found = Contact(c, 0.0)
+    for _ in range(_SCANS):
+        scanned = _scan(rough, v, found)
+        if scanned is None:
+            break
+        found = _newton(rough, v, scanned)
+    return found if rough is excess else _newton(excess, v, found)
+
+
+def _scan(excess: FiniteExcess, v: float, found: Contact) -> Contact | None:
+    """The place on a grid that asks for the largest cost, unless that is no more than found."""
+    c, m2 = found.c, v - found.c
+    ends = (1.1 * max(end, 0.0) * (1.0 / m2 + 1.0 / c) for end in (excess.top, -excess.bottom))
+    right, left = (end * _GRID for end in ends)
+    l = right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
+    moves, _ = _moves(excess, m2, c, l)
+    best = int(np.argmax(moves))
+    if not moves[best] > 1e-6 * c:
+        return None
+    return Contact(min(c + float(moves[best]), 0.5 * (c + v)), float(l[best]))
+
+
+def _newton(excess: FiniteExcess, v: float, start: Contact) -> Contact:
+    """Both unknowns together: `ln A = ln B`, and their slopes agree."""
+    c, l = start
+    fixed = excess.is_symmetric and l == 0.0
+    low, high = 0.0, v
+    for _ in range(_STEPS):
+        m2 = v - c
+        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]))
+        move = float(moves[0])
+        low, high = (max(low, c), high) if move > 0.0 else (low, min(high, c))
+        new = c + move
+        if not low < new < high:
+            new = 0.5 * (c + (high if move > 0.0 else low))
+        reach = 0.5 * math.sqrt(1.0 / m2 + 1.0 / c)
+        step = 0.0 if fixed else -slope / bend if bend < 0.0 else math.copysign(reach, slope)
+        step = min(max(step, -reach), reach)
+        # Newton's step in c is at fixed t = l m².
+        l = (l + step) * (m2 / (v - new))
+        settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-6 * reach
+        c = new
+        if settled or high - low <= 4e-16 * v:
+            break
+    return Contact(c, l)
+
+
+def _moves(
+    excess: FiniteExcess, m2: float, c: float, l: Floats
+) -> tuple[Floats, tuple[float, float]]:
+    """Newton's step in `c` at each `l`; slope and bend of `ln A - ln B` at the first."""
+    a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+    difference = np.expm1(np.minimum(a.log - b.log, 50.0))
+    share = np.exp(np.clip(b.log - excess.log_density(m2, l), -700.0, 600.0))
+    slope, bend = float(a.mean[0] - b.mean[0]), float(a.spread[0] - b.spread[0])
+    return np.asarray(2.0 * difference * share), (slope, bend)
+
+
+def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
+    """A dominating list on `count` points or so: each atom is split between its neighbours.
+
+    Splitting `(p, q)` at `z` so that both masses are kept puts `√(pq) sinh((b-z)/2) / sinh((b-a)/2)`
+    on the point `a` below and likewise on `b` above.
+    """
+    if excess.losses.size <= count:
+        return excess
+    first, last = float(excess.losses[0]), float(excess.losses[-1])
+    points = np.linspace(first, last, count)
+    if excess.is_symmetric:
+        points = 0.5 * (points - points[::-1])
+    at = np.clip(np.searchsorted(points, excess.losses, side="right") - 1, 0, count - 2)
+    below, above = points[at], points[at + 1]
+    whole = np.sinh(0.5 * (above - below))
+    lower = excess.weights * np.sinh(0.5 * np.maximum(above - excess.losses, 0.0)) / whole
+    upper = excess.weights * np.sinh(0.5 * np.maximum(excess.losses - below, 0.0)) / whole
+    weights = np.bincount(at, lower, count) + np.bincount(at + 1, upper, count)
+    kept = weights > 0.0
+    if excess.is_symmetric:
+        weights = 0.5 * (weights + weights[::-1])
+    return FiniteExcess(weights[kept], points[kept], 1e-9, 1e-12)
