@@ -36,6 +36,7 @@ relative accuracy: see `complement.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,12 +95,22 @@ class Moments:
         """About `K(s)`, `s > 0`: what a tilt is chosen by."""
         if not self.mixtures:
             return self.log_moment(s)[0]
-        rest = copy(self)
-        rest.mixtures, rest.listed = [], [(f, n) for f, n in self.listed if isinstance(f, Atoms)]
-        value = rest.log_moment(s)[0]
+        value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
         for factor, n in self.mixtures:
             value = value + n * factor.pair.rough_log_moment(s)
         return np.asarray(value)
+
+    def without(self, dropped: Collection[GaussianMixture]) -> Moments:
+        """The same without some of its mixtures."""
+        rest = copy(self)
+        rest.mixtures = [(f, n) for f, n in self.mixtures if f not in dropped]
+        rest.listed = [(f, n) for f, n in self.listed if f not in dropped]
+        return rest
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no factor at all."""
+        return self.variance == 0.0 and not self.listed and not self._families()
 
     @property
     def atomic_weight(self) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from residuum.bounds import Floats
+from residuum.pld.cut import Cut
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 
 _WINDOW = 9.5
@@ -42,6 +43,7 @@ _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _LIFTS = (0.4, 1.0, 2.2)
 """Heights `y` of the moved line among which the best bound is taken."""
+_CUT_LIFTS = (0.3, 0.6, 1.0)
 
 
 @dataclass(frozen=True)
@@ -142,14 +144,16 @@ class Quadrature:
     log_f_error: Floats
     loss: Floats
     loss_error: Floats
+    spill: float = 1.0
+    """How far `f` beyond the grid may exceed what its values at the ends say."""
 
     @cached_property
     def weights(self) -> Floats:
         """`f` at the points, each row scaled to the largest value 1."""
-        return np.asarray(np.exp(self.log_f - self._top[:, None]))
+        return np.asarray(np.exp(self.log_f - self.top[:, None]))
 
     @cached_property
-    def _top(self) -> Floats:
+    def top(self) -> Floats:
         return np.asarray(self.log_f.max(axis=1))
 
     @cached_property
@@ -160,22 +164,23 @@ class Quadrature:
     def tails(self) -> Floats:
         """What lies outside the grid at most, in the integral and in the sum, relative."""
         ends = self.weights[:, 0] + self.weights[:, -1]
-        return np.asarray(2.0 * ends * (1.0 + 1.0 / (_WINDOW * self.step)) / self.totals)
+        ends = 2.0 * self.spill * ends * (1.0 + 1.0 / (_WINDOW * self.step))
+        return np.asarray(ends / self.totals)
 
     @cached_property
     def weight_error(self) -> Floats:
         """Relative error of the sum of the weights, by rounding."""
         wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
         return np.asarray(
-            wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self._top)
+            wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top)
         )
 
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
         """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
-        value = self._top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
+        value = self.top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
         error = self.weight_error + self.tails + _RULE
-        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self._top))
+        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self.top))
         return value, error * 1.01 + 2.0 * U * np.abs(value)
 
 
@@ -185,8 +190,8 @@ class Pair:
 
     p: Side
     q: Side
-    _kept: tuple[float, list[tuple[Floats, Floats, float, float]]] | None = field(
-        default=None, init=False, compare=False, repr=False
+    _kept: dict[tuple[float, Cut | None], list[tuple[Floats, Floats, float, float]]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
     )
     """What `fall` worked out last: it is asked again for the same tilt."""
 
@@ -209,10 +214,13 @@ class Pair:
         narrowing = [-np.log(np.cos(0.5 * d * side.spread)) for side in (self.p, self.q)]
         return d, narrowing[0], narrowing[1]
 
-    def steps(self, s: Floats, omega: float) -> Floats:
-        """The widest step with an error of the rule below `e^-42` of `M(s)`, for each `s`."""
+    def steps(self, s: Floats, omega: float, bend: float = 1.0) -> Floats:
+        """The widest step with an error of the rule below `e^-42` of `M(s)`, for each `s`.
+
+        Off the axis the integrand, but for `A` and `B`, may grow as `e^{bend y²/2}`.
+        """
         d, narrow_p, narrow_q = self._strips
-        depth = _STRIP_DEPTH + 0.5 * d * d + omega * d * self.reach
+        depth = _STRIP_DEPTH + 0.5 * bend * d * d + omega * d * self.reach
         depth = depth + np.maximum(s, 0.0)[:, None] * narrow_q
         depth = depth + np.maximum(-1.0 - s, 0.0)[:, None] * narrow_p
         return np.asarray((2.0 * math.pi * d / (depth + 2.0)).max(axis=1))
@@ -222,9 +230,9 @@ class Pair:
         width = (1.0 + lam) * self.p.spread + lam * self.q.spread + 2.0 * _WINDOW
         return width / float(self.steps(np.array([lam]), 0.0)[0]), width * self.reach / 6.0
 
-    def quadrature(self, s: Floats, omega: float = 0.0) -> Quadrature | None:
+    def quadrature(self, s: Floats, omega: float = 0.0, bend: float = 1.0) -> Quadrature | None:
         """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
-        step = float(self.steps(s, omega).min())
+        step = float(self.steps(s, omega, bend).min())
         ends = [np.multiply.outer(1.0 + s, (self.p.least, self.p.most))]
         ends.append(np.multiply.outer(-s, (self.q.least, self.q.most)))
         low = float((ends[0].min(axis=1) + ends[1].min(axis=1)).min()) - _WINDOW
@@ -265,23 +273,25 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
-    def fall(self, lam: float, edges: Floats) -> Floats:
+    def fall(self, lam: float, edges: Floats, cut: Cut | None = None) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
+
+        Given a cut, of the loud part of `M(λ+iω)`, again relative to all of `M(λ)`.
 
         The line of integration is moved to `Im x = y`: `|f|` is multiplied by `e^{-ω arg A/B}`
         with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
         rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
         """
         best = np.zeros(edges.shape)
-        for turn, mass, outside, slack in self._lifted(lam):
+        for turn, mass, outside, slack in self._lifted(lam, cut):
             inside = np.exp(-np.multiply.outer(edges, turn)) @ mass
             best = np.minimum(best, np.logaddexp(np.log(inside + 1e-300), outside) + slack)
         return best
 
-    def _lifted(self, lam: float) -> list[tuple[Floats, Floats, float, float]]:
+    def _lifted(self, lam: float, cut: Cut | None) -> list[tuple[Floats, Floats, float, float]]:
         """For each height of the line: `arg A/B` and mass of the cells, what is outside, slack."""
-        if self._kept is not None and self._kept[0] == lam:
-            return self._kept[1]
+        if (lam, cut) in self._kept:
+            return self._kept[lam, cut]
         rule = self.quadrature(np.array([lam]))
         found: list[tuple[Floats, Floats, float, float]] = []
         if rule is None:
@@ -289,12 +299,16 @@ class Pair:
         log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
         low, high = float(rule.x[0]), float(rule.x[-1])
         widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
-        for y in _LIFTS:
+        for y in _LIFTS if cut is None else _CUT_LIFTS:
             if y > widest:
                 break
             wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
             bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
             bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
+            growth = 0.5 * y * y
+            if cut is not None:
+                bend += cut.bend
+                growth *= 1.0 + cut.bend
             cells = int(min(max((high - low) * math.sqrt(bend) / 0.3, 64.0), 2048.0))
             g = (high - low) / cells
             # Middles at odd places, ends at even ones.
@@ -302,16 +316,22 @@ class Pair:
             x = both[1::2]
             size_a, arg_a, slope_a = self.p.off_axis(both, y)
             size_b, arg_b, slope_b = self.q.off_axis(both, y)
-            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
-            half = 0.5 * g * np.abs((1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x)
+            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + growth
+            slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
+            if cut is not None:
+                h = h + cut.logs(x)[0]
+                slope = slope + cut.slope(x)
+            half = 0.5 * g * np.abs(slope)
             # sinhc(z) is at most e^{z²/6}, and e^z.
             h = h + bend * g * g / 8.0 + np.minimum(half * half / 6.0, half)
             turn = arg_a[:-2:2] - arg_b[2::2]
             mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
-            outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
+            outside = math.log(float(rule.tails[0]) + 1e-300) + growth
             outside += lam * math.log(wide_q)
             turn = np.maximum(turn, 0.0) * (1.0 - 1e-9)
             found.append((turn, mass, outside, log_m_error + 1e-9 * (1.0 + lam)))
-        object.__setattr__(self, "_kept", (lam, found))
+        if len(self._kept) > 1:
+            self._kept.clear()
+        self._kept[lam, cut] = found
         return found

@@ -10,13 +10,16 @@ import math
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld import complement
+from residuum.pld import complement, parting
 from residuum.pld.contour import Contour, Line, Moments, log_peak, truncation
+from residuum.pld.parted import Parted
 from residuum.pld.special import EXP_ULPS, U
 
 MAX_NODES = 1 << 20
 _WORK = 2.0**31
 """Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
+_MANY = 512.0
+"""Nodes beyond which it is worth looking for something quiet to leave out."""
 _CAUTION = 0.75
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
@@ -31,7 +34,7 @@ def tuned(
     room: float = 1.0,
     sharpness: float = 1.0,
     skeleton: Moments | None = None,
-) -> Contour:
+) -> Contour | Parted:
     """A contour fit for reading `D` near `t`.
 
     `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
@@ -75,6 +78,10 @@ def tuned(
     step = 2.0 * math.pi / period
     variance = moments.variance
     wanted = _smooth_edge(moments, lam, spread, floor, step) / step
+    if moments.mixtures and lam > 0.0 and wanted > _MANY:
+        split = parting.parted(moments, t, Line(lam, step, 0, 0.0, points), spread, room)
+        if split is not None and 2 * split.line.count < wanted:
+            return split
     most = moments.affordable(lam, 1.0 / step, _WORK)
     if moments.mixtures and wanted > most / 4.0:
         # As far as the accuracy asks, or as is cheap.
