@@ -52,6 +52,7 @@ from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.factors import Terms
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
+from residuum.pld.mixture import LATTICE
 from residuum.pld.products import COMPLEX_PRODUCT, multiply, powers
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
@@ -97,7 +98,8 @@ class Moments:
             return self.log_moment(s)[0]
         value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
         for factor, n in self.mixtures:
-            value = value + n * factor.pair.rough_log_moment(s)
+            pair = factor.pair
+            value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
         return np.asarray(value)
 
     def without(self, dropped: Collection[GaussianMixture]) -> Moments:

@@ -41,6 +41,8 @@ _SUM_ULPS = 64.0
 """Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
 _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+LATTICE = np.geomspace(1e-5, 1e6, 56)
+"""Tilts at which rough moments are kept."""
 _LIFTS = (0.4, 1.0, 2.2)
 """Heights `y` of the moved line among which the best bound is taken."""
 _CUT_LIFTS = (0.3, 0.6, 1.0)
@@ -68,6 +70,11 @@ class Side:
     def spread(self) -> float:
         return self.most - self.least
 
+    @property
+    def is_origin(self) -> bool:
+        """Whether this is `N(0, 1)`, with likelihood 1."""
+        return self.shifts == (0.0,)
+
     def log_likelihood(self, x: Floats) -> tuple[Floats, Floats]:
         """`ln A(x)` and its absolute error.
 
@@ -75,26 +82,28 @@ class Side:
         likelihood close to 1; where it is far below or above, a plain log-sum-exp.
         """
         a0 = self.shifts[0]
-        if a0 == 0.0:
-            first, first_error = np.zeros_like(x), np.zeros_like(x)
-        else:
+        first: Floats | float = 0.0
+        first_error: Floats | float = 0.0
+        if a0 != 0.0:
             first = a0 * x - 0.5 * a0 * a0
             first_error = U * (3.0 * abs(a0) * np.abs(x) + 3.0 * a0 * a0)
         if len(self.shifts) == 1:
-            return first, first_error
-        total, size, moved = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+            return first + np.zeros_like(x), first_error + np.zeros_like(x)
+        far = np.abs(x)
+        total: Floats | float = 0.0
+        size: Floats | float = 0.0
+        moved: Floats | float = 0.0
         gaps = []
-        beyond = np.zeros(x.shape, dtype=bool)
         for a, w in zip(self.shifts[1:], self.weights[1:], strict=True):
             d = (a - a0) * x - 0.5 * (a - a0) * (a + a0)
-            wrong = U * (5.0 * (abs(a) + abs(a0)) * (np.abs(x) + abs(a) + abs(a0)))
-            near = np.expm1(np.minimum(d, _CLIP))
-            beyond |= d > _CLIP
-            part = w * near
-            total += part
-            size += np.abs(part)
-            moved += (part + w) * wrong
+            reach = 5.0 * (abs(a) + abs(a0))
+            wrong = (U * reach) * (far + (abs(a) + abs(a0)))
+            part = w * np.expm1(np.minimum(d, _CLIP))
+            total = total + part
+            size = size + np.abs(part)
+            moved = moved + (part + w) * wrong
             gaps.append((d, w, wrong))
+        beyond = np.any([d > _CLIP for d, _, _ in gaps], axis=0)
         plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
@@ -117,7 +126,8 @@ class Side:
             rough_error += LOG_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
             value = np.where(plain, rough, value)
             error = np.where(plain, rough_error, error)
-        return value + first, error + first_error + U * np.abs(value + first)
+        value = value + first
+        return value, error + first_error + U * np.abs(value)
 
     def off_axis(self, x: Floats, y: float) -> tuple[Floats, Floats, Floats]:
         """`ln|A(x+iy)|`, `arg A(x+iy)` and `Re A'/A`, to about 1e-12 each."""
@@ -214,40 +224,57 @@ class Pair:
         narrowing = [-np.log(np.cos(0.5 * d * side.spread)) for side in (self.p, self.q)]
         return d, narrowing[0], narrowing[1]
 
-    def steps(self, s: Floats, omega: float, bend: float = 1.0) -> Floats:
-        """The widest step with an error of the rule below `e^-42` of `M(s)`, for each `s`.
+    def rule_step(self, s: Floats, omega: float, bend: float = 1.0) -> float:
+        """A step with an error of the rule below `e^-42` of `M(s)`, for every `s`.
 
         Off the axis the integrand, but for `A` and `B`, may grow as `e^{bend y²/2}`.
         """
         d, narrow_p, narrow_q = self._strips
-        depth = _STRIP_DEPTH + 0.5 * bend * d * d + omega * d * self.reach
-        depth = depth + np.maximum(s, 0.0)[:, None] * narrow_q
-        depth = depth + np.maximum(-1.0 - s, 0.0)[:, None] * narrow_p
-        return np.asarray((2.0 * math.pi * d / (depth + 2.0)).max(axis=1))
+        depth = _STRIP_DEPTH + 2.0 + (0.5 * bend * d + omega * self.reach) * d
+        most, least = float(s.max()), float(s.min())
+        if most > 0.0:
+            depth = depth + most * narrow_q
+        if least < -1.0:
+            depth = depth + (-1.0 - least) * narrow_p
+        return float((2.0 * math.pi * d / depth).max())
 
     def points(self, lam: float) -> tuple[float, float]:
         """About how many points the rule has at `λ`: for `ω = 0`, and more for each unit of `ω`."""
         width = (1.0 + lam) * self.p.spread + lam * self.q.spread + 2.0 * _WINDOW
-        return width / float(self.steps(np.array([lam]), 0.0)[0]), width * self.reach / 6.0
+        return width / self.rule_step(np.array([lam]), 0.0), width * self.reach / 6.0
 
     def quadrature(self, s: Floats, omega: float = 0.0, bend: float = 1.0) -> Quadrature | None:
         """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
-        step = float(self.steps(s, omega, bend).min())
-        ends = [np.multiply.outer(1.0 + s, (self.p.least, self.p.most))]
-        ends.append(np.multiply.outer(-s, (self.q.least, self.q.most)))
-        low = float((ends[0].min(axis=1) + ends[1].min(axis=1)).min()) - _WINDOW
-        high = float((ends[0].max(axis=1) + ends[1].max(axis=1)).max()) + _WINDOW
+        step = self.rule_step(s, omega, bend)
+        # Where f may be centred: linear in s for each pair of components.
+        centres = [
+            (1.0 + at) * a - at * b
+            for at in (float(s.min()), float(s.max()))
+            for a in (self.p.least, self.p.most)
+            for b in (self.q.least, self.q.most)
+        ]
+        low, high = min(centres) - _WINDOW, max(centres) + _WINDOW
         count = (high - low) / step
         if not count * s.size < _MOST_POINTS:
             return None
         x = low + step * np.arange(int(count) + 2.0)
-        a, a_error = self.p.log_likelihood(x)
-        b, b_error = self.q.log_likelihood(x)
-        up, down = np.abs(1.0 + s)[:, None], np.abs(s)[:, None]
-        log_f = (1.0 + s)[:, None] * a - s[:, None] * b - 0.5 * x * x
-        error = up * (a_error + 3.0 * U * np.abs(a)) + down * (b_error + 3.0 * U * np.abs(b))
-        error = error + U * (2.0 * np.abs(log_f) + 2.0 * x * x)
-        return Quadrature(x, step, log_f, error, a - b, a_error + b_error + U * np.abs(a - b))
+        up, down = (1.0 + s)[:, None], s[:, None]
+        square = x * x
+        log_f: Floats = -0.5 * square
+        error: Floats = (2.0 * U) * square
+        loss, loss_error = np.zeros_like(x), np.zeros_like(x)
+        if not self.p.is_origin:
+            a, a_error = self.p.log_likelihood(x)
+            log_f = log_f + up * a
+            error = error + np.abs(up) * (a_error + 3.0 * U * np.abs(a))
+            loss, loss_error = a, a_error
+        if not self.q.is_origin:
+            b, b_error = self.q.log_likelihood(x)
+            log_f = log_f - down * b
+            error = error + np.abs(down) * (b_error + 3.0 * U * np.abs(b))
+            loss, loss_error = loss - b, loss_error + b_error
+        error = error + (3.0 * U) * np.abs(log_f)
+        return Quadrature(x, step, log_f, error, loss, loss_error + U * np.abs(loss))
 
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`ln E e^{sZ}` for real `s` and its absolute error.
@@ -272,6 +299,11 @@ class Pair:
         if near.any():
             value[near] = self.log_moment(s[near])[0]
         return value
+
+    @cached_property
+    def lattice(self) -> Floats:
+        """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
+        return self.rough_log_moment(LATTICE)
 
     def fall(self, lam: float, edges: Floats, cut: Cut | None = None) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from residuum.bounds import Floats
 from residuum.pld import parts
 from residuum.pld.contour import Line, Moments, truncation
 from residuum.pld.parted import (
@@ -35,14 +36,18 @@ _CROWD = 6.0
 _MOST_NODES = 1 << 15
 
 
-def parted(moments: Moments, t: float, line: Line, spread: float, room: float) -> Parted | None:
-    """A contour in two parts on this line, its count left open; None if nothing is quiet."""
+def parted(
+    moments: Moments, t: float, line: Line, k: Floats, e: Floats, spread: float, room: float
+) -> Parted | None:
+    """A contour in two parts on this line, its count left open; None if nothing is quiet.
+
+    `k` and `e` are log moments, and their errors, at the tilt and at the points of the line.
+    """
     if not t > 0.0:
         return None
     lam = line.lam
     at = _TILTS * (1.0 + 1.0 / t)
     crowd = _CROWD if room > 1.0 else 1.0
-    k, _ = moments.log_moment(np.array([lam]))
     saddle = -math.log((lam + 1.0) * (lam * spread + 1.0) * 3.0)
     for share in _SHARES:
         level = Level(share * t, t)
@@ -67,7 +72,6 @@ def parted(moments: Moments, t: float, line: Line, spread: float, room: float) -
     values = node_parts(moments, cuts, line)
     if values is None:
         return None
-    k, e = moments.log_moment(np.concatenate([[lam], line.points]))
     fall_of_all = min(float(moments.log_fall(lam, np.array([line.edge]))[0]), 0.0)
     return Parted(
         line,
