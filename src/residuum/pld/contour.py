@@ -280,7 +280,7 @@ class Contour:
         k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
         log_m = self.log_m + float(k[0])
         fall = 1.0
-        if max(start.tails) > 0.1 * _NEGLIGIBLE * height:
+        if max(start.tails) > 4.0 * _NEGLIGIBLE * height:
             fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
         return Contour(
             line,

@@ -54,4 +54,6 @@ class Cut:
         y = (x - self.centre) / self.width
         ratio = mills_ratio(np.abs(y))
         above = np.exp(-0.5 * y * y) / SQRT_TWO_PI
-        return np.asarray(np.where(y > 0.0, above / (1.0 - above * ratio), 1.0 / ratio) / self.width)
+        return np.asarray(
+            np.where(y > 0.0, above / (1.0 - above * ratio), 1.0 / ratio) / self.width
+        )

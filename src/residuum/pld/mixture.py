@@ -43,9 +43,8 @@ _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 LATTICE = np.geomspace(1e-5, 1e6, 56)
 """Tilts at which rough moments are kept."""
-_LIFTS = (0.4, 1.0, 2.2)
+_LIFTS = (0.5, 0.9)
 """Heights `y` of the moved line among which the best bound is taken."""
-_CUT_LIFTS = (0.3, 0.6, 1.0)
 
 
 @dataclass(frozen=True)
@@ -181,9 +180,7 @@ class Quadrature:
     def weight_error(self) -> Floats:
         """Relative error of the sum of the weights, by rounding."""
         wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
-        return np.asarray(
-            wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top)
-        )
+        return np.asarray(wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top))
 
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
@@ -331,9 +328,8 @@ class Pair:
         log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
         low, high = float(rule.x[0]), float(rule.x[-1])
         widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
-        for y in _LIFTS if cut is None else _CUT_LIFTS:
-            if y > widest:
-                break
+        for lift in _LIFTS:
+            y = min(lift, 0.6 * lift * widest)
             wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
             bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
             bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
@@ -341,7 +337,7 @@ class Pair:
             if cut is not None:
                 bend += cut.bend
                 growth *= 1.0 + cut.bend
-            cells = int(min(max((high - low) * math.sqrt(bend) / 0.3, 64.0), 2048.0))
+            cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
             g = (high - low) / cells
             # Middles at odd places, ends at even ones.
             both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)

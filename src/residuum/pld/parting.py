@@ -31,8 +31,8 @@ _TILTS = np.array([1.5, 3.0, 5.0, 8.0, 12.0, 18.0, 27.0, 40.0])
 """Tilts for the bound on what is quiet, in units of `1 + 1/t`."""
 _RELATIVE = math.log(1e-9)
 """What the quiet part and the truncation may cost, relative to the value."""
-_CROWD = 6.0
-"""A stream has room for this many times the queries."""
+_CROWD, _MORE = 14.0, 1.5
+"""A stream should have room for so many queries in all, and so many times those there are."""
 _MOST_NODES = 1 << 15
 
 
@@ -47,13 +47,15 @@ def parted(
         return None
     lam = line.lam
     at = _TILTS * (1.0 + 1.0 / t)
-    crowd = _CROWD if room > 1.0 else 1.0
+    crowd = 1.0
+    if room > 1.0:
+        crowd = max(_MORE, _CROWD / sum(n for _, n in moments.mixtures))
     saddle = -math.log((lam + 1.0) * (lam * spread + 1.0) * 3.0)
     for share in _SHARES:
         level = Level(share * t, t)
         cuts = cut_at(moments, level)
         loud = sum(n * parts.loud_share(f.pair, cut, lam) for f, n, cut in cuts)
-        if not 0.0 < loud:
+        if not loud > 0.0:
             return None
         if share == _SHARES[0]:
             height = math.log(min(loud, 1.0)) + saddle

@@ -57,9 +57,7 @@ class Parts:
         quiet_error = self.quiet_error * (np.abs(other.quiet) + other.quiet_error)
         quiet_error = quiet_error + size * other.quiet_error + 4.0 * U * np.abs(quiet)
         slack = 1.0 + 16.0 * U
-        return Parts(
-            first + second, quiet, loud_error * slack + _TINY, quiet_error * slack + _TINY
-        )
+        return Parts(first + second, quiet, loud_error * slack + _TINY, quiet_error * slack + _TINY)
 
     def scaled(self, value: NDArray[np.complex128], error: Floats) -> Parts:
         """The product with a quiet measure."""

@@ -37,6 +37,7 @@ def tuned(
     room: float = 1.0,
     sharpness: float = 1.0,
     skeleton: Moments | None = None,
+    known: Contour | Parted | None = None,
 ) -> Contour | Parted:
     """A contour fit for reading `D` near `t`.
 
@@ -44,10 +45,15 @@ def tuned(
     heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
     `room` above 1 leaves space for more queries to be composed in later. Given a
     `skeleton`, and where a phantom is needed or the tilt huge, the contour is that of the
-    composition without its atoms; a Gaussian then asks for a relative width.
+    composition without its atoms; a Gaussian then asks for a relative width. `known` is
+    another contour of the same composition, if there is one.
     """
     resolution = min(1e-9, 1e-6 * accuracy) / sharpness
-    lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
+    lam = _known_tilt(known, t) if known is not None and moments.mixtures else None
+    if lam is not None:
+        spread = _spread(moments, lam)
+    else:
+        lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
     if room > 1.0 and moments.mixtures:
         # A mixture with a heavier tail may come; a smaller tilt bears it and costs little.
         lam *= _CAUTION
@@ -186,6 +192,16 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
         best = float(larger[close[-1]]) if close.size else best
         spread = _spread(moments, best)
     return best, spread
+
+
+def _known_tilt(known: Contour | Parted, t: float) -> float | None:
+    """The same minimiser from moments that another contour kept; None if it is not among them."""
+    points = known.line.points
+    grid = np.geomspace(points[0], points[-1], 65)
+    # K(s)/s is nearly linear in ln s, and moments of many mixtures are dear.
+    k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
+    i = int(np.argmin(k - grid * t - np.log(grid) - np.log1p(grid)))
+    return float(grid[i]) if 0 < i < 64 else None
 
 
 def _spread(moments: Moments, lam: float) -> float:
