@@ -192,12 +192,25 @@ class Quadrature:
 
 
 @dataclass(frozen=True)
+class Lifted:
+    """A line `Im x = y` in cells: `arg A/B` and the mass of each, all relative to `M(λ)`.
+
+    One column for the whole measure, another for its loud part; what is outside, as a log.
+    """
+
+    turn: Floats
+    masses: Floats
+    outside: Floats
+    slack: float
+
+
+@dataclass(frozen=True)
 class Pair:
     """Two sides with `a_min >= b_max`: the loss `ln A/B` does not decrease in `x`."""
 
     p: Side
     q: Side
-    _kept: dict[tuple[float, Cut | None], list[tuple[Floats, Floats, float, float]]] = field(
+    _kept: dict[tuple[float, Cut | None], list[Lifted]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
     """What `fall` worked out last: it is asked again for the same tilt."""
@@ -302,27 +315,32 @@ class Pair:
         """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
         return self.rough_log_moment(LATTICE)
 
-    def fall(self, lam: float, edges: Floats, cut: Cut | None = None) -> Floats:
+    def fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
-
-        Given a cut, of the loud part of `M(λ+iω)`, again relative to all of `M(λ)`.
 
         The line of integration is moved to `Im x = y`: `|f|` is multiplied by `e^{-ω arg A/B}`
         with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
         rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
         """
-        best = np.zeros(edges.shape)
-        for turn, mass, outside, slack in self._lifted(lam, cut):
-            inside = np.exp(-np.multiply.outer(edges, turn)) @ mass
-            best = np.minimum(best, np.logaddexp(np.log(inside + 1e-300), outside) + slack)
-        return best
+        return self.falls(lam, edges, None)[0]
 
-    def _lifted(self, lam: float, cut: Cut | None) -> list[tuple[Floats, Floats, float, float]]:
-        """For each height of the line: `arg A/B` and mass of the cells, what is outside, slack."""
+    def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
+        """The same, and beside it that of the loud part of `M(λ+iω)` alone (without a cut, all)."""
+        best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
+        for line in self._lifted(lam, cut):
+            phases = np.exp(-np.multiply.outer(edges, line.turn))
+            inside = np.log(phases @ line.masses + 1e-300)
+            inside = np.logaddexp(inside, line.outside) + line.slack
+            best = np.minimum(best, inside[:, 0])
+            loud = np.minimum(loud, inside[:, -1])
+        return best, loud
+
+    def _lifted(self, lam: float, cut: Cut | None) -> list[Lifted]:
+        """The moved lines, the best of which serves; kept, as they are asked for again."""
         if (lam, cut) in self._kept:
             return self._kept[lam, cut]
         rule = self.quadrature(np.array([lam]))
-        found: list[tuple[Floats, Floats, float, float]] = []
+        found: list[Lifted] = []
         if rule is None:
             return found
         log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
@@ -333,10 +351,7 @@ class Pair:
             wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
             bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
             bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
-            growth = 0.5 * y * y
-            if cut is not None:
-                bend += cut.bend
-                growth *= 1.0 + cut.bend
+            bend += 0.0 if cut is None else cut.bend
             cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
             g = (high - low) / cells
             # Middles at odd places, ends at even ones.
@@ -344,22 +359,30 @@ class Pair:
             x = both[1::2]
             size_a, arg_a, slope_a = self.p.off_axis(both, y)
             size_b, arg_b, slope_b = self.q.off_axis(both, y)
-            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + growth
+            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
+            h = h + (bend * g * g / 8.0 - log_m - _HALF_LOG_TWO_PI)
             slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
-            if cut is not None:
-                h = h + cut.logs(x)[0]
-                slope = slope + cut.slope(x)
-            half = 0.5 * g * np.abs(slope)
-            # sinhc(z) is at most e^{z²/6}, and e^z.
-            h = h + bend * g * g / 8.0 + np.minimum(half * half / 6.0, half)
-            turn = arg_a[:-2:2] - arg_b[2::2]
-            mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
-            outside = math.log(float(rule.tails[0]) + 1e-300) + growth
+            outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
             outside += lam * math.log(wide_q)
-            turn = np.maximum(turn, 0.0) * (1.0 - 1e-9)
-            found.append((turn, mass, outside, log_m_error + 1e-9 * (1.0 + lam)))
+            logs = [h + _log_sinhc(0.5 * g * slope)]
+            ends = [outside]
+            if cut is not None:
+                growth = 0.5 * cut.bend * y * y
+                logs.append(
+                    h + cut.logs(x)[0] + growth + _log_sinhc(0.5 * g * (slope + cut.slope(x)))
+                )
+                ends.append(outside + growth)
+            turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
+            masses = g * np.exp(np.minimum(np.stack(logs, axis=1), _CLIP))
+            slack = log_m_error + 1e-9 * (1.0 + lam)
+            found.append(Lifted(turn, masses, np.array(ends), slack))
         if len(self._kept) > 1:
             self._kept.clear()
         self._kept[lam, cut] = found
         return found
+
+
+def _log_sinhc(z: Floats) -> Floats:
+    """An upper bound of `ln (sinh z / z)`: both `z²/6` and `|z|` are."""
+    return np.minimum(z * z / 6.0, np.abs(z))

@@ -107,16 +107,14 @@ class Parted:
             values = parts.unknown(line.count)
         values = self.values.times(values)
         log_m = self.log_m + float(k[0])
-        edge = np.array([line.edge])
-        fall = min(float(more.log_fall(line.lam, edge)[0]), 0.0)
-        tail = self.tail + loud_tail(cuts, line)
+        tail, fall = tails(more, cuts, line)
         found = Parted(
             line,
             self.level,
             values,
             log_m,
             self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
-            tail * (1.0 + 4.0 * U),
+            (self.tail + tail) * (1.0 + 4.0 * U),
             self.whole_tail * math.exp(fall) * (1.0 + 2.0 * EXP_ULPS * U),
             self.aim,
             self.point_moments + k[1:] + e[1:],
@@ -191,17 +189,21 @@ def quiet_bound(at: Floats, moments: Floats, t: Floats, dt: Floats | float) -> F
     return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 2.0 * EXP_ULPS * U) + TINY)
 
 
-def loud_fall(cuts: Cuts, lam: float, edges: Floats) -> Floats:
-    """An upper bound on `|E|` for all `ω >= edge`, for each edge: `Σ |b_i|`."""
-    total = np.zeros(edges.shape)
+def falls(moments: Moments, cuts: Cuts, lam: float, edges: Floats) -> tuple[Floats, Floats]:
+    """Upper bounds on `ln |E + Q|` and on `|E|` for all `ω >= edge`, for each edge.
+
+    The latter is `Σ |b_i|`.
+    """
+    whole = moments.without([f for f, _, _ in cuts]).log_fall(lam, edges)
+    loud = np.zeros(edges.shape)
     for factor, n, cut in cuts:
-        total = total + n * np.exp(factor.pair.fall(lam, edges, cut))
-    return total * (1.0 + 1e-12)
+        log_whole, log_loud = factor.pair.falls(lam, edges, cut)
+        whole = whole + n * log_whole
+        loud = loud + n * np.exp(log_loud)
+    return np.minimum(whole, 0.0), loud * (1.0 + 1e-12)
 
 
-def loud_tail(cuts: Cuts, line: Line) -> float:
-    """What of the loud parts lies beyond the last node, relative to `C`."""
-    if not cuts:
-        return 0.0
-    fall = float(loud_fall(cuts, line.lam, np.array([line.edge]))[0])
-    return fall * truncation(line, 0.0, 0.0)[0]
+def tails(moments: Moments, cuts: Cuts, line: Line) -> tuple[float, float]:
+    """What of `E` lies beyond the last node, relative to `C`; the fall of `E + Q` there, as a log."""
+    whole, loud = (float(v[0]) for v in falls(moments, cuts, line.lam, np.array([line.edge])))
+    return loud * truncation(line, 0.0, 0.0)[0] * (1.0 + 4.0 * U), whole

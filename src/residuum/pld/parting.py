@@ -17,17 +17,17 @@ from residuum.pld.parted import (
     Level,
     Parted,
     cut_at,
-    loud_fall,
-    loud_tail,
+    falls,
     node_parts,
     quiet_bound,
     quiet_moments,
+    tails,
 )
-from residuum.pld.special import EXP_ULPS, U
+from residuum.pld.special import U
 
 _SHARES = (0.35, 0.25, 0.18, 0.12, 0.08, 0.05)
 """Losses to cut at, as shares of `t`."""
-_TILTS = np.array([1.5, 3.0, 5.0, 8.0, 12.0, 18.0, 27.0, 40.0])
+_TILTS = np.array([2.0, 5.0, 9.0, 14.0, 22.0, 40.0])
 """Tilts for the bound on what is quiet, in units of `1 + 1/t`."""
 _RELATIVE = math.log(1e-9)
 """What the quiet part and the truncation may cost, relative to the value."""
@@ -66,7 +66,7 @@ def parted(
     else:
         return None
     edges = np.geomspace(2.0 / spread, _MOST_NODES * line.step, 64)
-    fall = np.log(loud_fall(cuts, lam, edges) + 1e-300) - np.log(edges)
+    fall = np.log(falls(moments, cuts, lam, edges)[1] + 1e-300) - np.log(edges)
     enough = np.flatnonzero(fall <= height + _RELATIVE)
     if enough.size == 0:
         return None
@@ -74,15 +74,15 @@ def parted(
     values = node_parts(moments, cuts, line)
     if values is None:
         return None
-    fall_of_all = min(float(moments.log_fall(lam, np.array([line.edge]))[0]), 0.0)
+    tail, whole_fall = tails(moments, cuts, line)
     return Parted(
         line,
         level,
         values,
         float(k[0]),
         float(e[0]) + 8.0 * U * abs(float(k[0])),
-        loud_tail(cuts, line) * (1.0 + 2.0 * EXP_ULPS * U),
-        truncation(line, 0.0, fall_of_all)[0],
+        tail,
+        truncation(line, 0.0, whole_fall)[0],
         t,
         k[1:] + e[1:] + 8.0 * U * np.abs(k[1:]),
         at,

@@ -22,7 +22,7 @@ from residuum.pld.mixture import Pair, Quadrature
 from residuum.pld.phases import phase_sums
 from residuum.pld.special import U
 
-_LIGHT = 1e-24
+_LIGHT = 1e-20
 """Quadrature points lighter than this are dropped (and charged)."""
 _TINY = 1e-300
 _SHARPNESS = 0.1

@@ -22,7 +22,8 @@ _WORK = 2.0**31
 _MANY, _MANY_EACH = 512.0, 256.0
 """Nodes, and nodes for each kind of mixture, beyond which it is worth looking for something quiet
 to leave out."""
-_CAUTION = 0.75
+_CAUTION, _SPARE = 0.6, 8.0
+"""How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
@@ -55,8 +56,10 @@ def tuned(
     else:
         lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
     if room > 1.0 and moments.mixtures:
-        # A mixture with a heavier tail may come; a smaller tilt bears it and costs little.
-        lam *= _CAUTION
+        # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
+        # saddle by a share of it costs about the square of that share of the depth.
+        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
+        lam *= 1.0 - min(_CAUTION, math.sqrt(_SPARE / max(depth, 1.0)))
     ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
     points = np.concatenate(
         [
