@@ -36,6 +36,7 @@ relative accuracy: see `complement.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,6 +52,7 @@ from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.factors import Terms
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
+from residuum.pld.mixture import LATTICE
 from residuum.pld.products import COMPLEX_PRODUCT, multiply, powers
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
@@ -94,12 +96,23 @@ class Moments:
         """About `K(s)`, `s > 0`: what a tilt is chosen by."""
         if not self.mixtures:
             return self.log_moment(s)[0]
-        rest = copy(self)
-        rest.mixtures, rest.listed = [], [(f, n) for f, n in self.listed if isinstance(f, Atoms)]
-        value = rest.log_moment(s)[0]
+        value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
         for factor, n in self.mixtures:
-            value = value + n * factor.pair.rough_log_moment(s)
+            pair = factor.pair
+            value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
         return np.asarray(value)
+
+    def without(self, dropped: Collection[GaussianMixture]) -> Moments:
+        """The same without some of its mixtures."""
+        rest = copy(self)
+        rest.mixtures = [(f, n) for f, n in self.mixtures if f not in dropped]
+        rest.listed = [(f, n) for f, n in self.listed if f not in dropped]
+        return rest
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no factor at all."""
+        return self.variance == 0.0 and not self.listed and not self._families()
 
     @property
     def atomic_weight(self) -> tuple[float, float]:
@@ -267,7 +280,7 @@ class Contour:
         k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
         log_m = self.log_m + float(k[0])
         fall = 1.0
-        if max(start.tails) > 0.1 * _NEGLIGIBLE * height:
+        if max(start.tails) > 4.0 * _NEGLIGIBLE * height:
             fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
         return Contour(
             line,

@@ -28,6 +28,7 @@ from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.lately import Lately
+from residuum.pld.parted import Parted
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
@@ -69,7 +70,7 @@ class Evaluator:
 
     def __init__(self, pld: Pld):
         self.pld = pld
-        self.contours: tuple[Contour, ...] = ()
+        self.contours: tuple[Contour | Parted, ...] = ()
         self._lately = Lately()
 
     def unread(self, twin: Pld) -> Evaluator:
@@ -159,7 +160,7 @@ class Evaluator:
     @cached_property
     def _top(self) -> float:
         """A float at least the largest finite loss (inf with a Gaussian)."""
-        if self.pld.gaussian:
+        if self.pld.gaussian or any(_largest_loss(f) == np.inf for f in self.pld.terms):
             return float("inf")
         if len(self.pld.terms) > _FEW:
             sizes = np.array([n * _largest_loss(f) for f, n in self.pld.terms.items()])
@@ -341,7 +342,7 @@ class Evaluator:
         pending = np.flatnonzero(flat - slack < self._top)
         streamed = self._inherit()
 
-        def read(made: Contour) -> None:
+        def read(made: Contour | Parted) -> None:
             nonlocal pending
             lo, hi, good = self._read(made, flat[pending], slack[pending], accuracy)
             low[pending] = np.maximum(low[pending], lo)
@@ -357,7 +358,7 @@ class Evaluator:
             pending = pending[lacking > _FLAT]
         while pending.size:
             # Different mixtures come in streams: leave room for more, a new contour costs dearly.
-            room = 2.5 if len(self._moments.mixtures) > 1 else 1.6 if streamed else 1.0
+            room = 1.6 if streamed or len(self._moments.mixtures) > 1 else 1.0
             pivot = pending[pending.size // 2]
             for sharpness in _SHARPNESS:
                 made = self._tuned(float(flat[pivot]), accuracy, room, sharpness)
@@ -375,17 +376,21 @@ class Evaluator:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
 
-    def _tuned(self, t: float, accuracy: float, room: float, sharpness: float) -> Contour:
-        """A new contour, or the one made lately for the same."""
-        purpose = (t, accuracy, room, sharpness)
+    def _tuned(self, t: float, accuracy: float, room: float, sharpness: float) -> Contour | Parted:
+        """A new contour, from one at hand if there is any, or the one made lately for the same."""
+        near = next((c for c in self.contours if c.line.lam > 0.0 == c.line.tau), None)
+        known = (near.line.lam, near.line.step, near.line.count) if near else None
+        purpose = (t, accuracy, room, sharpness, known)
         made = self._lately.find(purpose)
         if made is None:
-            made = tuning.tuned(self._moments, *purpose, self._skeleton_moments)
+            made = tuning.tuned(
+                self._moments, t, accuracy, room, sharpness, self._skeleton_moments, near
+            )
             self._lately.keep(purpose, made)
         return made
 
     def _read(
-        self, made: Contour, t: Floats, slack: Floats, accuracy: float
+        self, made: Contour | Parted, t: Floats, slack: Floats, accuracy: float
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Read a contour at `t` (its atoms apart), and say where it was good enough."""
         if self._is_smooth and (made.line.tau == 0.0 or made.absolute is not None):
@@ -400,7 +405,7 @@ class Evaluator:
         sharp = hi[:n] - lo[:n] <= _FLAT * hi[:n] + _NOTHING
         return lo[:n], hi[:n], (later <= lo[:n]) | sharp
 
-    def _from(self, made: Contour, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
+    def _from(self, made: Contour | Parted, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `D` by one contour, from its complement or its atoms as the case may be."""
         lo, hi = made.curve(t, slack)
         if made.line.lam < 0.0:

@@ -46,6 +46,7 @@ Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
 
 _CLIP = 700.0
+_NOTHING = Fraction(0)
 _LIGHT = 1e-24
 """Quadrature points lighter than this are dropped (and charged)."""
 
@@ -77,11 +78,11 @@ class GaussianMixture:
 
     @property
     def mass_at_infinity(self) -> Fraction:
-        return Fraction(0)
+        return _NOTHING
 
     @property
     def mass_at_minus_infinity(self) -> Fraction:
-        return Fraction(0)
+        return _NOTHING
 
     @property
     def atom_count(self) -> None:

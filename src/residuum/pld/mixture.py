@@ -25,6 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from residuum.bounds import Floats
+from residuum.pld.cut import Cut
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 
 _WINDOW = 9.5
@@ -40,7 +41,9 @@ _SUM_ULPS = 64.0
 """Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
 _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_LIFTS = (0.4, 1.0, 2.2)
+LATTICE = np.geomspace(1e-5, 1e6, 56)
+"""Tilts at which rough moments are kept."""
+_LIFTS = (0.5, 0.9)
 """Heights `y` of the moved line among which the best bound is taken."""
 
 
@@ -66,6 +69,11 @@ class Side:
     def spread(self) -> float:
         return self.most - self.least
 
+    @property
+    def is_origin(self) -> bool:
+        """Whether this is `N(0, 1)`, with likelihood 1."""
+        return self.shifts == (0.0,)
+
     def log_likelihood(self, x: Floats) -> tuple[Floats, Floats]:
         """`ln A(x)` and its absolute error.
 
@@ -73,26 +81,28 @@ class Side:
         likelihood close to 1; where it is far below or above, a plain log-sum-exp.
         """
         a0 = self.shifts[0]
-        if a0 == 0.0:
-            first, first_error = np.zeros_like(x), np.zeros_like(x)
-        else:
+        first: Floats | float = 0.0
+        first_error: Floats | float = 0.0
+        if a0 != 0.0:
             first = a0 * x - 0.5 * a0 * a0
             first_error = U * (3.0 * abs(a0) * np.abs(x) + 3.0 * a0 * a0)
         if len(self.shifts) == 1:
-            return first, first_error
-        total, size, moved = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+            return first + np.zeros_like(x), first_error + np.zeros_like(x)
+        far = np.abs(x)
+        total: Floats | float = 0.0
+        size: Floats | float = 0.0
+        moved: Floats | float = 0.0
         gaps = []
-        beyond = np.zeros(x.shape, dtype=bool)
         for a, w in zip(self.shifts[1:], self.weights[1:], strict=True):
             d = (a - a0) * x - 0.5 * (a - a0) * (a + a0)
-            wrong = U * (5.0 * (abs(a) + abs(a0)) * (np.abs(x) + abs(a) + abs(a0)))
-            near = np.expm1(np.minimum(d, _CLIP))
-            beyond |= d > _CLIP
-            part = w * near
-            total += part
-            size += np.abs(part)
-            moved += (part + w) * wrong
+            reach = 5.0 * (abs(a) + abs(a0))
+            wrong = (U * reach) * (far + (abs(a) + abs(a0)))
+            part = w * np.expm1(np.minimum(d, _CLIP))
+            total = total + part
+            size = size + np.abs(part)
+            moved = moved + (part + w) * wrong
             gaps.append((d, w, wrong))
+        beyond = np.any([d > _CLIP for d, _, _ in gaps], axis=0)
         plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
@@ -115,7 +125,8 @@ class Side:
             rough_error += LOG_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
             value = np.where(plain, rough, value)
             error = np.where(plain, rough_error, error)
-        return value + first, error + first_error + U * np.abs(value + first)
+        value = value + first
+        return value, error + first_error + U * np.abs(value)
 
     def off_axis(self, x: Floats, y: float) -> tuple[Floats, Floats, Floats]:
         """`ln|A(x+iy)|`, `arg A(x+iy)` and `Re A'/A`, to about 1e-12 each."""
@@ -142,14 +153,16 @@ class Quadrature:
     log_f_error: Floats
     loss: Floats
     loss_error: Floats
+    spill: float = 1.0
+    """How far `f` beyond the grid may exceed what its values at the ends say."""
 
     @cached_property
     def weights(self) -> Floats:
         """`f` at the points, each row scaled to the largest value 1."""
-        return np.asarray(np.exp(self.log_f - self._top[:, None]))
+        return np.asarray(np.exp(self.log_f - self.top[:, None]))
 
     @cached_property
-    def _top(self) -> Floats:
+    def top(self) -> Floats:
         return np.asarray(self.log_f.max(axis=1))
 
     @cached_property
@@ -160,23 +173,35 @@ class Quadrature:
     def tails(self) -> Floats:
         """What lies outside the grid at most, in the integral and in the sum, relative."""
         ends = self.weights[:, 0] + self.weights[:, -1]
-        return np.asarray(2.0 * ends * (1.0 + 1.0 / (_WINDOW * self.step)) / self.totals)
+        ends = 2.0 * self.spill * ends * (1.0 + 1.0 / (_WINDOW * self.step))
+        return np.asarray(ends / self.totals)
 
     @cached_property
     def weight_error(self) -> Floats:
         """Relative error of the sum of the weights, by rounding."""
         wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
-        return np.asarray(
-            wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self._top)
-        )
+        return np.asarray(wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top))
 
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
         """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
-        value = self._top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
+        value = self.top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
         error = self.weight_error + self.tails + _RULE
-        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self._top))
+        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self.top))
         return value, error * 1.01 + 2.0 * U * np.abs(value)
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A line `Im x = y` in cells: `arg A/B` and the mass of each, all relative to `M(λ)`.
+
+    One column for the whole measure, another for its loud part; what is outside, as a log.
+    """
+
+    turn: Floats
+    masses: Floats
+    outside: Floats
+    slack: float
 
 
 @dataclass(frozen=True)
@@ -185,8 +210,8 @@ class Pair:
 
     p: Side
     q: Side
-    _kept: tuple[float, list[tuple[Floats, Floats, float, float]]] | None = field(
-        default=None, init=False, compare=False, repr=False
+    _kept: dict[tuple[float, Cut | None], list[Lifted]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
     )
     """What `fall` worked out last: it is asked again for the same tilt."""
 
@@ -209,37 +234,57 @@ class Pair:
         narrowing = [-np.log(np.cos(0.5 * d * side.spread)) for side in (self.p, self.q)]
         return d, narrowing[0], narrowing[1]
 
-    def steps(self, s: Floats, omega: float) -> Floats:
-        """The widest step with an error of the rule below `e^-42` of `M(s)`, for each `s`."""
+    def rule_step(self, s: Floats, omega: float, bend: float = 1.0) -> float:
+        """A step with an error of the rule below `e^-42` of `M(s)`, for every `s`.
+
+        Off the axis the integrand, but for `A` and `B`, may grow as `e^{bend y²/2}`.
+        """
         d, narrow_p, narrow_q = self._strips
-        depth = _STRIP_DEPTH + 0.5 * d * d + omega * d * self.reach
-        depth = depth + np.maximum(s, 0.0)[:, None] * narrow_q
-        depth = depth + np.maximum(-1.0 - s, 0.0)[:, None] * narrow_p
-        return np.asarray((2.0 * math.pi * d / (depth + 2.0)).max(axis=1))
+        depth = _STRIP_DEPTH + 2.0 + (0.5 * bend * d + omega * self.reach) * d
+        most, least = float(s.max()), float(s.min())
+        if most > 0.0:
+            depth = depth + most * narrow_q
+        if least < -1.0:
+            depth = depth + (-1.0 - least) * narrow_p
+        return float((2.0 * math.pi * d / depth).max())
 
     def points(self, lam: float) -> tuple[float, float]:
         """About how many points the rule has at `λ`: for `ω = 0`, and more for each unit of `ω`."""
         width = (1.0 + lam) * self.p.spread + lam * self.q.spread + 2.0 * _WINDOW
-        return width / float(self.steps(np.array([lam]), 0.0)[0]), width * self.reach / 6.0
+        return width / self.rule_step(np.array([lam]), 0.0), width * self.reach / 6.0
 
-    def quadrature(self, s: Floats, omega: float = 0.0) -> Quadrature | None:
+    def quadrature(self, s: Floats, omega: float = 0.0, bend: float = 1.0) -> Quadrature | None:
         """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
-        step = float(self.steps(s, omega).min())
-        ends = [np.multiply.outer(1.0 + s, (self.p.least, self.p.most))]
-        ends.append(np.multiply.outer(-s, (self.q.least, self.q.most)))
-        low = float((ends[0].min(axis=1) + ends[1].min(axis=1)).min()) - _WINDOW
-        high = float((ends[0].max(axis=1) + ends[1].max(axis=1)).max()) + _WINDOW
+        step = self.rule_step(s, omega, bend)
+        # Where f may be centred: linear in s for each pair of components.
+        centres = [
+            (1.0 + at) * a - at * b
+            for at in (float(s.min()), float(s.max()))
+            for a in (self.p.least, self.p.most)
+            for b in (self.q.least, self.q.most)
+        ]
+        low, high = min(centres) - _WINDOW, max(centres) + _WINDOW
         count = (high - low) / step
         if not count * s.size < _MOST_POINTS:
             return None
         x = low + step * np.arange(int(count) + 2.0)
-        a, a_error = self.p.log_likelihood(x)
-        b, b_error = self.q.log_likelihood(x)
-        up, down = np.abs(1.0 + s)[:, None], np.abs(s)[:, None]
-        log_f = (1.0 + s)[:, None] * a - s[:, None] * b - 0.5 * x * x
-        error = up * (a_error + 3.0 * U * np.abs(a)) + down * (b_error + 3.0 * U * np.abs(b))
-        error = error + U * (2.0 * np.abs(log_f) + 2.0 * x * x)
-        return Quadrature(x, step, log_f, error, a - b, a_error + b_error + U * np.abs(a - b))
+        up, down = (1.0 + s)[:, None], s[:, None]
+        square = x * x
+        log_f: Floats = -0.5 * square
+        error: Floats = (2.0 * U) * square
+        loss, loss_error = np.zeros_like(x), np.zeros_like(x)
+        if not self.p.is_origin:
+            a, a_error = self.p.log_likelihood(x)
+            log_f = log_f + up * a
+            error = error + np.abs(up) * (a_error + 3.0 * U * np.abs(a))
+            loss, loss_error = a, a_error
+        if not self.q.is_origin:
+            b, b_error = self.q.log_likelihood(x)
+            log_f = log_f - down * b
+            error = error + np.abs(down) * (b_error + 3.0 * U * np.abs(b))
+            loss, loss_error = loss - b, loss_error + b_error
+        error = error + (3.0 * U) * np.abs(log_f)
+        return Quadrature(x, step, log_f, error, loss, loss_error + U * np.abs(loss))
 
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`ln E e^{sZ}` for real `s` and its absolute error.
@@ -265,6 +310,11 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
+    @cached_property
+    def lattice(self) -> Floats:
+        """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
+        return self.rough_log_moment(LATTICE)
+
     def fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
 
@@ -272,30 +322,37 @@ class Pair:
         with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
         rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
         """
-        best = np.zeros(edges.shape)
-        for turn, mass, outside, slack in self._lifted(lam):
-            inside = np.exp(-np.multiply.outer(edges, turn)) @ mass
-            best = np.minimum(best, np.logaddexp(np.log(inside + 1e-300), outside) + slack)
-        return best
+        return self.falls(lam, edges, None)[0]
 
-    def _lifted(self, lam: float) -> list[tuple[Floats, Floats, float, float]]:
-        """For each height of the line: `arg A/B` and mass of the cells, what is outside, slack."""
-        if self._kept is not None and self._kept[0] == lam:
-            return self._kept[1]
+    def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
+        """The same, and beside it that of the loud part of `M(λ+iω)` alone (without a cut, all)."""
+        best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
+        for line in self._lifted(lam, cut):
+            phases = np.exp(-np.multiply.outer(edges, line.turn))
+            inside = np.log(phases @ line.masses + 1e-300)
+            inside = np.logaddexp(inside, line.outside) + line.slack
+            best = np.minimum(best, inside[:, 0])
+            loud = np.minimum(loud, inside[:, -1])
+        return best, loud
+
+    def _lifted(self, lam: float, cut: Cut | None) -> list[Lifted]:
+        """The moved lines, the best of which serves; kept, as they are asked for again."""
+        if (lam, cut) in self._kept:
+            return self._kept[lam, cut]
         rule = self.quadrature(np.array([lam]))
-        found: list[tuple[Floats, Floats, float, float]] = []
+        found: list[Lifted] = []
         if rule is None:
             return found
         log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
         low, high = float(rule.x[0]), float(rule.x[-1])
         widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
-        for y in _LIFTS:
-            if y > widest:
-                break
+        for lift in _LIFTS:
+            y = min(lift, 0.6 * lift * widest)
             wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
             bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
             bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
-            cells = int(min(max((high - low) * math.sqrt(bend) / 0.3, 64.0), 2048.0))
+            bend += 0.0 if cut is None else cut.bend
+            cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
             g = (high - low) / cells
             # Middles at odd places, ends at even ones.
             both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)
@@ -303,15 +360,29 @@ class Pair:
             size_a, arg_a, slope_a = self.p.off_axis(both, y)
             size_b, arg_b, slope_b = self.q.off_axis(both, y)
             h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
-            half = 0.5 * g * np.abs((1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x)
-            # sinhc(z) is at most e^{z²/6}, and e^z.
-            h = h + bend * g * g / 8.0 + np.minimum(half * half / 6.0, half)
-            turn = arg_a[:-2:2] - arg_b[2::2]
-            mass = g * np.exp(np.minimum(h - log_m - _HALF_LOG_TWO_PI, _CLIP))
+            h = h + (bend * g * g / 8.0 - log_m - _HALF_LOG_TWO_PI)
+            slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
             outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
             outside += lam * math.log(wide_q)
-            turn = np.maximum(turn, 0.0) * (1.0 - 1e-9)
-            found.append((turn, mass, outside, log_m_error + 1e-9 * (1.0 + lam)))
-        object.__setattr__(self, "_kept", (lam, found))
+            logs = [h + _log_sinhc(0.5 * g * slope)]
+            ends = [outside]
+            if cut is not None:
+                growth = 0.5 * cut.bend * y * y
+                logs.append(
+                    h + cut.logs(x)[0] + growth + _log_sinhc(0.5 * g * (slope + cut.slope(x)))
+                )
+                ends.append(outside + growth)
+            turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
+            masses = g * np.exp(np.minimum(np.stack(logs, axis=1), _CLIP))
+            slack = log_m_error + 1e-9 * (1.0 + lam)
+            found.append(Lifted(turn, masses, np.array(ends), slack))
+        if len(self._kept) > 1:
+            self._kept.clear()
+        self._kept[lam, cut] = found
         return found
+
+
+def _log_sinhc(z: Floats) -> Floats:
+    """An upper bound of `ln (sinh z / z)`: both `z²/6` and `|z|` are."""
+    return np.minimum(z * z / 6.0, np.abs(z))

@@ -10,16 +10,23 @@ import math
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld import complement
+from residuum.pld import complement, parting
 from residuum.pld.contour import Contour, Line, Moments, log_peak, truncation
+from residuum.pld.mixture import LATTICE
+from residuum.pld.parted import Parted
 from residuum.pld.special import EXP_ULPS, U
 
 MAX_NODES = 1 << 20
 _WORK = 2.0**31
 """Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
-_CAUTION = 0.75
+_MANY, _MANY_EACH = 512.0, 256.0
+"""Nodes, and nodes for each kind of mixture, beyond which it is worth looking for something quiet
+to leave out."""
+_CAUTION, _SPARE = 0.6, 8.0
+"""How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
+_FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
 _CLOSE = 2.0
 """A line left of 0 is worth it when it scores this much lower."""
 
@@ -31,26 +38,28 @@ def tuned(
     room: float = 1.0,
     sharpness: float = 1.0,
     skeleton: Moments | None = None,
-) -> Contour:
+    known: Contour | Parted | None = None,
+) -> Contour | Parted:
     """A contour fit for reading `D` near `t`.
 
     `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
     heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
     `room` above 1 leaves space for more queries to be composed in later. Given a
     `skeleton`, and where a phantom is needed or the tilt huge, the contour is that of the
-    composition without its atoms; a Gaussian then asks for a relative width.
+    composition without its atoms; a Gaussian then asks for a relative width. `known` is
+    another contour of the same composition, if there is one.
     """
     resolution = min(1e-9, 1e-6 * accuracy) / sharpness
-    lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
+    lam = _known_tilt(known, t) if known is not None and moments.mixtures else None
+    if lam is not None:
+        spread = _spread(moments, lam)
+    else:
+        lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
     if room > 1.0 and moments.mixtures:
-        # A mixture with a heavier tail may come; a smaller tilt bears it and costs little.
-        lam *= _CAUTION
-    k, _ = moments.log_moment(np.array([lam]))
-    log_c = float(k[0]) - lam * t
-    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
-    # 1 / C where D is close to 1.
-    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
-    floor = math.log(resolution) + min(saddle, -log_c)
+        # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
+        # saddle by a share of it costs about the square of that share of the depth.
+        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
+        lam *= 1.0 - min(_CAUTION, math.sqrt(_SPARE / max(depth, 1.0)))
     ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
     points = np.concatenate(
         [
@@ -62,8 +71,14 @@ def tuned(
     )
     points = complement.points(lam, spread) if lam < 0.0 else points[points > 0.0]
     points = np.unique(points[points != lam])
-    reach, _ = moments.log_moment(points)
-    logs = reach - points * t + log_peak(points) - log_c - floor
+    at = np.concatenate([[lam], points])
+    k, e = moments.log_moment(at)
+    log_c = float(k[0]) - lam * t
+    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
+    # 1 / C where D is close to 1.
+    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
+    floor = math.log(resolution) + min(saddle, -log_c)
+    logs = k[1:] - points * t + log_peak(points) - log_c - floor
     needed = np.maximum(logs, 1.0) / np.abs(points - lam)
     right = needed[points > lam].min()
     left = needed[points < lam].min()
@@ -75,6 +90,10 @@ def tuned(
     step = 2.0 * math.pi / period
     variance = moments.variance
     wanted = _smooth_edge(moments, lam, spread, floor, step) / step
+    if moments.mixtures and lam > 0.0 and wanted > max(_MANY, _MANY_EACH * len(moments.mixtures)):
+        split = parting.parted(moments, t, Line(lam, step, 0, 0.0, points), k, e, spread, room)
+        if split is not None and 2 * split.line.count < wanted:
+            return split
     most = moments.affordable(lam, 1.0 / step, _WORK)
     if moments.mixtures and wanted > most / 4.0:
         # As far as the accuracy asks, or as is cheap.
@@ -92,8 +111,6 @@ def tuned(
     count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
     line = Line(lam, step, count, tau, points)
     values, errors = moments.nodes(line, tau * tau)
-    at = np.concatenate([[lam], points])
-    k, e = moments.log_moment(at)
     k = k + 0.5 * tau * tau * at * (at + 1.0)
     e = e + np.abs(k) * (8.0 * U)
     variance *= 1.0 - moments.variance_error - 8.0 * U
@@ -158,11 +175,13 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
 
     # Past the largest loss of everything else a narrow Gaussian asks for tilts of its own size.
     most = 1e6 if moments.variance == 0.0 else max(1e6, min(30.0 / moments.variance**0.5, 1e15))
-    grid = np.geomspace(1e-5, most, 56 if most == 1e6 else 100)
-    for width in (0.25, 0.02):
+    grid = LATTICE if most == 1e6 else np.geomspace(1e-5, most, 100)
+    # The score is flat about its minimum, and moments of mixtures are dear.
+    finer = (np.linspace(-0.3, 0.3, 7),) if moments.mixtures else _FINER
+    for steps in (*finer, np.zeros(1)):
         scores = score(grid)
         best, least = float(grid[int(np.argmin(scores))]), float(np.min(scores))
-        grid = best * np.exp(np.linspace(-width, width, 25))
+        grid = best * np.exp(steps)
     spread = _spread(moments, best)
     # Close to the origin a larger tilt costs little and keeps the period short.
     if 1.5 / spread > best:
@@ -170,12 +189,22 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
             other, lowest = complement.tilt(moments.log_moment, t)
             if lowest < least - _CLOSE:
                 return other, _spread(moments, other)
-        steps = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
-        steps = np.minimum(steps, max(best, most))
-        close = np.flatnonzero(score(steps) <= least + 2.0)
-        best = float(steps[close[-1]]) if close.size else best
+        larger = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
+        larger = np.minimum(larger, max(best, most))
+        close = np.flatnonzero(score(larger) <= least + 2.0)
+        best = float(larger[close[-1]]) if close.size else best
         spread = _spread(moments, best)
     return best, spread
+
+
+def _known_tilt(known: Contour | Parted, t: float) -> float | None:
+    """The same minimiser from moments that another contour kept; None if it is not among them."""
+    points = known.line.points
+    grid = np.geomspace(points[0], points[-1], 65)
+    # K(s)/s is nearly linear in ln s, and moments of many mixtures are dear.
+    k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
+    i = int(np.argmin(k - grid * t - np.log(grid) - np.log1p(grid)))
+    return float(grid[i]) if 0 < i < 64 else None
 
 
 def _spread(moments: Moments, lam: float) -> float:
