@@ -84,15 +84,14 @@ def _compared(a: Pld, b: Pld) -> int | None:
         return 1
     exact_a = sum((n * f.top for f, n in a.terms.items() if isinstance(f, Rational)), Fraction(0))
     exact_b = sum((n * f.top for f, n in b.terms.items() if isinstance(f, Rational)), Fraction(0))
-    rest_a = {f: n for f, n in a.terms.items() if not isinstance(f, Rational)}
-    rest_b = {f: n for f, n in b.terms.items() if not isinstance(f, Rational)}
+    rest_a: dict[Factor, int] = {f: n for f, n in a.terms.items() if not isinstance(f, Rational)}
+    rest_b: dict[Factor, int] = {f: n for f, n in b.terms.items() if not isinstance(f, Rational)}
     if rest_a == rest_b:
         return _sign(exact_a - exact_b)
-    atoms_a = {f: n for f, n in rest_a.items() if isinstance(f, Atoms)}
-    atoms_b = {f: n for f, n in rest_b.items() if isinstance(f, Atoms)}
-    few = sum(atoms_a.values()) + sum(atoms_b.values()) < 200
-    if exact_a == exact_b and few and atoms_a == rest_a and atoms_b == rest_b:
-        return _sign(_top_ratio(atoms_a) - _top_ratio(atoms_b))
+    if exact_a == exact_b and sum(rest_a.values()) + sum(rest_b.values()) < 200:
+        ratio_a, ratio_b = _top_ratio(rest_a), _top_ratio(rest_b)
+        if ratio_a is not None and ratio_b is not None:
+            return _sign(ratio_a - ratio_b)
     mine, theirs = largest_loss_bounds(a), largest_loss_bounds(b)
     if mine[1] <= theirs[0]:
         return -1
@@ -129,8 +128,14 @@ def _reach(factor: Atoms) -> float:
     return max(abs(float(factor.z[0])), abs(float(factor.z[-1]))) if factor.z.size else 0.0
 
 
-def _top_ratio(terms: dict[Atoms, int]) -> Fraction:
+def _top_ratio(terms: Mapping[Factor, int]) -> Fraction | None:
+    """`e` to the largest loss of atoms and bounded mixtures; None with others."""
     ratio = Fraction(1)
     for factor, n in terms.items():
-        ratio *= factor.exact.kink(len(factor.exact) - 1) ** n
+        if isinstance(factor, Atoms):
+            ratio *= factor.exact.kink(len(factor.exact) - 1) ** n
+        elif isinstance(factor, GaussianMixture) and factor.top_ratio is not None:
+            ratio *= factor.top_ratio**n
+        else:
+            return None
     return ratio

@@ -94,15 +94,20 @@ class GaussianMixture:
         return Pair(_side(self.p_rest, self.p, self.sigma), _side(self.q_rest, self.q, self.sigma))
 
     @cached_property
-    def top_bounds(self) -> tuple[float, float]:
-        """Enclosure of the largest loss: infinite unless both sides reach equally far."""
+    def top_ratio(self) -> Fraction | None:
+        """`e` to the largest loss, exactly; None if that is infinite."""
         ends = []
         for rest, others in ((self.p_rest, self.p), (self.q_rest, self.q)):
             far = max([rest, *(a for a, _ in others)])
             ends.append((far, _weight_at(far, rest, others)))
-        if ends[0][0] > ends[1][0]:
+        return None if ends[0][0] > ends[1][0] else ends[0][1] / ends[1][1]
+
+    @cached_property
+    def top_bounds(self) -> tuple[float, float]:
+        """Enclosure of the largest loss: infinite unless both sides reach equally far."""
+        ratio = self.top_ratio
+        if ratio is None:
             return math.inf, math.inf
-        ratio = ends[0][1] / ends[1][1]
         value = math.log1p(float(ratio - 1))
         slack = abs(value) * (LOG1P_ULPS + 4.0) * U
         return value - slack, value + slack
