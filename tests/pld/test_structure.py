@@ -28,7 +28,7 @@ from residuum.pld.structure import below, dominated_by_structure, variance_above
 from residuum.pld.tails import tail_escapes, tail_start
 
 XS = [mp.exp(mpf(t) / 8) for t in (-60, -9, -2, -1, 0, 1, 3, 12, 50)]
-few = settings(max_examples=15)
+few = settings(max_examples=8)
 NOISE = mpf("1e-30")
 
 
