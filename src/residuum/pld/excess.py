@@ -102,7 +102,7 @@ class FiniteExcess:
         """About `ln Σ √(pq) e^{lz - z²/2m²}`: how fast `A - B` falls as `c` grows, times two."""
         exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2
         top = exponent.max(axis=1)
-        return top + np.log(np.exp(exponent - top[:, None]) @ self.weights)
+        return np.asarray(top + np.log(np.exp(exponent - top[:, None]) @ self.weights))
 
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
@@ -158,7 +158,7 @@ class FiniteExcess:
         effect = tents @ (2.0 / near) + tents.sum(axis=1) * (0.5 + np.abs(l))
         # Atoms closer to 0 than that have at most (5 δ)² of it each.
         tiny = float(self.weights[~np.isfinite(near)].sum()) * 36.0 * self.loss_error
-        return self.loss_error * (1.05 * effect + tiny)
+        return np.asarray(self.loss_error * (1.05 * effect + tiny))
 
 
 def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:

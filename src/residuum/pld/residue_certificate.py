@@ -1,19 +1,20 @@
 """Proofs that `A <= B` everywhere (`excess.py`), so that `G_m ⊕ L ⪯ G_mu`.
 
-**Cells.** `ln A` and `ln B` are convex in `l`. Between two points the first lies below its chord and
-the second above its tangents; the difference is largest at an end or where the tangents cross. Past
-the last point `ln A` rises with slope at most the largest loss: once the slope of `ln B` is
-as large, nothing changes any more. This proves any number of contacts.
+**Cells.** `ln A` and `ln B` are convex in `l`. Between two points the first lies below its chord
+and the second above its tangents; the difference is largest at an end or where the tangents cross.
+Past the last point `ln A` rises with slope at most the largest loss: once the slope of `ln B` is as
+large, nothing changes any more. This proves any number of contacts.
 
 **One contact.** Let `g = e_L - e_{G_√c}` be at most 0 outside `[y1, y2]`, and let `W = A - B`, the
-integral of `g(y) e^{-y²/2m² + ly}`. At any `k`, `e^{(k-l)y}` lies below its chord through `y1` and `y2`
-between them and above it outside. So `W(k)` is at most a combination, with positive
-coefficients, of `∫ g_l (y2 - y)` and `∫ g_l (y - y1)`, where negative parts of `g` inside are dropped:
+integral of `g(y) e^{-y²/2m² + ly}`. At any `k`, `e^{(k-l)y}` lies below its chord through `y1` and
+`y2` between them and above it outside. So `W(k)` is at most a combination, with positive
+coefficients, of `∫ g_l (y2 - y)` and `∫ g_l (y - y1)`, where negative parts of `g` inside are
+dropped:
 
     y2 W(l) - W'(l) + (y2 - y1) N <= 0   and   W'(l) - y1 W(l) + (y2 - y1) N <= 0
 
-at a single `l` prove `W <= 0` everywhere, `N` being the dropped part. If `L` is symmetric and `g < 0`
-next to 0, the same holds for the even functions on `y > 0`, with `y tanh(ly)` for `y`: then
+at a single `l` prove `W <= 0` everywhere, `N` being the dropped part. If `L` is symmetric and `g <
+0` next to 0, the same holds for the even functions on `y > 0`, with `y tanh(ly)` for `y`: then
 `cosh(ky) - α cosh(ly) - β y sinh(ly)` has no more than four zeros (an exponential polynomial of six
 terms has at most five, and an even one not an odd number), so it has the signs of that difference.
 
@@ -27,6 +28,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld import gaussian
@@ -50,10 +52,8 @@ class Failure(NamedTuple):
 # -- cells --------------------------------------------------------------------------------------
 
 
-def proven_by_cells(
-    excess: FiniteExcess, m2: float, c: float, known: Floats
-) -> Failure | None:
-    """None if `A <= B` everywhere is proven, else where it is not; `known` are points of interest."""
+def proven_by_cells(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try."""
     sides = [excess] if excess.is_symmetric else [excess, excess.reversed]
     for sign, side in zip((1.0, -1.0), sides, strict=False):
         failure = _right_half(side, m2, c, sign * known)
@@ -99,7 +99,7 @@ def _last(excess: FiniteExcess, m2: float, c: float) -> float | None:
     return None
 
 
-def _open_cells(l: Floats, a: Transform, b: Transform) -> Floats:
+def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:
     """The cells where chord above and tangents below do not decide."""
     high, low = a.log + a.error, b.log - b.error
     width = np.diff(l)
@@ -116,7 +116,7 @@ def _open_cells(l: Floats, a: Transform, b: Transform) -> Floats:
     return np.flatnonzero(~((chord + slack <= floor) & (bend > 0.0)))
 
 
-def _merged(old: Transform, new: Transform, order: Floats) -> Transform:
+def _merged(old: Transform, new: Transform, order: NDArray[np.int64]) -> Transform:
     return Transform(*(np.concatenate([x, y])[order] for x, y in zip(old, new, strict=True)))
 
 
@@ -208,8 +208,7 @@ def _signs(excess: FiniteExcess, c: float) -> _Signs | None:
             break
         split = np.flatnonzero(hidden)
         new = y[split] + np.log1p(cross[split])
-        inside = (new > y[split]) & (new < y[split + 1])
-        if not inside.all():
+        if not np.all((new > y[split]) & (new < y[split + 1])):
             return None
         y = np.sort(np.concatenate([y, new]))
     else:
@@ -220,8 +219,8 @@ def _signs(excess: FiniteExcess, c: float) -> _Signs | None:
     first, last = int(positive[0]), int(positive[-1])
     start, start_dip = (0.0, 0.0) if first == 0 else _edge(excess, c, y[first - 1], y[first])
     # Beyond the largest loss there is only the Gaussian.
-    stop, stop_dip = (excess.top, 0.0) if last == y.size - 1 else _edge(
-        excess, c, y[last + 1], y[last]
+    stop, stop_dip = (
+        (excess.top, 0.0) if last == y.size - 1 else _edge(excess, c, y[last + 1], y[last])
     )
     inside = slice(first, last + 1)
     places = np.concatenate([[start], y[inside], [stop]])

@@ -2,10 +2,9 @@
 
 For each `l` the least `c` with `A(l) <= B(l)` is a scalar equation, and the cost is the largest of
 them. Convolving with a Gaussian solves the heat equation, which gives the derivative in closed
-form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`. So
-Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and
-`ln B` agree.
-"""
+form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`.
+So Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and `ln
+B` agree."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from residuum.bounds import Floats
 from residuum.pld.excess import FiniteExcess, gaussian_transform
+from residuum.pld.special import U
 
 _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
 _MOST = 1 << 7
@@ -99,8 +99,8 @@ def _moves(
 def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     """A dominating list on `count` points or so: each atom is split between its neighbours.
 
-    Splitting `(p, q)` at `z` so that both masses are kept puts `√(pq) sinh((b-z)/2) / sinh((b-a)/2)`
-    on the point `a` below and likewise on `b` above.
+    Splitting `(p, q)` at `z` so that both masses are kept puts `sinh((b-z)/2) / sinh((b-a)/2)` of
+    its weight `√(pq)` on the point `a` below and likewise on `b` above.
     """
     if excess.losses.size <= count:
         return excess
@@ -113,8 +113,16 @@ def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     whole = np.sinh(0.5 * (above - below))
     lower = excess.weights * np.sinh(0.5 * np.maximum(above - excess.losses, 0.0)) / whole
     upper = excess.weights * np.sinh(0.5 * np.maximum(excess.losses - below, 0.0)) / whole
-    weights = np.bincount(at, lower, count) + np.bincount(at + 1, upper, count)
-    kept = weights > 0.0
+    weights: Floats = np.zeros(count)
+    weights += np.bincount(at, lower, count)
+    weights += np.bincount(at + 1, upper, count)
     if excess.is_symmetric:
         weights = 0.5 * (weights + weights[::-1])
-    return FiniteExcess(weights[kept], points[kept], 1e-9, 1e-12)
+    kept = weights > 0.0
+    size = max(abs(first), abs(last))
+    return FiniteExcess(
+        weights[kept],
+        points[kept],
+        excess.weight_error + (64.0 + 2.0 * excess.losses.size / count) * U,
+        excess.loss_error + 8.0 * U * size,
+    )
