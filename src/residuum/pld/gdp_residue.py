@@ -58,13 +58,13 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
     None if `L` is not proven to fit. `hi` is at most `mu²`, rounded up.
     """
-    cost = cost_bounds(_square(mu_squared), query("L", L))
+    cost = cost_bounds(squared(mu_squared), query("L", L))
     if cost is None:
         return None
     return Interval(float_down(cost[0]), float_up(cost[1]))
 
 
-def _square(value: Any) -> Fraction:
+def squared(value: Any) -> Fraction:
     if isinstance(value, Fraction):
         checks.require(value >= 0, "mu_squared", "non-negative and finite", value)
         return value

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld import gaussian
-from residuum.pld.excess import FiniteExcess, Transform, gaussian_transform
+from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio, normal_density
 
 _MOST_POINTS = 1 << 13
@@ -52,23 +52,35 @@ class Failure(NamedTuple):
 # -- cells --------------------------------------------------------------------------------------
 
 
-def proven_by_cells(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try."""
-    sides = [excess] if excess.is_symmetric else [excess, excess.reversed]
-    for sign, side in zip((1.0, -1.0), sides, strict=False):
-        failure = _right_half(side, m2, c, sign * known)
+def proven_by_cells(
+    excess: FiniteExcess,
+    m2: float,
+    c: float,
+    known: Floats,
+    budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
+) -> Failure | None:
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
+
+    The two budgets are for either sign of `l`, the second one mirrored.
+    """
+    even = excess.is_symmetric and budgets[0] is budgets[1]
+    sides = [excess] if even else [excess, excess.reversed]
+    for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
+        failure = _right_half(side, m2, c, sign * known, budget)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
-def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    end = _last(excess, m2, c)
+def _right_half(
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
+) -> Failure | None:
+    end = _last(excess, m2, c, budget)
     if end is None:
         return Failure(0.0, False)
     grid = end * np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
     l = np.unique(np.concatenate([grid, known[(known > 0.0) & (known < end)]]))
-    a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+    a, b = excess.transform(m2, l), budget(m2, c, l)
     for _ in range(_ROUNDS):
         gap = (a.log + a.error) - (b.log - b.error)
         worst = int(np.argmax(gap))
@@ -83,18 +95,18 @@ def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Fai
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
-        b = _merged(b, gaussian_transform(m2, c, new), order)
+        b = _merged(b, budget(m2, c, new), order)
     return Failure(float(l[0]), False)
 
 
-def _last(excess: FiniteExcess, m2: float, c: float) -> float | None:
+def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | None:
     """An `l` where the slope of `ln B` exceeds the largest loss."""
     top = max(excess.top, 0.0) * (1.0 + 1e-9)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
     l = top * (1.0 / m2 + 1.0 / c)
     for _ in range(_WIDENINGS):
         l *= 1.1
-        if gaussian_transform(m2, c, np.array([l])).mean[0] > top:
+        if budget(m2, c, np.array([l])).mean[0] > top:
             return l
     return None
 
@@ -104,8 +116,8 @@ def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:
     high, low = a.log + a.error, b.log - b.error
     width = np.diff(l)
     # Slopes of ln B are good to about the error of its logarithm.
-    slope = b.mean * (1.0 - 1e-11)
-    slope_back = b.mean * (1.0 + 1e-11)
+    doubt = 1e-11 * (np.abs(b.mean) + np.sqrt(np.maximum(b.spread, 0.0)))
+    slope, slope_back = b.mean - doubt, b.mean + doubt
     first, second = slope[:-1] * width, slope_back[1:] * width
     bend = second - first
     safe = np.where(bend > 0.0, bend, 1.0)
