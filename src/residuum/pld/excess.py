@@ -24,11 +24,13 @@ of what is inside. Both are covered by `_QUADRATURE`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
@@ -36,6 +38,7 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
 _ORDER = 12
 _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
+_MANY = 64
 _DROP = 48.0
 """Exponents that far below the largest are left out."""
 
@@ -47,6 +50,10 @@ class Transform(NamedTuple):
     error: Floats
     mean: Floats
     spread: Floats
+
+
+Budget = Callable[[float, float, Floats], Transform]
+"""`ln B` of what a budget lets through: a function of `m²`, `c` and `l`."""
 
 
 @lru_cache(maxsize=64)
@@ -102,15 +109,33 @@ class FiniteExcess:
         """About `ln Σ √(pq) e^{lz - z²/2m²}`: how fast `A - B` falls as `c` grows, times two."""
         exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2
         top = exponent.max(axis=1)
-        return top + np.log(np.exp(exponent - top[:, None]) @ self.weights)
+        return np.asarray(top + np.log(np.exp(exponent - top[:, None]) @ self.weights))
 
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
         rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
-            return self._rows(m2, l)
-        parts = [self._rows(m2, l[start : start + rows]) for start in range(0, l.size, rows)]
+            return self._by_length(m2, l)
+        parts = [self._by_length(m2, l[start : start + rows]) for start in range(0, l.size, rows)]
         return Transform(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _by_length(self, m2: float, l: Floats) -> Transform:
+        """Short tents take few panels: keep them apart from long ones if there are many."""
+        short = np.abs(self.losses) <= 2.0 * math.sqrt(m2)
+        if self.losses.size < _MANY or short.all() or not short.any():
+            return self._rows(m2, l)
+        one, other = (self._part(kept)._rows(m2, l) for kept in (short, ~short))
+        log = np.logaddexp(one.log, other.log)
+        share = np.exp(one.log - log)
+        mean = share * one.mean + (1.0 - share) * other.mean
+        spread = share * one.spread + (1.0 - share) * other.spread
+        spread = spread + share * (1.0 - share) * (one.mean - other.mean) ** 2
+        return Transform(log, np.maximum(one.error, other.error) + 32.0 * U, mean, spread)
+
+    def _part(self, kept: NDArray[np.bool_]) -> FiniteExcess:
+        return FiniteExcess(
+            self.weights[kept], self.losses[kept], self.weight_error, self.loss_error
+        )
 
     def _rows(self, m2: float, l: Floats) -> Transform:
         m = math.sqrt(m2)
@@ -158,7 +183,7 @@ class FiniteExcess:
         effect = tents @ (2.0 / near) + tents.sum(axis=1) * (0.5 + np.abs(l))
         # Atoms closer to 0 than that have at most (5 δ)² of it each.
         tiny = float(self.weights[~np.isfinite(near)].sum()) * 36.0 * self.loss_error
-        return self.loss_error * (1.05 * effect + tiny)
+        return np.asarray(self.loss_error * (1.05 * effect + tiny))
 
 
 def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:

@@ -15,19 +15,21 @@ import numpy as np
 from residuum.pld.atoms import ATOM_ULPS, Atoms
 from residuum.pld.excess import FiniteExcess, gaussian_transform
 from residuum.pld.residue_certificate import proven_by_cells, proven_by_one_contact
-from residuum.pld.residue_equation import Contact, solve
+from residuum.pld.residue_equation import Contact, coarsened, solve
 from residuum.pld.special import EXP_ULPS, LOG1P_ULPS, U
 from residuum.pld.value import Pld
 
 _SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 """By how much the cost is raised, in turn, until that is proven."""
 _REFUTATIONS = 12
-_LOWERED = (1e-11, 1e-9, 1e-7, 1e-5, 1e-3, 1e-1)
+_LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _LONG = 400
 """Longer lists are not taken to the cells."""
 _SMALL_LOSS = 1e-2
 _EXACT = 1 << 9
 _TABLE = 1 << 14
+LOG_LEAST = -640.0
+"""Weights whose logarithm is less would be lost: such lists are not written out."""
 
 
 def finite_excess(pld: Pld) -> FiniteExcess | None:
@@ -40,12 +42,15 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
         table = evaluator._table
         order = np.argsort(table.z, kind="stable")
         z = table.z[order]
-        weights = np.exp(table.log_p[order] - 0.5 * z)
+        logs = table.log_p[order] - 0.5 * z
+        if float(logs.min()) < LOG_LEAST:
+            return None
+        weights = np.exp(logs)
         wrong = table.log_error + 0.5 * table.loss_error + (EXP_ULPS + 4.0 * float(z[-1])) * U
         made = FiniteExcess(weights, z, 1.01 * wrong, table.loss_error)
     else:
         return None
-    return _evened(made) if pld.is_symmetric else made
+    return evened(made) if pld.is_symmetric else made
 
 
 def _from_atoms(atoms: Atoms) -> FiniteExcess:
@@ -62,7 +67,7 @@ def _from_atoms(atoms: Atoms) -> FiniteExcess:
     return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
 
 
-def _evened(excess: FiniteExcess) -> FiniteExcess:
+def evened(excess: FiniteExcess) -> FiniteExcess:
     """The same, with the symmetry it is known to have; means stay within the errors."""
     z, weights = excess.losses, excess.weights
     return FiniteExcess(
@@ -73,29 +78,46 @@ def _evened(excess: FiniteExcess) -> FiniteExcess:
     )
 
 
-def finite_cost(excess: FiniteExcess, v: float, v_up: float) -> tuple[float, float]:
+def finite_cost(
+    excess: FiniteExcess, v: float, v_up: float, surplus: float = 0.0
+) -> tuple[float, float]:
     """Proven bounds of the cost under `G_√v`, which is known to dominate; `v` to `v_up`.
 
-    The upper one is `v` itself where nothing better is proven.
+    The upper one is `v` itself where nothing better is proven. The lower one is for a loss whose
+    excess is less by at most `surplus`, integrated.
     """
     contact = solve(excess, v)
     high = v
     for share in _SHARES:
-        for _ in range(_REFUTATIONS):
-            c = contact.c * (1.0 + share)
-            if not c < v * (1.0 - 8.0 * U):
-                break
-            refuted = _attempt(excess, v - c, c, contact.l)
-            if refuted is None:
-                high = c
-                break
-            if math.isnan(refuted):
-                break
-            again = solve(excess, v, Contact(c, refuted))
-            contact = again if again.c > contact.c else Contact(c, refuted)
-        if high < v:
+        contact, proven = _raised(excess, v, contact, share)
+        if proven is not None:
+            high = proven
             break
-    return _lower(excess, v_up, contact), high
+        if excess.losses.size > _LONG:
+            # Cells take too long: prove them for a shorter list above this one.
+            _, proven = _raised(coarsened(excess, _LONG), v, contact, share)
+            if proven is not None:
+                high = proven
+                break
+    return _lower(excess, v_up, contact, surplus), high
+
+
+def _raised(
+    excess: FiniteExcess, v: float, contact: Contact, share: float
+) -> tuple[Contact, float | None]:
+    """The contact found in the end, and its cost raised by that share if that is proven."""
+    for _ in range(_REFUTATIONS):
+        c = contact.c * (1.0 + share)
+        if not c < v * (1.0 - 8.0 * U):
+            break
+        refuted = _attempt(excess, v - c, c, contact.l)
+        if refuted is None:
+            return contact, c
+        if math.isnan(refuted):
+            break
+        again = solve(excess, v, Contact(c, refuted))
+        contact = again if again.c > contact.c else Contact(c, refuted)
+    return contact, None
 
 
 def _attempt(excess: FiniteExcess, m2: float, c: float, l: float) -> float | None:
@@ -114,13 +136,18 @@ def _attempt(excess: FiniteExcess, m2: float, c: float, l: float) -> float | Non
     return failure.at if failure.is_violated else math.nan
 
 
-def _lower(excess: FiniteExcess, v: float, contact: Contact) -> float:
-    """A cost below which `A > B` at the contact, proven."""
+def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:
+    """A cost below which `A > B` at the contact (at 0 if there is a surplus), proven."""
     for share in _LOWERED:
         c = contact.c * (1.0 - share)
         m2 = v - c
-        at = np.array([contact.l * (v - contact.c) / m2]) if contact.c < v else np.array([0.0])
-        a, b = excess.transform(m2, at), gaussian_transform(m2, c, at)
-        if a.log[0] - a.error[0] > b.log[0] + b.error[0]:
+        l = contact.l * max(v - contact.c, 0.0) / m2 if surplus == 0.0 else 0.0
+        a = excess.transform(m2, np.array([l]))
+        b = gaussian_transform(m2, c, np.array([l]))
+        low = float(a.log[0] - a.error[0])
+        if surplus > 0.0:
+            kept = 1.0 - 1.01 * surplus * math.exp(-low)
+            low = low + math.log(kept) if kept > 0.0 else -math.inf
+        if low > b.log[0] + b.error[0]:
             return c
     return 0.0

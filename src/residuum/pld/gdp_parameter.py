@@ -1,32 +1,37 @@
 """The GDP parameter of a loss: the least `nu` with `L ⪯ G_nu`.
 
-The tradeoff curve of `G_nu` is `τ(α) = Φ(Φ⁻¹(1-α) - nu)`, so `L ⪯ G_nu` iff
-
-    nu >= -Φ⁻¹(P(Z <= z)) - Φ⁻¹(Q(Z > z))      for every z,
-
-and for a finite `L` the vertices of its tradeoff curve are enough: between them the curve is
-straight and that of `G_nu` convex. Quantiles come from `scipy.special.ndtri` and are then proven with
-the Mills ratio, whose error is known.
-"""
+A finite loss has it in closed form (`normal_quantiles.py`), and so have randomized response,
+Laplace and bounded range, whose curves touch at `x = 1` only (`residue_at_zero.py`): `h_L(1) =
+erf(nu/√8)`. Otherwise `L = G_g ⊕ M` is below `G_nu` iff the cost of `M` under `G_nu` leaves `g²`:
+since `nu² - c(nu)` increases, a search finds where it does, and ends on the proven side."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from residuum.bounds import Floats, Interval
-from residuum.pld.finite_residue import finite_excess
-from residuum.pld.randomized_response import RandomizedResponse
+from residuum.bounds import Interval, float_down
+from residuum.pld import gaussian
 from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.gdp_residue import cost_bounds, renyi_cost, written_out
 from residuum.pld.laplace import Laplace
-from residuum.pld.residue_at_zero import fits, height, parameters
-from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio, normal_density
+from residuum.pld.normal_quantiles import finite_parameter
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.residue_at_zero import CentralLaw, fits, height, parameters, refuses
+from residuum.pld.special import U
+from residuum.pld.tails import end
 from residuum.pld.value import Pld, query
 
 _CACHED = 1 << 10
+_STEPS = 60
+_SETTLED = 2e-8
+_LARGEST = 1e12
+_BELOW = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+_INFINITE = Interval(math.inf, math.inf)
 
 
 def gdp_parameter(L: Pld) -> float:
@@ -41,68 +46,93 @@ def gdp_parameter_bounds(L: Pld) -> Interval:
 
 @lru_cache(maxsize=_CACHED)
 def _bounds(L: Pld) -> Interval:
-    raise NotImplementedError
+    if max(L.mass_at_infinity_bounds.lo, L.mass_at_minus_infinity_bounds.lo) > 0.0:
+        return _INFINITE
+    if not L.terms:
+        return Interval(_root(L._exact_variance, down=True), _root(L._exact_variance, down=False))
+    if L.gaussian is None and list(L.terms.values()) == [1]:
+        (factor,) = L.terms
+        if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
+            law = parameters(factor)
+            if law is not None:
+                return _central(law)
+    if L.gaussian is None and not any(isinstance(f, GaussianMixture) for f in L.terms):
+        written = written_out(L)
+        if written is not None:
+            low, high = finite_parameter(written.excess)
+            return Interval(_refuted(L, high * high) if written.surplus else low, high)
+    return _searched(L)
 
 
-def is_below_gaussian(L: Pld, v: float) -> bool:
-    """Whether `L ⪯ G_√v` is proven."""
-    return finite_parameter(L)[1] <= math.sqrt(v) * (1.0 - 2.0 * U)
+def _central(law: CentralLaw) -> Interval:
+    from scipy.special import erfcinv, erfinv
+
+    at_one, lacking = height(law)
+    near = math.sqrt(8.0) * float(erfinv(at_one) if at_one < 0.5 else erfcinv(lacking))
+    low, high, share = 0.0, math.inf, 1e-13
+    while share < 1.0 and (low == 0.0 or high == math.inf):
+        if high == math.inf and fits(law, near * near * (1.0 + share)):
+            high = near * (1.0 + share)
+        if low == 0.0 and refuses(law, near * near * (1.0 - share)):
+            low = near * (1.0 - share)
+        share *= 4.0
+    return Interval(low, high)
 
 
-@lru_cache(maxsize=_CACHED)
-def finite_parameter(L: Pld) -> tuple[float, float]:
-    """Bounds of the parameter of a finite PLD without mass at infinity."""
-    excess = finite_excess(L)
-    if excess is None:
-        return 0.0, math.inf
-    half = np.exp(0.5 * excess.losses)
-    p, q = excess.weights * half, excess.weights / half
-    wrong = excess.weight_error + 0.5 * excess.loss_error + (EXP_ULPS + 2.0 + p.size) * U
-    # The smaller of both tails of each law has the digits.
-    p_low, q_high = np.cumsum(p)[:-1], np.cumsum(q[::-1])[-2::-1]
-    p_high, q_low = np.cumsum(p[::-1])[-2::-1], np.cumsum(q)[:-1]
-    low_p, high_p = _quantile(p_low, p_high, wrong)
-    low_q, high_q = _quantile(q_high, q_low, wrong)
-    return max(float(np.max(low_p + low_q)), 0.0), float(np.max(high_p + high_q)) * (1.0 + 4.0 * U)
+def _root(square: Fraction, down: bool) -> float:
+    root = math.sqrt(square) if square < Fraction(2) ** 1000 else math.inf
+    if down:
+        while Fraction(root) ** 2 > square:
+            root = math.nextafter(root, 0.0)
+    else:
+        while Fraction(root) ** 2 < square:
+            root = math.nextafter(root, math.inf)
+    return root
 
 
-def _quantile(mass: Floats, rest: Floats, wrong: float) -> tuple[Floats, Floats]:
-    """Bounds of `-Φ⁻¹(mass)`, from mass and its complement, each of that relative error."""
-    small = mass <= rest
-    low, high = _upper_quantile(np.minimum(mass, rest), wrong)
-    return np.where(small, low, -high), np.where(small, high, -low)
+def _searched(L: Pld) -> Interval:
+    """Find where nothing is left. What is left grows at least as fast as the budget."""
+    low, high, left = max(float_down(L._exact_variance), 1e-12), math.inf, math.inf
+    v = 2.0 * low
+    for _ in range(_STEPS):
+        found = cost_bounds(Fraction(v), L)
+        if found is None:
+            low = v
+            v = math.sqrt(low * high) if high < math.inf else 4.0 * v
+        else:
+            high, left = v, float(v - found[1])
+            v = max(high - left * (1.0 - _SETTLED) + 0.1 * _SETTLED * high, low)
+        if v > _LARGEST or (high < math.inf and min(high - low, left) <= _SETTLED * high):
+            break
+    if high == math.inf:
+        return Interval(math.sqrt(_tail_variance(L)) * (1.0 - 4.0 * U), math.inf)
+    return Interval(_refuted(L, high), math.sqrt(high) * (1.0 + 2.0 * U))
 
 
-def _upper_quantile(mass: Floats, wrong: float) -> tuple[Floats, Floats]:
-    """Bounds of the `y` with `1 - Φ(y) = mass`, for masses up to about a half."""
-    from scipy.special import ndtri
-
-    near = np.maximum(-ndtri(np.clip(mass, 1e-300, 0.5)), 0.0)
-    # d ln(1 - Φ) / dy = -1/R, at least max(y, 0.79) in size.
-    step = (wrong + 1e-13 + 1e-15 * near * near) * mills_ratio(near) * 2.0 + 1e-15 * near
-    low, high = near - step, near + step
-    for _ in range(60):
-        bad = ~_tail_at_least(low, mass * (1.0 + wrong))
-        low = np.where(bad, low - step, low)
-        worse = ~_tail_at_most(high, mass * (1.0 - wrong))
-        high = np.where(worse, high + step, high)
-        if not (bad.any() or worse.any()):
-            return low, high
-        step = 2.0 * step
-    return np.where(bad, -np.inf, low), np.where(worse, np.inf, high)
+def _tail_variance(L: Pld) -> float:
+    """What the tails of `L` ask for at least."""
+    ends = (
+        sum(
+            (n * end(f).variance for f, n in side.terms.items() if isinstance(f, GaussianMixture)),
+            L._exact_variance,
+        )
+        for side in (L, L.reverse())
+    )
+    return float_down(max(ends))
 
 
-def _tail(y: Floats) -> tuple[Floats, Floats]:
-    """`1 - Φ(y)` for `y >= -0.3` or so, and its relative error."""
-    at = np.maximum(y, -0.4)
-    return normal_density(at) * mills_ratio(at), (EXP_ULPS + MILLS_ULPS + 8.0 + 2.0 * at * at) * U
-
-
-def _tail_at_least(y: Floats, level: Floats) -> NDArray[np.bool_]:
-    value, error = _tail(y)
-    return np.asarray((value * (1.0 - error) >= level) | (y < -0.4))
-
-
-def _tail_at_most(y: Floats, level: Floats) -> NDArray[np.bool_]:
-    value, error = _tail(y)
-    return np.asarray((value * (1.0 + error) <= level) & (y >= -0.4))
+def _refuted(L: Pld, good: float) -> float:
+    """A parameter that is proven too small, next to the square root of `good` if possible."""
+    least = max(_tail_variance(L), renyi_cost(L))
+    for share in _BELOW:
+        v = good * (1.0 - share)
+        if v <= least:
+            break
+        top = min(L._evaluator.reach(1e-9), L.reverse()._evaluator.reach(1e-9), 30.0)
+        for side in (L,) if L.is_symmetric else (L, L.reverse()):
+            t = top * np.linspace(0.0, 1.0, 65) ** 2
+            lo, _ = side._evaluator.right(t, 0.0, 1e-5)
+            _, hi = gaussian.curve(t, 0.0, v, 0.0)
+            if np.any(lo > hi):
+                return math.sqrt(v) * (1.0 - 4.0 * U)
+    return math.sqrt(least) * (1.0 - 4.0 * U)

@@ -18,23 +18,36 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from residuum import checks
 from residuum.bounds import Interval, float_down, float_up
 from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.finite_residue import finite_cost, finite_excess
-from residuum.pld.gdp_parameter import is_below_gaussian
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
+from residuum.pld.lattice_excess import LatticeExcess, lattice_excess
+from residuum.pld.normal_quantiles import finite_parameter
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.residue_at_zero import cost_at_zero, parameters
+from residuum.pld.special import U
+from residuum.pld.structure import variance_above
+from residuum.pld.tails import end
 from residuum.pld.value import Pld, query
 
 _CACHED = 1 << 12
+_FEW = 1 << 5
+_MOST_QUERIES = 1 << 8
+_BLOCKS = 1 << 5
+_WIDENINGS = 8
+_WIDER = Fraction(101, 100)
+_ORDERS = np.geomspace(1e-2, 60.0, 40)
 
 
 def gdp_residue(mu: float, L: Pld) -> float | None:
     """The largest `mu'` with `G_mu' ⊕ L ⪯ G_mu`, rounded down; None if `L` is not proven to fit."""
     left = Fraction(checks.non_negative("mu", mu)) ** 2
-    cost = _bounds(left, query("L", L))
+    cost = cost_bounds(left, query("L", L))
     if cost is None:
         return None
     return _root_down(left - cost[1])
@@ -45,13 +58,13 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
     None if `L` is not proven to fit. `hi` is at most `mu²`, rounded up.
     """
-    cost = _bounds(_square(mu_squared), query("L", L))
+    cost = cost_bounds(squared(mu_squared), query("L", L))
     if cost is None:
         return None
     return Interval(float_down(cost[0]), float_up(cost[1]))
 
 
-def _square(value: Any) -> Fraction:
+def squared(value: Any) -> Fraction:
     if isinstance(value, Fraction):
         checks.require(value >= 0, "mu_squared", "non-negative and finite", value)
         return value
@@ -67,7 +80,7 @@ def _root_down(square: Fraction) -> float:
 
 
 @lru_cache(maxsize=_CACHED)
-def _bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
+def cost_bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """Exact ends of a proven interval for the cost, at most `v`."""
     gaussian = L._exact_variance
     if gaussian > v or max(L.mass_at_infinity, L.mass_at_minus_infinity) > 0.0:
@@ -77,11 +90,11 @@ def _bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     rest = _rest(v, Pld(None, L.terms))
     if rest is None:
         return None
-    low, high = gaussian + Fraction(rest[0]), gaussian + Fraction(rest[1])
+    low, high = gaussian + rest[0], gaussian + rest[1]
     return (low, high) if high <= v else None
 
 
-def _rest(v: Fraction, L: Pld) -> tuple[float, float] | None:
+def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """Bounds for an `L` without a Gaussian part; None if it is not proven to fit."""
     low, high = float_down(v), float_up(v)
     if low <= 0.0:
@@ -90,8 +103,87 @@ def _rest(v: Fraction, L: Pld) -> tuple[float, float] | None:
         (factor,) = L.terms
         if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
             law = parameters(factor)
-            return None if law is None else cost_at_zero(law, low, high)
+            return None if law is None else _exact(cost_at_zero(law, low, high))
+    if any(isinstance(factor, GaussianMixture) for factor in L.terms):
+        return _with_mixtures(v, L)
+    written = written_out(L)
+    if written is None:
+        return _one_by_one(v, L)
+    excess, surplus = written
+    if not finite_parameter(excess)[1] <= math.sqrt(low) * (1.0 - 2.0 * U):
+        return None
+    found = finite_cost(excess, low, high, surplus)
+    return _exact((max(renyi_cost(L), found[0]) if surplus else found[0], found[1]))
+
+
+def _exact(ends: tuple[float, float] | None) -> tuple[Fraction, Fraction] | None:
+    return None if ends is None else (Fraction(ends[0]), Fraction(ends[1]))
+
+
+@lru_cache(maxsize=_FEW)
+def written_out(L: Pld) -> LatticeExcess | None:
+    """Its excess as a finite list, or that of a loss above it, if that can be written out."""
+    if sum(L.terms.values()) > _MOST_QUERIES:
+        return None
     excess = finite_excess(L) if L.is_finite else None
-    if excess is not None:
-        return finite_cost(excess, low, high) if is_below_gaussian(L, low) else None
-    return None
+    return lattice_excess(L) if excess is None else LatticeExcess(excess, 0.0)
+
+
+def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
+    """One query after the other, each under what the others left: not tight, but proven.
+
+    Equal queries go in blocks. As costs do not increase with the budget, what one costs at the end
+    of its block bounds what each of the block costs.
+    """
+    left = v
+    for factor, n in L.terms.items():
+        one = Pld(None, {factor: 1})
+        block = -(-n // _BLOCKS)
+        while n:
+            count = min(block, n)
+            found = cost_bounds(left, one)
+            for _ in range(_WIDENINGS):
+                if found is None or count * found[1] > left:
+                    return None
+                # Enough is left before the last of the block for this cost to hold.
+                again = cost_bounds(left - (count - 1) * found[1] * _WIDER, one)
+                if again is not None and again[1] <= found[1] * _WIDER:
+                    break
+                found = again
+            else:
+                return None
+            left -= count * again[1]
+            n -= count
+    return Fraction(renyi_cost(L)), v - left
+
+
+def _with_mixtures(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
+    """Mixtures count as the Gaussian above them, and below as what their tails are.
+
+    The tail of a mixture is that of a Gaussian (`tails.py`): if the variances at either end came
+    to more than `v`, the composition would escape `G_mu` there.
+    """
+    mixtures = {f: n for f, n in L.terms.items() if isinstance(f, GaussianMixture)}
+    above = sum((n * variance_above(f) for f, n in mixtures.items()), Fraction(0))
+    ends = (
+        sum((n * end(g).variance for g, n in side), Fraction(0))
+        for side in (mixtures.items(), [(f.reverse(), n) for f, n in mixtures.items()])
+    )
+    low = max(*ends, Fraction(renyi_cost(L)))
+    rest = Pld(None, {f: n for f, n in L.terms.items() if f not in mixtures})
+    if rest.is_identity:
+        return (min(low, above), above) if above <= v else None
+    found = _rest(v, rest)
+    if found is None or above + found[1] > v:
+        return None
+    return max(low, found[0]), above + found[1]
+
+
+def renyi_cost(L: Pld) -> float:
+    """A lower bound of the cost at every `mu`: `2 ln E e^{sZ} / (s(s+1))` for any `s`."""
+    s = np.concatenate([-0.5 - _ORDERS[::-1], [-0.5], -0.5 + _ORDERS])
+    s = s[(np.abs(s) > 1e-3) & (np.abs(s + 1.0) > 1e-3)]
+    value, error = L._evaluator._moments.log_moment(s)
+    spread = s * (s + 1.0)
+    least = 2.0 * (value - np.sign(spread) * (error + 8.0 * U * np.abs(value))) / spread
+    return max(float(np.max(least)) * (1.0 - 8.0 * U), 0.0)

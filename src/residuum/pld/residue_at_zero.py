@@ -1,8 +1,8 @@
 """The cost of one randomized response, Laplace or bounded range under `G_mu`: one scalar equation.
 
-Their laws are `w R_e + (1-w) B_e` (`bounded_range.py`), symmetric, with a tilted law `e^{-z/2} L(dz)`
-that is constant between atoms at `±e`. Then `g = e_L - e_{G_√c}` changes sign once at most on `y > 0`,
-from plus to minus, and not at all if `g(0) <= 0`:
+Their laws are `w R_e + (1-w) B_e` (`bounded_range.py`), symmetric, with a tilted law
+`e^{-z/2} L(dz)` that is constant between atoms at `±e`. Then `g = e_L - e_{G_√c}` changes sign once
+at most on `y > 0`, from plus to minus, and not at all if `g(0) <= 0`:
 
 `g'' - g/4` is the difference of the tilted laws, on `(0, e)` a constant minus a normal density,
 so it increases; beyond `e`, `g < 0`. At a positive maximum of `g` it is negative, at a negative
@@ -11,16 +11,15 @@ negative at some point before, there would be a negative minimum before `b` (at 
 be, or the difference would be positive from 0 on, and no positive maximum would follow): first
 positive, then negative, which an increasing function is not.
 
-With `[-y, y]` where `g >= 0`, `cosh(lx) <= cosh(ly)` inside and `>=` outside, so `A - B` at any `l` is
-at most `cosh(ly)` times `A - B` at 0: **the only contact is at `x = 1`**, and
+With `[-y, y]` where `g >= 0`, `cosh(lx) <= cosh(ly)` inside and `>=` outside, so `A - B` at any `l`
+is at most `cosh(ly)` times `A - B` at 0: **the only contact is at `x = 1`**, and
 
     2 ∫ e_L(t) e^{-t²/2m²} dt over (0, e)  <=  ½ ∫ e^{-s/8} (1 + s/m²)^{-1/2} ds over (0, c)
 
 is necessary and sufficient. Both sides are sums of positive terms, so `c` has full relative
-accuracy however small. Where `e_L(0)` is close to 1 they hardly change any more; then what they lack of
-their limits is compared instead, `e^{-|t|/2} - e_L(t)` and the integral over `s > c`. Scalars in plain
-floating point; errors as in `excess.py`.
-"""
+accuracy however small. Where `e_L(0)` is close to 1 they hardly change any more; then what they
+lack of their limits is compared instead, `e^{-|t|/2} - e_L(t)` and the integral over `s > c`.
+Scalars in plain floating point; errors as in `excess.py`."""
 
 from __future__ import annotations
 
@@ -83,6 +82,13 @@ def fits(law: CentralLaw, v: float) -> bool:
     at_one, lacking = height(law)
     root, safe = math.sqrt(0.125 * v), 1.0 + 2.0 * _ROUNDING
     return at_one * safe <= math.erf(root) or lacking >= math.erfc(root) * safe
+
+
+def refuses(law: CentralLaw, v: float) -> bool:
+    """Whether `L ⪯ G_√v` is refuted."""
+    at_one, lacking = height(law)
+    root, safe = math.sqrt(0.125 * v), 1.0 - 2.0 * _ROUNDING
+    return at_one * safe > math.erf(root) or lacking < math.erfc(root) * safe
 
 
 def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] | None:

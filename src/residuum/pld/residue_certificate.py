@@ -1,19 +1,20 @@
 """Proofs that `A <= B` everywhere (`excess.py`), so that `G_m ⊕ L ⪯ G_mu`.
 
-**Cells.** `ln A` and `ln B` are convex in `l`. Between two points the first lies below its chord and
-the second above its tangents; the difference is largest at an end or where the tangents cross. Past
-the last point `ln A` rises with slope at most the largest loss: once the slope of `ln B` is
-as large, nothing changes any more. This proves any number of contacts.
+**Cells.** `ln A` and `ln B` are convex in `l`. Between two points the first lies below its chord
+and the second above its tangents; the difference is largest at an end or where the tangents cross.
+Past the last point `ln A` rises with slope at most the largest loss: once the slope of `ln B` is as
+large, nothing changes any more. This proves any number of contacts.
 
 **One contact.** Let `g = e_L - e_{G_√c}` be at most 0 outside `[y1, y2]`, and let `W = A - B`, the
-integral of `g(y) e^{-y²/2m² + ly}`. At any `k`, `e^{(k-l)y}` lies below its chord through `y1` and `y2`
-between them and above it outside. So `W(k)` is at most a combination, with positive
-coefficients, of `∫ g_l (y2 - y)` and `∫ g_l (y - y1)`, where negative parts of `g` inside are dropped:
+integral of `g(y) e^{-y²/2m² + ly}`. At any `k`, `e^{(k-l)y}` lies below its chord through `y1` and
+`y2` between them and above it outside. So `W(k)` is at most a combination, with positive
+coefficients, of `∫ g_l (y2 - y)` and `∫ g_l (y - y1)`, where negative parts of `g` inside are
+dropped:
 
     y2 W(l) - W'(l) + (y2 - y1) N <= 0   and   W'(l) - y1 W(l) + (y2 - y1) N <= 0
 
-at a single `l` prove `W <= 0` everywhere, `N` being the dropped part. If `L` is symmetric and `g < 0`
-next to 0, the same holds for the even functions on `y > 0`, with `y tanh(ly)` for `y`: then
+at a single `l` prove `W <= 0` everywhere, `N` being the dropped part. If `L` is symmetric and `g <
+0` next to 0, the same holds for the even functions on `y > 0`, with `y tanh(ly)` for `y`: then
 `cosh(ky) - α cosh(ly) - β y sinh(ly)` has no more than four zeros (an exponential polynomial of six
 terms has at most five, and an even one not an odd number), so it has the signs of that difference.
 
@@ -27,10 +28,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld import gaussian
-from residuum.pld.excess import FiniteExcess, Transform, gaussian_transform
+from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio, normal_density
 
 _MOST_POINTS = 1 << 13
@@ -51,24 +53,34 @@ class Failure(NamedTuple):
 
 
 def proven_by_cells(
-    excess: FiniteExcess, m2: float, c: float, known: Floats
+    excess: FiniteExcess,
+    m2: float,
+    c: float,
+    known: Floats,
+    budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
 ) -> Failure | None:
-    """None if `A <= B` everywhere is proven, else where it is not; `known` are points of interest."""
-    sides = [excess] if excess.is_symmetric else [excess, excess.reversed]
-    for sign, side in zip((1.0, -1.0), sides, strict=False):
-        failure = _right_half(side, m2, c, sign * known)
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
+
+    The two budgets are for either sign of `l`, the second one mirrored.
+    """
+    even = excess.is_symmetric and budgets[0] is budgets[1]
+    sides = [excess] if even else [excess, excess.reversed]
+    for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
+        failure = _right_half(side, m2, c, sign * known, budget)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
-def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    end = _last(excess, m2, c)
+def _right_half(
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
+) -> Failure | None:
+    end = _last(excess, m2, c, budget)
     if end is None:
         return Failure(0.0, False)
     grid = end * np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
     l = np.unique(np.concatenate([grid, known[(known > 0.0) & (known < end)]]))
-    a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+    a, b = excess.transform(m2, l), budget(m2, c, l)
     for _ in range(_ROUNDS):
         gap = (a.log + a.error) - (b.log - b.error)
         worst = int(np.argmax(gap))
@@ -83,29 +95,29 @@ def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Fai
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
-        b = _merged(b, gaussian_transform(m2, c, new), order)
+        b = _merged(b, budget(m2, c, new), order)
     return Failure(float(l[0]), False)
 
 
-def _last(excess: FiniteExcess, m2: float, c: float) -> float | None:
+def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | None:
     """An `l` where the slope of `ln B` exceeds the largest loss."""
     top = max(excess.top, 0.0) * (1.0 + 1e-9)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
     l = top * (1.0 / m2 + 1.0 / c)
     for _ in range(_WIDENINGS):
         l *= 1.1
-        if gaussian_transform(m2, c, np.array([l])).mean[0] > top:
+        if budget(m2, c, np.array([l])).mean[0] > top:
             return l
     return None
 
 
-def _open_cells(l: Floats, a: Transform, b: Transform) -> Floats:
+def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:
     """The cells where chord above and tangents below do not decide."""
     high, low = a.log + a.error, b.log - b.error
     width = np.diff(l)
     # Slopes of ln B are good to about the error of its logarithm.
-    slope = b.mean * (1.0 - 1e-11)
-    slope_back = b.mean * (1.0 + 1e-11)
+    doubt = 1e-11 * (np.abs(b.mean) + np.sqrt(np.maximum(b.spread, 0.0)))
+    slope, slope_back = b.mean - doubt, b.mean + doubt
     first, second = slope[:-1] * width, slope_back[1:] * width
     bend = second - first
     safe = np.where(bend > 0.0, bend, 1.0)
@@ -116,7 +128,7 @@ def _open_cells(l: Floats, a: Transform, b: Transform) -> Floats:
     return np.flatnonzero(~((chord + slack <= floor) & (bend > 0.0)))
 
 
-def _merged(old: Transform, new: Transform, order: Floats) -> Transform:
+def _merged(old: Transform, new: Transform, order: NDArray[np.int64]) -> Transform:
     return Transform(*(np.concatenate([x, y])[order] for x, y in zip(old, new, strict=True)))
 
 
@@ -208,8 +220,7 @@ def _signs(excess: FiniteExcess, c: float) -> _Signs | None:
             break
         split = np.flatnonzero(hidden)
         new = y[split] + np.log1p(cross[split])
-        inside = (new > y[split]) & (new < y[split + 1])
-        if not inside.all():
+        if not np.all((new > y[split]) & (new < y[split + 1])):
             return None
         y = np.sort(np.concatenate([y, new]))
     else:
@@ -220,8 +231,8 @@ def _signs(excess: FiniteExcess, c: float) -> _Signs | None:
     first, last = int(positive[0]), int(positive[-1])
     start, start_dip = (0.0, 0.0) if first == 0 else _edge(excess, c, y[first - 1], y[first])
     # Beyond the largest loss there is only the Gaussian.
-    stop, stop_dip = (excess.top, 0.0) if last == y.size - 1 else _edge(
-        excess, c, y[last + 1], y[last]
+    stop, stop_dip = (
+        (excess.top, 0.0) if last == y.size - 1 else _edge(excess, c, y[last + 1], y[last])
     )
     inside = slice(first, last + 1)
     places = np.concatenate([[start], y[inside], [stop]])

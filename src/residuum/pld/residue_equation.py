@@ -2,10 +2,9 @@
 
 For each `l` the least `c` with `A(l) <= B(l)` is a scalar equation, and the cost is the largest of
 them. Convolving with a Gaussian solves the heat equation, which gives the derivative in closed
-form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`. So
-Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and
-`ln B` agree.
-"""
+form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`.
+So Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and `ln
+B` agree."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld.excess import FiniteExcess, gaussian_transform
+from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
+from residuum.pld.special import U
 
 _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
 _MOST = 1 << 7
@@ -32,42 +32,47 @@ class Contact(NamedTuple):
     l: float
 
 
-def solve(excess: FiniteExcess, v: float, start: Contact | None = None) -> Contact:
+def solve(
+    excess: FiniteExcess,
+    v: float,
+    start: Contact | None = None,
+    budget: Budget = gaussian_transform,
+) -> Contact:
     """About the cost under `G_√v`, from a contact to improve on or from scratch."""
     if start is not None:
-        return _newton(excess, v, start)
+        return _newton(excess, v, start, budget)
     rough = coarsened(excess, _MOST)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
     found = Contact(c, 0.0)
     for _ in range(_SCANS):
-        scanned = _scan(rough, v, found)
+        scanned = _scan(rough, v, found, budget)
         if scanned is None:
             break
-        found = _newton(rough, v, scanned)
-    return found if rough is excess else _newton(excess, v, found)
+        found = _newton(rough, v, scanned, budget)
+    return found if rough is excess else _newton(excess, v, found, budget)
 
 
-def _scan(excess: FiniteExcess, v: float, found: Contact) -> Contact | None:
+def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
     ends = (1.1 * max(end, 0.0) * (1.0 / m2 + 1.0 / c) for end in (excess.top, -excess.bottom))
     right, left = (end * _GRID for end in ends)
     l = right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
-    moves, _ = _moves(excess, m2, c, l)
+    moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
         return None
     return Contact(min(c + float(moves[best]), 0.5 * (c + v)), float(l[best]))
 
 
-def _newton(excess: FiniteExcess, v: float, start: Contact) -> Contact:
+def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> Contact:
     """Both unknowns together: `ln A = ln B`, and their slopes agree."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
     low, high = 0.0, v
     for _ in range(_STEPS):
         m2 = v - c
-        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]))
+        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]), budget)
         move = float(moves[0])
         low, high = (max(low, c), high) if move > 0.0 else (low, min(high, c))
         new = c + move
@@ -86,10 +91,10 @@ def _newton(excess: FiniteExcess, v: float, start: Contact) -> Contact:
 
 
 def _moves(
-    excess: FiniteExcess, m2: float, c: float, l: Floats
+    excess: FiniteExcess, m2: float, c: float, l: Floats, budget: Budget
 ) -> tuple[Floats, tuple[float, float]]:
     """Newton's step in `c` at each `l`; slope and bend of `ln A - ln B` at the first."""
-    a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+    a, b = excess.transform(m2, l), budget(m2, c, l)
     difference = np.expm1(np.minimum(a.log - b.log, 50.0))
     share = np.exp(np.clip(b.log - excess.log_density(m2, l), -700.0, 600.0))
     slope, bend = float(a.mean[0] - b.mean[0]), float(a.spread[0] - b.spread[0])
@@ -99,8 +104,8 @@ def _moves(
 def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     """A dominating list on `count` points or so: each atom is split between its neighbours.
 
-    Splitting `(p, q)` at `z` so that both masses are kept puts `√(pq) sinh((b-z)/2) / sinh((b-a)/2)`
-    on the point `a` below and likewise on `b` above.
+    Splitting `(p, q)` at `z` so that both masses are kept puts `sinh((b-z)/2) / sinh((b-a)/2)` of
+    its weight `√(pq)` on the point `a` below and likewise on `b` above.
     """
     if excess.losses.size <= count:
         return excess
@@ -113,8 +118,16 @@ def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     whole = np.sinh(0.5 * (above - below))
     lower = excess.weights * np.sinh(0.5 * np.maximum(above - excess.losses, 0.0)) / whole
     upper = excess.weights * np.sinh(0.5 * np.maximum(excess.losses - below, 0.0)) / whole
-    weights = np.bincount(at, lower, count) + np.bincount(at + 1, upper, count)
-    kept = weights > 0.0
+    weights: Floats = np.zeros(count)
+    weights += np.bincount(at, lower, count)
+    weights += np.bincount(at + 1, upper, count)
     if excess.is_symmetric:
         weights = 0.5 * (weights + weights[::-1])
-    return FiniteExcess(weights[kept], points[kept], 1e-9, 1e-12)
+    kept = weights > 0.0
+    size = max(abs(first), abs(last))
+    return FiniteExcess(
+        weights[kept],
+        points[kept],
+        excess.weight_error + (64.0 + 2.0 * excess.losses.size / count) * U,
+        excess.loss_error + 8.0 * U * size,
+    )

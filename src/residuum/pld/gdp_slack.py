@@ -1,0 +1,301 @@
+"""Gaussian with slack: what a query costs of a budget `G_mu ⊕ R_{0,delta}`.
+
+A query `L` may be charged `(c, η)` if `L ⊕ G_m ⪯ G_mu ⊕ R_{0,η}`, `m² = mu² - c`: the rest of the
+budget composed to both sides leaves `G_m ⊕ R_{0,delta'}`, `1 - delta = (1-η)(1 - delta')`. With
+slack the query may have mass at infinity, be asymmetric, or have tails that no Gaussian of its size
+covers.
+
+In terms of excesses (`excess.py`) the right side has `(1-η) e_{G_mu} + η e^{-|y|/2}`, and a query
+with masses `p` at `+∞` and `q` of its `Q` at `-∞` has `p e^{-y/2}` and `q e^{y/2}` beside its
+tents. The condition is that `A <= B` everywhere, where now
+
+    B(l) = (1-η) B_Gaussian(l) + (η-p) ∫ e^{-y/2 - y²/2m² + ly} dy over y > 0,
+                               + (η-q) ∫ e^{y/2 - y²/2m² + ly} dy over y < 0.
+
+That is log-convex too, so the cells of `residue_certificate.py` decide, both directions at once.
+Every term is positive and relatively accurate: nothing is hidden where `h` is close to 1.
+
+What is not finite is replaced by tents above it: on either side of `x = 1`, through proven
+upper ends of its curve; beyond the last point the height there counts as mass at infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from residuum import checks
+from residuum.bounds import Floats, Interval, float_down, float_up
+from residuum.pld import gaussian
+from residuum.pld.excess import FiniteExcess, Transform, gaussian_transform
+from residuum.pld.finite_residue import finite_excess
+from residuum.pld.gdp_residue import gdp_residue_cost, squared
+from residuum.pld.residue_certificate import proven_by_cells
+from residuum.pld.residue_equation import Contact, solve
+from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio
+from residuum.pld.value import Pld, query
+
+_CACHED = 1 << 12
+_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+_REFUTATIONS = 8
+_FINE = 0.012
+"""Distance of the tents beside the size of the loss at 1, and beside their own place."""
+_TRUNCATED = 0.02
+"""The share of the slack that truncation may take."""
+_WORST = 60.0
+
+
+class SlackSplit(NamedTuple):
+    """A budget `G_mu ⊕ R_{0,delta}` within a target, what to charge, and how many that admits."""
+
+    mu: float
+    delta: float
+    eta: float
+    queries: int
+
+
+def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
+    """The cost `c` for a given `η`: `L ⊕ G_sqrt(mu² - hi) ⪯ G_mu ⊕ R_{0,η}` is proven.
+
+    `lo` is what the same proof cannot go below (0 where that is not known). None if `L` is not
+    proven to fit. The Gaussian part of `L` splits off.
+    """
+    v, share = squared(mu_squared), checks.probability("eta", eta)
+    if share == 0.0:
+        return gdp_residue_cost(v, L)
+    return _cost(v, query("L", L), share)
+
+
+@lru_cache(maxsize=_CACHED)
+def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
+    part = L._exact_variance
+    low = float_down(v)
+    if part > v or eta >= 1.0:
+        return None
+    rest = Pld(None, L.terms)
+    if rest.is_identity:
+        return Interval(float_down(part), float_up(part))
+    tents = _tents(rest, _level(eta))
+    if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
+        return None
+    found = _proven_cost(tents, low, eta)
+    if found is None or part + Fraction(found) > v:
+        return None
+    return Interval(float_down(part), float_up(part + Fraction(found)))
+
+
+def _level(eta: float) -> float:
+    """The height at which to truncate, one for a range of slacks so that tents are made once."""
+    return _TRUNCATED * 2.0 ** math.floor(math.log2(eta))
+
+
+# -- the query ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tents:
+    """An excess above that of the query: tents, and upper bounds of the masses at infinity."""
+
+    excess: FiniteExcess
+    p_inf: float
+    q_inf: float
+
+
+@lru_cache(maxsize=64)
+def _tents(L: Pld, level: float) -> Tents | None:
+    masses = L.mass_at_infinity, L.mass_at_minus_infinity
+    if L.is_infinite or max(masses) >= 1.0:
+        return None
+    exact = finite_excess(L) if L.is_finite else None
+    if exact is not None:
+        return Tents(exact, *masses)
+    right, p_inf = _side(L, level)
+    left, q_inf = (right, p_inf) if L.is_symmetric else _side(L.reverse(), level)
+    losses = np.concatenate([-left[0][::-1], right[0]])
+    weights = np.concatenate([left[1][::-1], right[1]])
+    return Tents(FiniteExcess(weights, losses, 0.0, 0.0), p_inf, q_inf)
+
+
+def _side(L: Pld, level: float) -> tuple[tuple[Floats, Floats], float]:
+    """Places and weights of tents whose sum, with the last height, is above the curve."""
+    evaluator = L._evaluator
+    floor = float(L.mass_at_infinity_bounds.hi)
+    end = min(evaluator._top, max(evaluator.reach(level), 1e-9), 600.0)
+    at_one = float(evaluator.right(np.zeros(1), 0.0, 1e-5)[1][0])
+    size = max(2.5 * min(at_one, 0.4), 1e-9)
+    y = [0.0]
+    while y[-1] < end:
+        y.append(y[-1] + _FINE * (size + y[-1]))
+    t = np.minimum(np.array(y), end)
+    _, high = evaluator.right(t, 0.0, 1e-5)
+    enough = np.flatnonzero(high - floor <= level)
+    last = int(enough[0]) if enough.size else t.size - 1
+    t, high = t[: last + 1], np.minimum.accumulate(high[: last + 1])
+    kept = _lower_hull(np.exp(t), high)
+    t, high = t[kept], high[kept]
+    if t.size < 2:
+        return (np.empty(0), np.empty(0)), float(high[-1])
+    x = np.exp(t)
+    # Slopes of the chords, in units of x: q beyond each place.
+    q = -np.diff(high) / (x[:-1] * np.expm1(np.diff(t)))
+    jump = np.maximum(q - np.append(q[1:], 0.0), 0.0)
+    weights = jump * np.exp(0.5 * t[1:])
+    places = t[1:]
+    # What rounding took away is put back: the sum must be at least the heights it came from.
+    sums = 2.0 * np.sinh(0.5 * np.maximum(places - t[:, None], 0.0)) @ weights * np.exp(0.5 * t)
+    needed = (high - high[-1])[:-1] / np.maximum(sums[:-1], 1e-300)
+    scale = max(1.0, float(np.max(needed))) * (1.0 + 1e-12)
+    return (places, weights * scale), float(high[-1]) * (1.0 + 1e-12)
+
+
+def _lower_hull(x: Floats, h: Floats) -> list[int]:
+    kept: list[int] = []
+    for i in range(x.size):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (h[b] - h[a]) * (x[i] - x[b]) < (h[i] - h[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return kept
+
+
+# -- the budget ---------------------------------------------------------------------------------
+
+
+def slack_transform(
+    eta: float, right: float, left: float, m2: float, c: float, l: Floats
+) -> Transform:
+    """`ln B(l)` with slack: `right` is `η - p`, `left` is `η - q`."""
+    parts = [_scaled(gaussian_transform(m2, c, l), 1.0 - eta)]
+    if right > 0.0:
+        parts.append(_scaled(_tail_transform(m2, l), right))
+    if left > 0.0:
+        back = _tail_transform(m2, -l)
+        parts.append(_scaled(back._replace(mean=-back.mean), left))
+    log = parts[0].log
+    for one in parts[1:]:
+        log = np.logaddexp(log, one.log)
+    shares = [np.exp(one.log - log) for one in parts]
+    mean = sum((w * one.mean for w, one in zip(shares, parts, strict=True)), np.zeros(l.size))
+    spread = sum(
+        (w * (one.spread + (one.mean - mean) ** 2) for w, one in zip(shares, parts, strict=True)),
+        np.zeros(l.size),
+    )
+    error = np.max([one.error for one in parts], axis=0) + 64.0 * U
+    return Transform(log, error, mean, spread)
+
+
+def _scaled(one: Transform, weight: float) -> Transform:
+    return one._replace(log=one.log + math.log(weight), error=one.error + 16.0 * U)
+
+
+def _tail_transform(m2: float, l: Floats) -> Transform:
+    """`∫ e^{-y/2 - y²/2m² + ly} dy` over `y > 0`: `m R((1/2 - l) m)` with the Mills ratio."""
+    m = math.sqrt(m2)
+    a = (0.5 - l) * m
+    near = mills_ratio(np.abs(a))
+    # R(a) = √(2π) e^{a²/2} - R(-a) for a < 0.
+    swell = 0.5 * np.log(2.0 * math.pi) + 0.5 * a * a
+    log = np.where(a >= 0.0, np.log(near), swell + np.log1p(-near * np.exp(-swell)))
+    inverse = np.exp(-log)
+    mean = m * (inverse - a)
+    spread = m2 * np.maximum(1.0 - inverse * (inverse - a), 0.0)
+    error = (MILLS_ULPS + EXP_ULPS + 32.0 + 8.0 * a * a) * U * 2.0
+    return Transform(log + math.log(m), error, mean, spread)
+
+
+# -- the cost -----------------------------------------------------------------------------------
+
+
+def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
+    right, left = (max((eta - p) * (1.0 - 4.0 * U), 0.0) for p in (tents.p_inf, tents.q_inf))
+    budget = partial(slack_transform, eta, right, left)
+    mirrored = partial(slack_transform, eta, left, right)
+    excess = tents.excess
+    contact = solve(excess, v, None, budget)
+    for share in _SHARES:
+        for _ in range(_REFUTATIONS):
+            c = contact.c * (1.0 + share)
+            if not c < v * (1.0 - 8.0 * U):
+                break
+            failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), (budget, mirrored))
+            if failure is None:
+                return c
+            if not failure.is_violated:
+                break
+            again = solve(excess, v, Contact(c, failure.at), budget)
+            contact = again if again.c > contact.c else Contact(c, failure.at)
+    return None
+
+
+# -- splitting a target -------------------------------------------------------------------------
+
+
+def slack_split(eps: float, delta: float, L: Pld) -> SlackSplit | None:
+    """A budget `G_mu ⊕ R_{0,delta'} ⪯ R_{eps,delta}` and an `η` that admit many queries like `L`.
+
+    The budget and its bound are proven; the choice, and the number of queries that goes with it,
+    are a search. None if not even one is found to fit.
+    """
+    eps, delta = checks.positive("eps", eps), checks.probability("delta", delta)
+    best: SlackSplit | None = None
+    for share in (0.05, 0.1, 0.2, 0.35, 0.5):
+        apart = share * delta
+        mu = _largest_mu(eps, (delta - apart) * (1.0 - 1e-9))
+        for count in _counts(mu, query("L", L), apart):
+            eta = -math.expm1(math.log1p(-apart) / count) * (1.0 - 1e-9)
+            admitted = min(_admitted(mu * mu, L, eta), count)
+            if admitted > (best.queries if best else 0):
+                best = SlackSplit(mu, apart, eta, admitted)
+    return best
+
+
+def _counts(mu: float, L: Pld, delta: float) -> list[int]:
+    """Numbers of queries to plan for: about as many as the budget would bear at such a slack."""
+    guess = 1
+    for _ in range(4):
+        cost = slack_cost(mu * mu, L, delta / guess)
+        if cost is None:
+            break
+        guess = max(int(mu * mu / float(cost.hi)), 1)
+    return sorted({max(int(guess * share), 1) for share in (0.6, 0.8, 0.9, 0.97, 1.0, 1.1)})
+
+
+def _admitted(v: float, L: Pld, eta: float) -> int:
+    """How many go in one after the other; costs at the end of a block bound those within it."""
+    count = 0
+    while True:
+        cost = slack_cost(v, L, eta)
+        if cost is None or float(cost.hi) <= 0.0:
+            return count
+        block = max(int(v / float(cost.hi)) // 12, 1)
+        last = v - (block - 1) * 1.02 * float(cost.hi)
+        dear = slack_cost(last, L, eta) if block > 1 else cost
+        if dear is None:
+            block, dear = 1, cost
+        count += block
+        v -= block * float(dear.hi)
+        if v <= 0.0:
+            return count
+
+
+def _largest_mu(eps: float, delta: float) -> float:
+    """A `mu` with `h_{G_mu}(e^eps) <= delta`, proven, and about the largest one."""
+    low, high = 0.0, 1.0
+    at = np.array([eps])
+
+    def fits(mu: float) -> bool:
+        return bool(gaussian.curve(at, 0.0, mu * mu, 4.0 * U)[1][0] <= delta)
+
+    while fits(high) and high < _WORST:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
