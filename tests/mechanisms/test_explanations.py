@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import residuum as rz
 from mechanisms.examples import EXAMPLES, name
-from residuum import ArgumentError
+from residuum import ArgumentError, ArgumentTypeError
 from residuum.mechanisms import (
     KINDS,
     Composed,
@@ -88,6 +90,26 @@ def refused_kind() -> ArgumentError:
     with pytest.raises(ArgumentError) as refused:
         from_json("{}")
     return refused.value
+
+
+def test_long_texts_are_refused_in_a_short_line() -> None:
+    """Reading is linear in the text, and messages do not repeat it."""
+    many = "{" + ",".join(f'"a{i}":1' for i in range(50_000)) + "}"
+    long = "x" * 100_000
+    given: list[Any] = [
+        many,
+        many[:-1] + ',"a7":2}',
+        {"kind": long},
+        {"kind": "laplace", "scale": 1.0, long: 1},
+        {"kind": "laplace", "scale": 1.0, "version": long},
+        {"kind": "randomized_response", "eps": 1.0, "noise_parameter": long},
+        {"kind": "composed", "mechanisms": long},
+        {long: 1},
+    ]
+    for text in given:
+        with pytest.raises((ArgumentError, ArgumentTypeError)) as refused:
+            from_json(text)
+        assert len(str(refused.value)) < 1000
 
 
 def test_bounded_noise_shows_its_failure_probability() -> None:

@@ -43,11 +43,11 @@ def _strict() -> Iterable[None]:
         yield
 
 
-TINY_TO_HUGE: tuple[float, ...] = (1e-300, 1e-8, 0.04, 30.0, 1e13, 1e300)
+TINY_TO_HUGE: tuple[float, ...] = (5e-324, 1e-300, 1e-8, 0.04, 30.0, 1e13, 1e300)
 FEW: tuple[float, ...] = (1e-300,)
 LARGE: tuple[float, ...] = (7.0, 700.0, 1e308)
 EPSILONS: tuple[float, ...] = (0.0, 5e-324, 1e-9, 601.0, 1e9, 1e308)
-RATES: tuple[float, ...] = (1e-300, 1e-12, 1 - 2**-53)
+RATES: tuple[float, ...] = (5e-324, 1e-300, 1e-12, 1 - 2**-53)
 if THOROUGH:
     TINY_TO_HUGE = FEW = (*TINY_TO_HUGE, 1e-150, 1e-20, 1e-3, 1e4, 1e150)
     LARGE = (*LARGE, 1.0, 5e3, 1e9, 1e100)
@@ -122,6 +122,7 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
         "sizes": [
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**18, 1),
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**400, 10**399),
+            lambda: SampledWithoutReplacement(Laplace(1.0), 10**400, 1),
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**18, 10**18 - 1),
             lambda: RandomizedResponse(1.0, 2**53),
             lambda: SelfComposed(Laplace(1.0), 2**53),

@@ -20,11 +20,14 @@ from residuum.mechanisms import (
     DiscreteLaplace,
     ExponentialMechanism,
     FromAtoms,
+    Gdp,
     Laplace,
+    Mechanism,
     PoissonSampled,
     PureDp,
     RandomizedResponse,
     SampledWithoutReplacement,
+    SubsampledGaussian,
     TruncatedLaplace,
 )
 
@@ -195,6 +198,33 @@ def test_poisson_replacing_one_in_a_black_box() -> None:
             outputs.append(c * tilt / (c @ tilt))
         p, q = ((1 - rate) * c + rate * a for a in outputs)
         dominates(pld, lambda x, p=p, q=q: oracle.hockey_stick(p, q, x), slack=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rate"),
+    [
+        (Gdp(1.0), 0.1),
+        (Gdp(1.0), 1.0),
+        (SubsampledGaussian(1.0, 0.3), 0.5),
+    ],
+    ids=str,
+)
+def test_poisson_replacing_one_has_a_bound_for_all_it_says(
+    mechanism: Mechanism, rate: float
+) -> None:
+    """Smooth losses too, in two steps: what `supported` names is answered."""
+    sampled = PoissonSampled(mechanism, rate)
+    replaced = sampled.pld(relation="replace-one", accuracy=1e-4)
+    assert replaced.is_finite
+    for direction, pld in sampled.plds("add-remove", accuracy=1e-4, side="below").items():
+        for x in (0.5, 1.0, 1.5, 3.0, 20.0):
+            assert pld.hockey_stick_bounds(x).lo <= replaced.hockey_stick_bounds(x).hi, direction
+    if isinstance(mechanism, Gdp):
+        # Two records of opposite sign; without sampling, just `G_{2 mu}`.
+        exact = SubsampledGaussian(1.0 / mechanism.mu, rate).pld(relation="replace-one")
+        for x in (0.5, 1.0, 1.5, 3.0, 20.0):
+            low = exact.hockey_stick_bounds(x).lo
+            assert low <= replaced.hockey_stick_bounds(x).hi <= low + 1e-3
 
 
 # -- sampling without replacement -----------------------------------------------------------

@@ -60,10 +60,11 @@ def parsed_json(name: str, given: Any) -> Any:
         return given
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = [field for field, _ in pairs]
-        for field in fields:
-            checks.require(fields.count(field) == 1, name, "without doubled fields", field)
-        return dict(pairs)
+        fields: dict[str, Any] = {}
+        for field, value in pairs:
+            checks.require(field not in fields, name, "without doubled fields", field)
+            fields[field] = value
+        return fields
 
     def constant(text: str) -> Any:
         raise ArgumentError(f"{name} must be valid JSON with finite numbers, got {text}")

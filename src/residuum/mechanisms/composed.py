@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.mechanisms.mechanism import Mechanism, Side, mechanism
 from residuum.mechanisms.relations import RELATIONS, directions
@@ -27,7 +28,9 @@ class Composed(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanisms, list | tuple):
-            raise ArgumentTypeError(f"mechanisms must be a list, got {self.mechanisms!r}")
+            raise ArgumentTypeError(
+                f"mechanisms must be a list, got {checks.shown(self.mechanisms)}"
+            )
         if not self.mechanisms:
             raise ArgumentError("mechanisms must be a non-empty list, got []")
         self._set(mechanisms=tuple(mechanism("mechanisms", m) for m in self.mechanisms))

@@ -92,7 +92,7 @@ def mixture_of_gaussians(
         return constructors.mixture_of_gaussians(sigma, sensitivities, probabilities)
     # The largest sensitivity moves to the end of the range, and the others no further.
     end = _MIXTURE[ratio > 1]
-    moved = tuple(min(float(Fraction(s) / Fraction(sigma)), end) for s in sensitivities)
+    moved = tuple(float(min(Fraction(s) / Fraction(sigma), Fraction(end))) for s in sensitivities)
     if ratio < 1:
         moved = tuple(end if s == most else r for s, r in zip(sensitivities, moved, strict=True))
     made = constructors.mixture_of_gaussians(1.0, moved, probabilities)

@@ -44,7 +44,8 @@ class RandomizedResponse(Mechanism):
         if (self.eps is None) == (self.noise_parameter is None):
             raise ArgumentTypeError(
                 "randomized_response takes either eps or noise_parameter, got "
-                f"eps={self.eps!r}, noise_parameter={self.noise_parameter!r}"
+                f"eps={checks.shown(self.eps)}, "
+                f"noise_parameter={checks.shown(self.noise_parameter)}"
             )
         buckets = checks.count("num_buckets", self.num_buckets)
         checks.require(2 <= buckets <= _MOST, "num_buckets", "between 2 and 2**53", buckets)

@@ -28,7 +28,7 @@ import numpy as np
 from residuum.bounds import Floats, Interval
 from residuum.errors import ArgumentError
 from residuum.pld.constructors import from_exact, identity
-from residuum.pld.discretise import exact_atoms
+from residuum.pld.discretise import above, exact_atoms
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
 from residuum.pld.group import two_steps
 from residuum.pld.lattice import infimum
@@ -39,6 +39,9 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
 from residuum.pld.value import Pld
 
 _FEW_ATOMS = 1 << 12
+_LEAST_RATE = 1e-100
+"""The curve increases in the rate: a smaller one is rounded up to it, or down to 0."""
+_COARSEST = 1e-2
 _WIDTH = 1e-3
 """Asked of an inner curve that has no closed form; the enclosure is what counts."""
 
@@ -48,6 +51,7 @@ def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side
 
     `remove`: `inner = (A, C)`; `add`: `inner = (C, A)`. Exact for a finite `inner`.
     """
+    rate = _carried(rate, side)
     if rate == 0.0:
         return identity()
     if rate == 1.0:
@@ -68,6 +72,7 @@ def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side
 
 def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) -> Pld:
     """Sampling without replacement under replace-one; `inner` is the pair of a replacement."""
+    rate = _carried(rate, side)
     if rate == 0.0:
         return identity()
     if rate == 1.0:
@@ -89,16 +94,19 @@ def poisson_replaced(
     `remove` and `add` are the pairs (with, without) and (without, with), `replaced` that of one
     record against another, symmetric, if it is known. Below, one record is left out instead.
     """
+    rate = _carried(rate, side)
     if rate == 0.0:
         return identity()
     if rate == 1.0 and replaced is not None:
         return replaced
-    first = poisson(remove, rate, "remove", accuracy, side)
     if side == "below":
-        return first
-    second = poisson(add, rate, "add", accuracy, side)
-    steps = [exact for exact in (_written_out(first, side), _written_out(second, side)) if exact]
-    bounds = [from_exact(two_steps(*steps))] if len(steps) == 2 else []
+        return poisson(remove, rate, "remove", accuracy, side)
+    steps = [
+        _short(remove, rate, "remove", accuracy, replaced is None),
+        _short(add, rate, "add", accuracy, replaced is None),
+    ]
+    short = [exact for exact in steps if exact is not None]
+    bounds = [from_exact(two_steps(*short))] if len(short) == 2 else []
     if replaced is not None:
         bounds.append(_jointly_convex(remove, replaced, rate, accuracy))
     if not bounds:
@@ -107,6 +115,24 @@ def poisson_replaced(
             f"replace-one is known for {remove!r}"
         )
     return infimum(bounds)
+
+
+def _carried(rate: float, side: Side) -> float:
+    if 0.0 < rate < _LEAST_RATE:
+        return _LEAST_RATE if side == "above" else 0.0
+    return rate
+
+
+def _short(
+    inner: Pld, rate: float, direction: str, accuracy: float, needed: bool
+) -> ExactAtoms | None:
+    """The sampled pair above, with few atoms: where it is `needed`, coarser until they are few."""
+    while True:
+        made = poisson(inner, rate, direction, accuracy, "above")
+        exact = _written_out(made, "above") if made.is_finite else above(made, accuracy)
+        if exact is not None or not needed or accuracy > _COARSEST:
+            return exact
+        accuracy *= 8.0
 
 
 def _jointly_convex(present: Pld, replaced: Pld, rate: float, accuracy: float) -> Pld:
