@@ -25,7 +25,10 @@ _HOME = {
     "Filter": "residuum.filters.filter",
     "ApproximateZcdpFilter": "residuum.filters.approximate_zcdp",
     "BasicFilter": "residuum.filters.basic",
+    "GdpFilter": "residuum.filters.gdp",
+    "GdpResidueFilter": "residuum.filters.gdp_residue",
     "PureFilter": "residuum.filters.pure",
+    "RenyiCommitFilter": "residuum.filters.renyi_commit",
     "RenyiCurveFilter": "residuum.filters.renyi_curve",
     "RenyiFilter": "residuum.filters.renyi",
     "UpdateFilter": "residuum.filters.update",
@@ -72,10 +75,13 @@ __all__ = [
     "Comparison",
     "Decision",
     "Filter",
+    "GdpFilter",
+    "GdpResidueFilter",
     "Interval",
     "Order",
     "Pld",
     "PureFilter",
+    "RenyiCommitFilter",
     "RenyiCurveFilter",
     "RenyiFilter",
     "ResiduumError",
@@ -143,8 +149,11 @@ if TYPE_CHECKING:
     from residuum.filters.basic import BasicFilter
     from residuum.filters.decision import Decision
     from residuum.filters.filter import Filter
+    from residuum.filters.gdp import GdpFilter
+    from residuum.filters.gdp_residue import GdpResidueFilter
     from residuum.filters.pure import PureFilter
     from residuum.filters.renyi import RenyiFilter
+    from residuum.filters.renyi_commit import RenyiCommitFilter
     from residuum.filters.renyi_curve import RenyiCurveFilter
     from residuum.filters.update import UpdateFilter
     from residuum.filters.zcdp import ZcdpFilter

@@ -80,8 +80,14 @@ def state_from_json(filter: Filter, given: Any) -> State:
     for name in names:
         if name not in fields:
             raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
-    made = type(first)(**{name: _like(name, getattr(first, name), fields[name]) for name in names})
-    return filter.own(made)
+    return filter.own(filter.state_from_fields(first, fields))
+
+
+def state_like(first: State, fields: Mapping[str, Any]) -> State:
+    """A state read field by field as the types that the first state has in their places."""
+    return type(first)(
+        **{name: _like(name, getattr(first, name), value) for name, value in fields.items()}
+    )
 
 
 def _head(filter: Filter) -> dict[str, Any]:
@@ -146,6 +152,10 @@ def _state_plain(value: Any) -> Any:
         return amounts.text(value)
     if isinstance(value, tuple):
         return [_state_plain(item) for item in value]
+    if isinstance(value, Filter):
+        return to_dict(value)
+    if isinstance(value, State):
+        return _state_fields(value)
     return value
 
 

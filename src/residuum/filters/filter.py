@@ -18,7 +18,7 @@ import dataclasses
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from threading import Lock
@@ -217,6 +217,12 @@ class Filter(ABC):
         return state_from_json(self, text)
 
     # -- for subclasses -----------------------------------------------------------------
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+        """A state from parsed JSON that has the fields of the first state."""
+        from residuum.filters.codec import state_like
+
+        return state_like(first, fields)
 
     def _set(self, **values: object) -> None:
         """Store checked fields; only for `__post_init__`."""

@@ -15,6 +15,9 @@ KINDS = {
     "renyi_curve": "RenyiCurveFilter",
     "zcdp": "ZcdpFilter",
     "approximate_zcdp": "ApproximateZcdpFilter",
+    "gdp": "GdpFilter",
+    "gdp_residue": "GdpResidueFilter",
+    "renyi_commit": "RenyiCommitFilter",
 }
 """The class of each kind; its module has the kind's name."""
 

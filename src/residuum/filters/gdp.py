@@ -1,0 +1,91 @@
+"""The GDP filter: `mu²` adds up (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+
+A query takes `nu²` for the least `nu` with `L ⪯ G_nu`, and `G_sqrt(mu²-nu²) ⊕ L ⪯ G_mu`.
+`gdp_residue.py` takes less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.filters import amounts
+from residuum.filters.divergence import gaussian_variance, without_gaussian
+from residuum.filters.filter import Additive
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.mechanisms.gdp import Gdp
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.constructors import gaussian
+from residuum.pld.gdp_parameter import gdp_parameter
+from residuum.pld.value import Pld
+
+
+def gdp_cost(loss: Pld) -> Fraction | None:
+    """`nu²` of a loss, from above and exact for Gaussian noise; None if there is no `nu`."""
+    cost = gaussian_variance(loss)
+    if not loss.terms:
+        return cost
+    nu = gdp_parameter(without_gaussian(loss))
+    if not nu < float("inf"):
+        return None
+    cost += amounts.rounded_up(nu) ** 2
+    if loss.gaussian:
+        # The whole may fit a smaller Gaussian than its parts do, one by one.
+        cost = min(cost, amounts.rounded_up(gdp_parameter(loss)) ** 2)
+    return cost
+
+
+class Gaussians(Additive):
+    """A filter whose budget is `G_mu`; what is left of `mu²` is exact."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        self._set(mu=checks.between("mu", self.mu, 0.0, 1e6))
+        super().__post_init__()
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return (amounts.written(self.mu) ** 2,)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        return (amounts.written(mechanism.mu) ** 2,) if isinstance(mechanism, Gdp) else None
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
+        return amounts.charged(costs[0])
+
+    def remaining_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        return gaussian(mu=amounts.root_down(state.left[0]))
+
+    def spent_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        return gaussian(mu=amounts.root_up(self._amounts()[0] - state.left[0]))
+
+    @property
+    def guarantee(self) -> Pld:
+        return gaussian(mu=self.mu)
+
+    def worded(self, budget: Any) -> str:
+        if not isinstance(budget, Pld):
+            return f"{budget:.6g} of mu²"
+        return f"mu {float(gaussian_variance(budget)) ** 0.5:.6g}"
+
+
+@dataclass(frozen=True)
+class GdpFilter(Gaussians):
+    """Admits while the squares of GDP parameters sum to at most `mu²`."""
+
+    mu: float
+
+    kind: ClassVar[str] = "gdp"
+    fixed_costs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        cost = gdp_cost(loss)
+        return (cost,) if cost is not None else f"{described(loss)} fits no Gaussian"

@@ -1,0 +1,224 @@
+"""The Rényi filter that can commit: any mechanism at one fixed order, then anything that fits.
+
+While it is open, a query takes its Rényi divergence at the order `alpha`. At any moment, chosen
+after looking at every answer so far, what is left may be committed once, to another filter or to a
+batch of queries whose budget lies below the potential that is left (`potential.py`). That wins
+back most of what Rényi accounting loses. Any number of choices may be open until then: one
+potential covers them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters import amounts
+from residuum.filters.budgets import RenyiBudget
+from residuum.filters.conversion import best_order, renyi_budget
+from residuum.filters.decision import Decision
+from residuum.filters.divergence import renyi_cost
+from residuum.filters.filter import Filter
+from residuum.filters.gdp_residue import GdpResidueFilter
+from residuum.filters.noise import least_noise
+from residuum.filters.potential import potential_cost
+from residuum.filters.query import as_query, described, loss_of
+from residuum.filters.renyi import order
+from residuum.filters.state import State
+from residuum.pld.constructors import approximate_dp, gaussian
+from residuum.pld.value import Pld
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A request to commit what is left: to a filter, or to queries that are run as one batch."""
+
+    to: Filter | Pld
+
+    def __post_init__(self) -> None:
+        to: Any = self.to
+        if isinstance(to, list | tuple):
+            checks.require(len(to) > 0, "to", "a filter or a non-empty batch of queries", to)
+            to = sum((loss_of(as_query(q, "to")) for q in to[1:]), loss_of(as_query(to[0], "to")))
+        elif not isinstance(to, Filter | Pld):
+            to = loss_of(as_query(to, "to"))
+        object.__setattr__(self, "to", to)
+
+    @property
+    def budget(self) -> Pld:
+        """What is to lie below the potential."""
+        return self.to.guarantee if isinstance(self.to, Filter) else self.to
+
+
+@dataclass(frozen=True)
+class Potential(State):
+    """What is left of `rho`; after a commit, the filter that goes on and its state."""
+
+    left: Fraction
+    committed: bool = False
+    to: Filter | None = None
+    inner: State | None = None
+
+
+@dataclass(frozen=True)
+class RenyiCommitFilter(Filter):
+    """Admits while divergences of order `alpha` fit `(eps, delta)`; may commit once."""
+
+    eps: float
+    delta: float
+    alpha: float | None = None
+
+    kind: ClassVar[str] = "renyi_commit"
+
+    def __post_init__(self) -> None:
+        eps, delta = target(self.eps, self.delta)
+        if self.alpha is None:
+            alpha = float(best_order(amounts.written(eps), amounts.written(delta)))
+        else:
+            alpha = order("alpha", self.alpha)
+        self._set(eps=eps, delta=delta, alpha=alpha)
+        super().__post_init__()
+
+    @property
+    def _alpha(self) -> float:
+        assert self.alpha is not None
+        return self.alpha
+
+    @property
+    def rho(self) -> Fraction:
+        """What there is of `rho` at the start."""
+        written = amounts.written
+        return renyi_budget(written(self._alpha), written(self.eps), written(self.delta))
+
+    def initial(self) -> Potential:
+        return Potential(self.fingerprint, self.rho)
+
+    def own(self, state: Any) -> State:
+        state = super().own(state)
+        if not isinstance(state, Potential) or not 0 <= state.left <= self.rho:
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        if state.to is not None:
+            state.to.own(state.inner)
+        if (state.to is not None or state.left > 0) and state.committed != (state.to is not None):
+            raise ArgumentError(f"state must be open or committed to something, got {state!r}")
+        return state
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Potential:
+        from residuum.filters.codec import from_dict, state_from_json
+
+        left = amounts.from_text("left", fields["left"])
+        of, committed, given, inner = (fields[n] for n in ("of", "committed", "to", "inner"))
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
+        checks.flag("committed", committed)
+        if given is None and inner is None:
+            return Potential(of, left, committed)
+        if not isinstance(given, Mapping) or not isinstance(inner, Mapping):
+            raise ArgumentTypeError(
+                f"to and inner must be JSON objects together, got {checks.shown(inner)}"
+            )
+        to = from_dict(given)
+        return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))
+
+    def _asked(self, query: Any) -> Any:
+        return query if isinstance(query, Commit) else as_query(query)
+
+    def _decide(self, state: Potential, query: Any, relation: str | None) -> Decision:
+        if isinstance(query, Commit):
+            return self._committed(state, query, relation)
+        if state.to is not None and state.inner is not None:
+            inner = state.to._decide(state.inner, query, relation)
+            after = Potential(state.of, state.left, True, state.to, inner.state)
+            return self._decision(
+                state, after if inner.admitted else None, inner.cost, query, relation
+            )
+        cost = renyi_cost(loss_of(query, relation), self._alpha)
+        if cost is None:
+            why = f"{described(query)} has infinite Rényi divergence of order {self._alpha:g}"
+            return self._decision(state, None, None, query, relation, why)
+        if not cost <= state.left:
+            return self._decision(state, None, amounts.charged(cost), query, relation)
+        after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
+        return self._decision(state, after, amounts.charged(cost), query, relation)
+
+    def _committed(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
+        if state.committed:
+            raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
+        cost = potential_cost(commit.budget, self._alpha)
+        after = None
+        if cost <= amounts.reported(state.left):
+            to = commit.to if isinstance(commit.to, Filter) else None
+            after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
+        why = f"the commit to {described(commit.budget)} needs rho {cost:.6g}"
+        return self._decision(state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
+
+    def _largest(self, before: State, query: Any, relation: str | None) -> Any:
+        if not isinstance(query, Commit):
+            return super()._largest(before, query, relation)
+        assert isinstance(before, Potential)
+        left = amounts.reported(before.left)
+
+        def fits(budget: Any) -> bool:
+            return potential_cost(budget, self._alpha) <= left
+
+        return least_noise(query.budget, fits)
+
+    def _reason(self, decision: Decision) -> str:
+        before = decision._before
+        assert isinstance(before, Potential)
+        if before.to is not None and before.inner is not None:
+            return before.to._decide(before.inner, decision.query, decision._relation).reason
+        return super()._reason(decision)
+
+    def commit(self, to: Any) -> Decision:
+        """Commit what is left to a filter, a query or a list of queries (a batch).
+
+        A batch that is admitted may be run, whole, and ends the budget.
+        """
+        return self.request(Commit(to))  # type: ignore[arg-type]
+
+    def largest_gaussian(self, state: State | None = None) -> GdpResidueFilter:
+        """The GDP residue filter with the largest `mu` that what is left may be committed to."""
+        now = self.state if state is None else self.own(state)
+        assert isinstance(now, Potential)
+        left = amounts.reported(now.left)
+
+        def fits(mu: float) -> bool:
+            return mu == 0.0 or potential_cost(gaussian(mu=mu), self._alpha) <= left
+
+        low, high = 0.0, 1.0
+        while fits(high):
+            low, high = high, 2.0 * high
+        while high - low > 1e-6 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if fits(middle) else (low, middle)
+            if high < 1e-9:
+                break
+        return GdpResidueFilter(float(amounts.rounded_down(low, 7)))
+
+    def remaining_in(self, state: State) -> Any:
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            return state.to.remaining_in(state.inner)
+        return RenyiBudget(self._alpha, amounts.reported(state.left))
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
+
+    def worded(self, budget: Any) -> str:
+        if isinstance(budget, Pld):
+            return described(budget)
+        return f"rho {budget.rho if isinstance(budget, RenyiBudget) else budget:.6g}"
+
+
+def target(eps: Any, delta: Any) -> tuple[float, float]:
+    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
+    e = checks.real("eps", eps, "positive and at most 600")
+    checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
+    d = checks.real("delta", delta, "in (0, 1)")
+    checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+    return e, d
