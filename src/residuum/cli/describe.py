@@ -26,8 +26,12 @@ class Number(NamedTuple):
     """One number: which, at what, and the interval that contains it."""
 
     name: str
-    at: float
+    at: float | None
     interval: "Interval"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.at is None else f"{self.name} {self.at:g}"
 
 
 @app.command(cls=flags.QueryCommand)
@@ -50,9 +54,9 @@ def describe(
     """Work out what a mechanism costs, and how that is known.
 
     For each direction of the neighbouring relation: eps at some deltas, the delta curve at some
-    eps, and Rényi divergences. The exact values lie between lo and hi; where the loss had to be
-    discretised, that is in the width too. A Rényi divergence is inf as soon as some mass is at
-    infinity, be it ever so small. The GDP parameter will be here when the filters are.
+    eps, Rényi divergences, and the least zCDP and GDP parameters. The exact values lie between lo
+    and hi; where the loss had to be discretised, that is in the width too. Divergences and
+    parameters are inf as soon as some mass is at infinity, be it ever so small.
 
     \b
     Example:
@@ -73,6 +77,7 @@ def describe(
             *first,
             *_read(one, "delta at eps", "delta_bounds", wanted or _several(scale)),
             *_read(one, "Rényi, order", "renyi_bounds", ORDERS),
+            *_parameters(one),
         ]
         for one, first in zip(directions, epsilons, strict=True)
     ]
@@ -108,7 +113,7 @@ def describe(
         output.print_table(
             f"\n{_label(one)}: {one.above!r}",
             ("", "lo", "hi", "width"),
-            [(f"{n.name} {n.at:g}", *_shown(n.interval)) for n in found],
+            [(n.label, *_shown(n.interval)) for n in found],
         )
     remarks = [("note", note) for note in mechanism.notes()]
     if out is not None:
@@ -119,6 +124,17 @@ def describe(
 
 def _read(one: "Direction", name: str, read: str, places: Sequence[float]) -> list[Number]:
     return [Number(name, at, one.bounds(methodcaller(read, at))) for at in places]
+
+
+def _parameters(one: "Direction") -> list[Number]:
+    """The least `rho` and the least `mu` that cover the loss."""
+    from residuum.pld.gdp_parameter import gdp_parameter_bounds
+    from residuum.pld.zcdp_parameter import zcdp_parameter_bounds
+
+    return [
+        Number("zCDP parameter", None, one.bounds(zcdp_parameter_bounds)),
+        Number("GDP parameter", None, one.bounds(gdp_parameter_bounds)),
+    ]
 
 
 def _scale(epsilons: list[list[Number]]) -> float:
@@ -168,10 +184,17 @@ def _as_json(one: "Direction", found: list[Number]) -> dict[str, Any]:
             if n.name == name
         ]
 
+    def alone(name: str) -> dict[str, Any]:
+        number = next(n for n in found if n.name == name)
+        width = output.number(_width(number.interval))
+        return {"bounds": output.bounds(number.interval), "width": width}
+
     return {
         "names": list(one.names),
         "pld": repr(one.above),
         "epsilon": rows("eps at delta", "delta"),
         "delta": rows("delta at eps", "eps"),
         "renyi": rows("Rényi, order", "order"),
+        "zcdp": alone("zCDP parameter"),
+        "gdp": alone("GDP parameter"),
     }
