@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.dev  ## a demonstration: queries, proven intervals, curves in out/curves.png
+run: $(VENV)/.dev  ## a demonstration: an adaptive analyst, a filter, curves in out/curves.png
 	@$(BIN)/residuum demo --out out
 
 test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)

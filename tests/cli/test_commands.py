@@ -125,10 +125,19 @@ def test_tables_show_the_interval() -> None:
 def test_demo(tmp_path: Path) -> None:
     answer = run_json("demo", "--out", str(tmp_path / "deep" / "down"))
     assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
-    for query in answer["queries"]:
-        for key in ("epsilon_bounds", "total_epsilon_bounds"):
-            assert 0 <= query[key]["lo"] <= query[key]["hi"]
-    assert answer["fits_budget"] is True
+    refused = [step for step in answer["steps"] if not step["admitted"]]
+    assert refused and all("would fit" in step["reason"] for step in refused)
+    assert answer["steps"][-1]["admitted"]
+    spent = sum(step["cost"] for step in answer["steps"] if step["admitted"])
+    assert 0 < spent <= answer["filter"]["mu"] ** 2 * (1 + 1e-12)
+    assert answer["guarantee"] == "gaussian(mu=0.5)"
+
+
+def test_demo_depends_on_its_seed_alone(tmp_path: Path) -> None:
+    first, again, other = (
+        run_json("demo", "--out", str(tmp_path), "--seed", seed) for seed in ("3", "3", "4")
+    )
+    assert first == again != other
 
 
 def test_demo_refuses_a_file_for_a_directory(tmp_path: Path) -> None:

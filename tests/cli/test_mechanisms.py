@@ -64,6 +64,8 @@ def test_describe_laplace() -> None:
         assert row["bounds"]["hi"] == pld.delta(row["eps"])
     assert [row["order"] for row in both["renyi"]] == [2, 4, 8, 32]
     assert both["renyi"][0]["bounds"]["hi"] == pld.renyi(2.0)
+    assert both["zcdp"]["bounds"]["hi"] == rz.zcdp_parameter(pld)
+    assert both["gdp"]["bounds"]["lo"] <= 0.5617643232110 <= both["gdp"]["bounds"]["hi"]
 
 
 def test_describe_shows_each_direction_and_all_widths() -> None:
