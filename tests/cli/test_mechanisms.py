@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import refusal, run, run_json
+import residuum as rz
 from residuum import mechanisms as m
 from residuum.cli import kinds
 
