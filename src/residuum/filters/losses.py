@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from residuum.filters.amounts import rounded_up, written
+from residuum.pld.atoms import Atoms
 from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.ends import largest_loss_bounds
 from residuum.pld.factors import Factor
@@ -42,12 +43,21 @@ def _top(factor: Factor) -> Fraction | None:
     return rounded_up(high) if math.isfinite(high) else None
 
 
+def is_only_delta(factor: Factor) -> bool:
+    """Whether a factor is `R_{0,delta}` as someone wrote it, with a float `delta`."""
+    mass = factor.mass_at_infinity
+    single = isinstance(factor, Atoms) and factor.atom_count == 1 and factor.is_symmetric
+    return single and mass == Fraction(float(mass))
+
+
 def missing_mass(loss: Pld) -> Fraction:
     """The larger of the masses at plus and minus infinity, from above, added up over factors."""
     total = Fraction(0)
     for factor, n in loss.terms.items():
         if isinstance(factor, RandomizedResponse):
             total += n * written(factor.delta)
+        elif is_only_delta(factor):
+            total += n * written(float(factor.mass_at_infinity))
         else:
             total += n * max(factor.mass_at_infinity, factor.mass_at_minus_infinity)
     return total

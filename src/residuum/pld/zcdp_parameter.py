@@ -35,6 +35,7 @@ from residuum.pld.value import Pld, query
 _WIDTH = 1e-6
 _ROUNDS = 40
 _FIRST = 1e-6
+_NOISE = 2e-15
 _CELLS = 96
 _LEAST = 1e-300
 """Where squares of tiny losses underflow."""
@@ -86,9 +87,11 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     low, mean = mean_loss(loss)
     pure = max(top, bottom)
     popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + _LEAST
-    first = _FIRST * min(1.0, 1.0 / pure)
+    # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
+    gap = max(0.5 * popoviciu - mean, _LEAST)
+    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), 0.1) * min(1.0, 1.0 / pure)
     best = max(low, 0.0)
-    limit = (mean + first * max(0.5 * popoviciu - mean, 0.0)) * (1.0 + 1e-14)
+    limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
     last = max(2.0 * top / max(best, 1e-300), 2.0 * first)
     cap = 0.5 * pure * pure * (1.0 + 1e-14) + _LEAST

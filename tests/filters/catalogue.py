@@ -1,0 +1,90 @@
+"""Every kind of filter by name. The common tests run over all of it; a new filter adds one line.
+
+The JSON is what stored budgets hold: a line here may be added, never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import residuum as rz
+from residuum import mechanisms
+from residuum.filters.query import Query
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A filter, and what the common tests need to know of it."""
+
+    make: Callable[[], rz.Filter]
+    part: Query
+    """A query that fits exactly `times` times."""
+    times: int
+    whole: Callable[[Any], Query]
+    """Asks for exactly what `remaining` reports."""
+    json: str | None
+    """Canonical JSON of the configuration; None for filters that live in memory."""
+    left: tuple[str, ...] = ()
+    """What the JSON of a state has under `left` when one `part` is spent."""
+
+
+def spend_one(budget: rz.Pld, loss: rz.Pld) -> rz.Pld:
+    """The rule of the update filter below: budgets are multiples of one response."""
+    if loss == budget:
+        return rz.identity()
+    ((response, n),) = budget.terms.items()
+    return (n - 1) * rz.pure_dp(response.eps)
+
+
+def _same(remaining: rz.Pld) -> rz.Pld:
+    return remaining
+
+
+def _pld(remaining: Any) -> rz.Pld:
+    return remaining.pld
+
+
+def _rdp(remaining: Any) -> Query:
+    return mechanisms.Rdp((remaining.alpha,), (remaining.rho,))
+
+
+def _rdp_curve(remaining: Any) -> Query:
+    return mechanisms.Rdp(remaining.alphas, remaining.rhos)
+
+
+def _zcdp(remaining: Any) -> Query:
+    return mechanisms.Zcdp(remaining.rho)
+
+
+def _zcdp_and_delta(remaining: Any) -> Query:
+    parts = mechanisms.Zcdp(remaining.rho), mechanisms.ApproximateDp(0.0, remaining.delta)
+    return mechanisms.Composed(parts)
+
+
+_TENTH = rz.pure_dp(0.1)
+_THIRD = rz.gaussian(sigma=3.0)
+_SIXTH = rz.gaussian(sigma=6.0)
+_DELTA = rz.approximate_dp(0.0, 5e-5)
+_BOTH = rz.approximate_dp(0.1, 1e-4)
+_CURVE = {2: 0.25, 8: 1}
+
+# fmt: off
+CATALOGUE: dict[str, Entry] = {
+    "pure": Entry(lambda: rz.PureFilter(1.0), _TENTH, 10, _same, '{"eps":1.0,"kind":"pure"}', ("0.9",)),  # noqa: E501
+    "basic": Entry(lambda: rz.BasicFilter(1, 1e-3), _BOTH, 10, _pld, '{"delta":0.001,"eps":1.0,"kind":"basic"}', ("0.9", "0.0009")),  # noqa: E501
+    "renyi": Entry(lambda: rz.RenyiFilter(8.0, 1.0), _SIXTH, 9, _rdp, '{"alpha":8.0,"kind":"renyi","rho":1.0}', ("8/9",)),  # noqa: E501
+    "renyi_curve": Entry(lambda: rz.RenyiCurveFilter(_CURVE), _SIXTH, 9, _rdp_curve, '{"curve":[[2.0,0.25],[8.0,1.0]],"kind":"renyi_curve"}', ("2/9", "8/9")),  # noqa: E501
+    "zcdp": Entry(lambda: rz.ZcdpFilter(0.5), _THIRD, 9, _zcdp, '{"kind":"zcdp","rho":0.5}', ("4/9",)),  # noqa: E501
+    "approximate_zcdp": Entry(lambda: rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4), _DELTA, 10, _zcdp_and_delta, '{"conversion":"best","delta":0.001,"delta_conversion":0.0005,"eps":1.0,"kind":"approximate_zcdp"}', ("0.052273825519249214127", "0.00045")),  # noqa: E501
+    "approximate_zcdp whitehouse": Entry(lambda: rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4, "whitehouse"), _DELTA, 10, _zcdp_and_delta, '{"conversion":"whitehouse","delta":0.001,"delta_conversion":0.0005,"eps":1.0,"kind":"approximate_zcdp"}', ("0.030890206673495484444367773601793292508028461958688", "0.00045")),  # noqa: E501
+    "update": Entry(lambda: rz.UpdateFilter(4 * rz.pure_dp(0.25), spend_one), rz.pure_dp(0.25), 4, _same, None),  # noqa: E501
+}
+# fmt: on
+NAMES = list(CATALOGUE)
+DESCRIBED = [name for name in NAMES if CATALOGUE[name].json]
+ADDITIVE = [name for name in NAMES if CATALOGUE[name].left]
+
+HOPELESS = rz.approximate_dp(0.0, 1.0)
+"""Reveals everything: no filter admits it."""

@@ -1,0 +1,213 @@
+"""Configurations and states as JSON: golden texts, and everything that is not one."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import residuum as rz
+from filters.catalogue import CATALOGUE, DESCRIBED, Entry
+from residuum import filters
+from residuum.filters import amounts
+from residuum.filters.codec import _parsed
+
+
+@pytest.fixture(params=DESCRIBED)
+def entry(request: pytest.FixtureRequest) -> Entry:
+    return CATALOGUE[request.param]
+
+
+def test_golden_configurations(entry):
+    filter = entry.make()
+    assert filter.to_json() == entry.json
+    assert filter.to_dict() == json.loads(entry.json)
+    for text in (entry.json, entry.json.encode(), filter.to_dict()):
+        made = filters.from_json(text)
+        assert made == filter
+        assert type(made) is type(filter)
+        assert made.fingerprint == filter.fingerprint
+        assert type(filter).from_json(text) == filter == rz.Filter.from_json(text)
+
+
+def test_golden_states(entry):
+    filter = entry.make()
+    assert filter.request(entry.part)
+    text = filter.state_to_json(filter.state)
+    said = {"kind": filter.kind, "left": list(entry.left), "of": filter.fingerprint}
+    assert text == json.dumps(said, separators=(",", ":"))
+    for given_text in (text, text.encode(), said):
+        assert filter.state_from_json(given_text) == filter.state
+    other = filters.from_json(entry.json)
+    other.resume(other.state_from_json(text))
+    assert other.remaining == filter.remaining
+    assert other.history == ()
+    assert other.request(entry.part).state == filter.request(entry.part).state
+
+
+FINGERPRINTS = {
+    "pure": "cad808263b12b420",
+    "basic": "878c2a12426ffd3b",
+    "renyi": "a9cd040b0dc0a1b3",
+    "zcdp": "766b30c3d9c5fd60",
+    "approximate_zcdp": "5b445dc90f83119d",
+}
+
+
+@pytest.mark.parametrize("name", FINGERPRINTS)
+def test_fingerprints_stay(name):
+    assert CATALOGUE[name].make().fingerprint == FINGERPRINTS[name]
+
+
+def test_configurations_read_strictly(entry):
+    filter = entry.make()
+    data = filter.to_dict()
+    field = next(name for name in data if name != "kind")
+    inner = entry.json[1:-1]
+    wrong = [
+        "",
+        "{",
+        "[]",
+        "null",
+        "1",
+        b"\xff",
+        "{" + inner + "," + inner + "}",
+        "{" + inner + ',"more":1}',
+        "{" + inner + ',"version":2}',
+        "{" + inner + ',"version":1.0}',
+        "{" + inner + ',"version":true}',
+        "{" + inner + ',"_desk":{}}',
+        "[" * 100_000,
+        data | {"kind": "none"},
+        data | {"kind": None},
+        data | {"kind": []},
+        {"kind": filter.kind},
+        {name: value for name, value in data.items() if name != "kind"},
+        None,
+        3,
+        [data],
+    ]
+    for value in ("1", [1.0], {"kind": []}, {"kind": "pure"}, {}, True, math.nan, [[]], "nan"):
+        wrong.append(data | {field: value})
+    for text in ("NaN", "Infinity", "-Infinity", "1e999", "-1", "9" * 500, '"1"', "true", "[[1]]"):
+        wrong.append(json.dumps(data | {field: "@"}).replace('"@"', text))
+    for text in wrong:
+        with pytest.raises(rz.ResiduumError):
+            filters.from_json(text)
+    other = next(e for e in CATALOGUE.values() if e.json and e.make().kind != filter.kind)
+    with pytest.raises(rz.ArgumentError, match="kind must be"):
+        type(filter).from_json(other.json)
+
+
+def test_states_read_strictly(entry):
+    filter = entry.make()
+    assert filter.request(entry.part)
+    before = filter.state
+    data = json.loads(filter.state_to_json(filter.state))
+    left = data["left"]
+    text = json.dumps(data)
+    more = [amounts.text(a + Fraction(1, 10**40)) for a in filter.initial().left]
+    bad_amounts = ["-0.1", "+0.1", "nan", "inf", "1e-3", "0.1 ", " 0.1", "", ".", "1/0", "0/0", "/"]
+    bad_amounts += ["1/2/3", "1.5/2", "-1/2", "1_0", "٣", "²", "9" * 601, "1/" + "9" * 700, "0x1"]
+    bad_amounts += [0.1, 0, None, True, [], {}, ["0.1"]]
+    wrong = [
+        "",
+        "[]",
+        "null",
+        text[:-1] + ',"more":1}',
+        text[:-1] + ',"left":' + json.dumps(left) + "}",
+        data | {"kind": "none"},
+        data | {"kind": []},
+        data | {"of": "0" * 16},
+        data | {"of": None},
+        data | {"of": 3},
+        data | {"version": 2},
+        data | {"left": []},
+        data | {"left": [*left, "0"]},
+        data | {"left": left[:-1]},
+        data | {"left": left[0]},
+        data | {"left": {}},
+        data | {"left": more},
+        {name: value for name, value in data.items() if name != "left"},
+        {name: value for name, value in data.items() if name != "of"},
+        *(data | {"left": [amount, *left[1:]]} for amount in bad_amounts),
+        None,
+        before,
+    ]
+    for given_text in wrong:
+        with pytest.raises(rz.ResiduumError):
+            filter.state_from_json(given_text)
+    for other in (e.make() for e in CATALOGUE.values() if e.json):
+        if other != filter:
+            with pytest.raises(rz.ArgumentError):
+                other.state_from_json(text)
+    assert filter.state == before
+
+
+def test_what_lives_in_memory_says_so():
+    filter = CATALOGUE["update"].make()
+    for call in (filter.to_json, filter.to_dict, lambda: filter.state_to_json(filter.state)):
+        with pytest.raises(rz.ArgumentError, match="description"):
+            call()
+    for text in ("{}", '{"kind":"update"}'):
+        with pytest.raises(rz.ArgumentError):
+            filter.state_from_json(text)
+        with pytest.raises(rz.ArgumentError):
+            filters.from_json(text)
+
+
+def test_nested_objects_are_queries_where_a_kind_means_both():
+    assert _parsed({"kind": "zcdp", "rho": 0.5}) == rz.mechanisms.Zcdp(0.5)
+    assert _parsed([{"kind": "pure", "eps": 0.5}]) == (rz.PureFilter(0.5),)
+    for wrong in ({}, {"kind": []}, {"kind": None}, {"kind": "none"}):
+        with pytest.raises(rz.ArgumentError):
+            _parsed(wrong)
+
+
+# --------------------------------------------------------------------------- amounts
+
+fractions = st.fractions(min_value=0, max_value=10**6)
+floats = st.floats(0, 1e6)
+
+
+@given(st.one_of(fractions, floats.map(amounts.written), floats.map(amounts.rounded_up)))
+def test_amounts_survive_as_text(amount):
+    text = amounts.text(amount)
+    assert amounts.from_text("left", text) == amount
+    assert amounts.text(amounts.from_text("left", text)) == text
+    assert set(text) <= set("0123456789./")
+
+
+@given(st.one_of(fractions, floats.map(Fraction), floats.map(amounts.written)))
+def test_amounts_as_floats_are_on_the_safe_side(amount):
+    low, high = amounts.reported(amount), amounts.charged(amount)
+    assert amounts.written(low) <= amount <= amounts.written(high)
+    assert high <= math.nextafter(math.nextafter(low, math.inf), math.inf)
+    if amounts.written(low) == amount:
+        assert low == high
+    down, up = amounts.root_down(amount), amounts.root_up(amount)
+    assert amounts.written(down) ** 2 <= amount <= amounts.written(up) ** 2
+    assert up <= down * (1 + 1e-15) + 1e-300
+
+
+@given(st.floats(0, 1e300))
+def test_costs_are_rounded_up(value):
+    up, down = amounts.rounded_up(value), amounts.rounded_down(value)
+    assert down <= Fraction(value) <= up
+    assert up - down <= Fraction(value) / 10**16 * 2
+
+
+@given(st.lists(st.integers(2, 10**9), min_size=1, max_size=60))
+def test_long_amounts_are_shortened_downwards(denominators):
+    amount = Fraction(1)
+    for d in denominators:
+        before = amount
+        amount = amounts.shortened(amount - Fraction(1, 100 * d))
+        assert before - Fraction(1, 100 * d) - Fraction(1, 2**512) <= amount
+        assert amount <= before - Fraction(1, 100 * d)
+        assert amount.denominator.bit_length() <= 513
+        assert amounts.from_text("left", amounts.text(amount)) == amount
