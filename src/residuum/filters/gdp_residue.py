@@ -51,7 +51,7 @@ class GdpResidueFilter(Gaussians):
         return noise + Fraction(float(cost.lo)), noise + amounts.rounded_up(float(cost.hi))
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
-        """It does not increase with `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
+        """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
         stated, loss = split(query, relation, self._stated)
         fixed = stated[0] if stated else Fraction(0)
 

@@ -81,12 +81,12 @@ def _counted(
             # How far it may be: every round takes a little more than the first.
             at = _down(low - rounds * least * (1.0 + width + 4.0 * slack))
             taken = _most(at, turned, slack)
-            grown = math.inf if taken is None else taken / least - 1.0 - 4.0 * slack
             if taken is not None and rounds * taken * (1.0 + _ULPS) <= low - at:
+                grown = taken / least - 1.0 - 4.0 * slack if least else 0.0
                 low = _down(low - rounds * taken * (1.0 + _ULPS))
                 high = _up(high - rounds * least * (1.0 - _ULPS))
                 done += rounds * len(costs)
-                jump = rounds * min(8.0, 0.8 * width / max(grown, 0.1 * width)) + 1.0
+                jump = rounds * (0.8 * width / grown if grown > 0.1 * width else 8.0) + 1.0
                 continue
         if jump >= 2.0:
             jump = jump / 4.0
@@ -107,24 +107,25 @@ def _counted(
 
 def _least(high: float, costs: Sequence[Cost]) -> float | None:
     """What a round takes at least, from `high` or less; None if it is not admitted from there."""
-    state = high
+    state, taken = high, 0.0
     for cost in costs:
         bounds = cost(state)
         if bounds is None:
             return None
-        state = _up(state - bounds[0])
-    return max(_down(high - state), 0.0)
+        state, taken = _up(state - bounds[0]), taken + bounds[0]
+    return taken * (1.0 - len(costs) * _ULPS)
 
 
 def _most(low: float, costs: Sequence[Cost], slack: float) -> float | None:
     """What a round takes at most, from `low` or more; None if it is not admitted from there."""
-    state = low
+    state, taken = low, 0.0
     for cost in costs:
         bounds = cost(state)
         if bounds is None:
             return None
-        state = _down(state - bounds[1] * (1.0 + slack))
-    return _up(low - state)
+        most = bounds[1] * (1.0 + slack)
+        state, taken = _down(state - most), taken + most
+    return taken * (1.0 + len(costs) * _ULPS)
 
 
 def _down(x: float) -> float:
