@@ -20,6 +20,8 @@ FILTERS = [
     rz.ZcdpFilter(rho=0.05),
     rz.ApproximateZcdpFilter(eps=1.0, delta=1e-6),
     rz.ApproximateZcdpFilter(1.0, 1e-6, delta_conversion=5e-7, conversion="whitehouse"),
+    rz.GdpFilter(mu=0.7),
+    rz.RenyiCommitFilter(eps=1.0, delta=1e-6),
 ]
 QUERIES = [
     rz.pure_dp(0.1),
@@ -61,6 +63,30 @@ def test_agrees_from_any_state(left: Fraction, costs: list[float]) -> None:
     filter.resume(state)
     queries = [rz.pure_dp(cost) for cost in costs]
     assert rz.how_many(filter, queries, most=300) == one_by_one(filter, queries, 300)
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.71, 2.0])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        [rz.pure_dp(0.11)],
+        [rz.laplace(scale=9.0), rz.pure_dp(0.07)],
+        [rz.gaussian(sigma=20.0), rz.laplace(scale=12.0), rz.identity()],
+        [m.Gdp(mu=0.05), m.Laplace(scale=11.0)],
+        [rz.approximate_dp(0.1, 1e-9)],
+    ],
+)
+def test_agrees_where_costs_fall_with_what_is_left(mu: float, queries: list[object]) -> None:
+    filter = rz.GdpResidueFilter(mu)
+    assert rz.how_many(filter, queries, most=400) == one_by_one(filter, queries, 400)
+
+
+def test_after_a_commit_the_other_filter_counts() -> None:
+    filter = rz.RenyiCommitFilter(eps=1.0, delta=1e-6)
+    filter.request(rz.pure_dp(0.05))
+    filter.commit(filter.largest_gaussian())
+    for query in (rz.gaussian(sigma=20.0), rz.pure_dp(0.05)):
+        assert rz.how_many(filter, query) == one_by_one(filter, [query], 400) > 0
 
 
 def test_agrees_where_amounts_are_rounded_on_the_way() -> None:

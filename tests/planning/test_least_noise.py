@@ -23,6 +23,7 @@ def test_one_more() -> None:
         (rz.ZcdpFilter(rho=0.5), m.Gaussian(sigma=1.0), "sigma"),
         (rz.RenyiFilter(alpha=4.0, rho=0.2), m.Laplace(scale=1.0), "scale"),
         (rz.ApproximateZcdpFilter(1.0, 1e-6), m.Gaussian(sigma=100.0), "sigma"),
+        (rz.GdpResidueFilter(mu=1.0), m.Laplace(scale=1.0), "scale"),
     ],
 )
 @pytest.mark.parametrize("n", [1, 52])

@@ -50,7 +50,7 @@ def plan(
 
     \b
     Example:
-      residuum plan --filter '{"kind": "zcdp", "rho": 0.1}' --laplace scale=20
+      residuum plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
       residuum plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
     """
     from residuum.planning import how_many, least_noise

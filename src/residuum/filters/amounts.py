@@ -9,8 +9,9 @@ multiple of `2^-_LONGEST`, which takes budget away and never gives any.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -51,6 +52,20 @@ def stay_exact(parts: Iterable[Fraction]) -> bool:
     """Whether `shortened` leaves every sum of multiples of these as it is."""
     common = math.lcm(*(part.denominator for part in parts))
     return common.bit_length() <= _LONGEST
+
+
+def whole_rounds(
+    left: tuple[Fraction, ...], paid: Sequence[tuple[Fraction, ...]], most: int
+) -> tuple[int, tuple[Fraction, ...]]:
+    """How often all of `paid` can be taken from `left`, at most `most`, and what is left then.
+
+    As taking them one by one would, each time `shortened`; no rounds where that would round.
+    """
+    if not stay_exact(itertools.chain(left, *paid)):
+        return 0, left
+    one = [sum(column, Fraction(0)) for column in zip(*paid, strict=True)]
+    rounds = min([most, *(l // c for l, c in zip(left, one, strict=True) if c > 0)])
+    return rounds, tuple(l - rounds * c for l, c in zip(left, one, strict=True))
 
 
 def reported(amount: Fraction) -> float:

@@ -18,7 +18,7 @@ import dataclasses
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from threading import Lock
@@ -37,6 +37,8 @@ from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
 _UNNAMED = itertools.count(1)
+
+FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
 
 class _Desk:
@@ -84,6 +86,14 @@ class Filter(ABC):
         where a filter cannot say without deciding, as here.
         """
         return 0, self.own(state)
+
+    def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost | None:
+        """What a query takes of the one amount there is, where it takes less the more is left.
+
+        From an amount to bounds of the exact cost, which does not increase with the amount; what is
+        charged is the upper one. None where it is refused, and for filters that are not like that.
+        """
+        return None
 
     @abstractmethod
     def remaining_in(self, state: State) -> Any:
@@ -339,17 +349,13 @@ class Additive(Filter):
         assert isinstance(state, Left)
         if not self.fixed_costs or not queries:
             return 0, state
-        paid = [(Fraction(0),) * len(state.left)]
+        paid = []
         for query in queries:
-            costs = self._prices(state.left, self._asked(query), relation)
+            costs = self._prices(state.left, self._asked(query), _relation(relation))
             if isinstance(costs, str):
                 return 0, state
             paid.append(costs)
-        if not amounts.stay_exact([*state.left, *itertools.chain(*paid)]):
-            return 0, state
-        one = [sum(column, Fraction(0)) for column in zip(*paid, strict=True)]
-        rounds = min([most, *(l // c for l, c in zip(state.left, one, strict=True) if c > 0)])
-        left = tuple(l - rounds * c for l, c in zip(state.left, one, strict=True))
+        rounds, left = amounts.whole_rounds(state.left, paid, most)
         return rounds, Left(state.of, left)
 
     def spent_in(self, state: State) -> Any:

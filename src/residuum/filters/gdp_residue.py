@@ -12,8 +12,10 @@ from typing import ClassVar
 
 from residuum.filters import amounts
 from residuum.filters.divergence import gaussian_variance, without_gaussian
+from residuum.filters.filter import FallingCost
 from residuum.filters.gdp import Gaussians
-from residuum.filters.query import described
+from residuum.filters.query import Query, described
+from residuum.filters.stated import split
 from residuum.pld.gdp_residue import gdp_residue_cost
 from residuum.pld.value import Pld
 
@@ -30,15 +32,33 @@ class GdpResidueFilter(Gaussians):
         super().__post_init__()
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        bounds = self._bounds(left[0], loss)
+        return bounds if isinstance(bounds, str) else (bounds[1],)
+
+    def _bounds(self, left: Fraction, loss: Pld) -> tuple[Fraction, Fraction] | str:
+        """What a loss takes when so much is left: at least, and what is charged."""
         noise = gaussian_variance(loss)
         rest = without_gaussian(loss)
         if not rest.terms:
-            return (noise,)
-        if left[0] <= noise:
+            return noise, noise
+        if left <= noise:
             return (
                 f"{described(loss)} has Gaussian noise alone that needs {float(noise):.6g} of mu²"
             )
-        cost = gdp_residue_cost(left[0], rest)
+        cost = gdp_residue_cost(left, rest)
         if cost is None:
             return f"{described(loss)} does not fit the Gaussian that is left"
-        return (noise + amounts.rounded_up(float(cost.hi)),)
+        return noise + Fraction(float(cost.lo)), noise + amounts.rounded_up(float(cost.hi))
+
+    def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
+        """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
+        stated, loss = split(query, relation, self._stated)
+        fixed = stated[0] if stated else Fraction(0)
+
+        def cost(left: Fraction) -> tuple[Fraction, Fraction] | None:
+            bounds = (Fraction(0),) * 2 if loss.is_identity else self._bounds(left, loss)
+            if isinstance(bounds, str) or not fixed + bounds[1] <= left:
+                return None
+            return fixed + bounds[0], fixed + bounds[1]
+
+        return cost

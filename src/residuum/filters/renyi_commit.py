@@ -9,7 +9,7 @@ potential covers them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ from residuum.filters.filter import Filter
 from residuum.filters.gdp_residue import GdpResidueFilter
 from residuum.filters.noise import least_noise
 from residuum.filters.potential import potential_cost
-from residuum.filters.query import as_query, described, loss_of
+from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.renyi import order
 from residuum.filters.state import State
 from residuum.pld.constructors import approximate_dp, gaussian
@@ -143,6 +143,24 @@ class RenyiCommitFilter(Filter):
             return self._decision(state, None, amounts.charged(cost), query, relation)
         after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
         return self._decision(state, after, amounts.charged(cost), query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form while it is open; then what the filter it went to says."""
+        now = self.own(state)
+        assert isinstance(now, Potential)
+        if any(isinstance(query, Commit) for query in queries):
+            return 0, now
+        if now.to is not None and now.inner is not None:
+            rounds, inner = now.to.skip(now.inner, queries, most, relation)
+            return rounds, Potential(now.of, now.left, True, now.to, inner)
+        costs = [renyi_cost(loss_of(as_query(one), relation), self._alpha) for one in queries]
+        known = [(cost,) for cost in costs if cost is not None]
+        if not queries or len(known) < len(costs):
+            return 0, now
+        rounds, (left,) = amounts.whole_rounds((now.left,), known, most)
+        return rounds, Potential(now.of, left, now.committed)
 
     def _committed(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
         if state.committed:

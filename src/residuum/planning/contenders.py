@@ -121,7 +121,18 @@ def _zcdp(setting: Setting) -> Filter:
 
 
 def _renyi(setting: Setting) -> Filter:
-    """At the order that has room for most of what was expected."""
+    alpha = _order(setting)
+    rho = renyi_budget(*map(amounts.written, (alpha, setting.eps, setting.delta)))
+    return _made("renyi", alpha=alpha, rho=amounts.reported(rho))
+
+
+def _renyi_commit(setting: Setting) -> Filter:
+    """Without a commit: that is for someone who decides to."""
+    return _made("renyi_commit", eps=setting.eps, delta=setting.delta, alpha=_order(setting))
+
+
+def _order(setting: Setting) -> float:
+    """The order that has room for most of what was expected."""
     eps, delta = amounts.written(setting.eps), amounts.written(setting.delta)
     start = float(best_order(eps, delta)) - 1.0
     expected = setting.workload.planned
@@ -138,8 +149,7 @@ def _renyi(setting: Setting) -> Filter:
         room = renyi_budget(amounts.written(alpha), eps, delta)
         if whole and room / whole > best:
             best, chosen = room / whole, alpha
-    rho = renyi_budget(amounts.written(chosen), eps, delta)
-    return _made("renyi", alpha=chosen, rho=amounts.reported(rho))
+    return chosen
 
 
 def _gdp(setting: Setting) -> Filter:
@@ -181,6 +191,7 @@ _SET_UP: dict[str, Callable[..., Filter]] = {
     "basic": _basic,
     "approximate_zcdp": _zcdp,
     "renyi": _renyi,
+    "renyi_commit": _renyi_commit,
     "gdp": _gdp,
     "gdp_residue": _gdp_residue,
     "approximate_gdp_residue": _slack,

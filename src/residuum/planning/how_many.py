@@ -2,9 +2,9 @@
 
 The answer is that of requesting one by one until the first refusal. Filters that charge a query the
 same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
-fits what is left if and only if `n <= left / c`, in rationals. Where the price of a query moves
-with what is left (residues, plans), each request is decided; no shortcut is known that would agree
-with them to the last query.
+fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
+left (GDP residues) most requests are jumped over (`falling.py`). Elsewhere (plans, menus, rules of
+your own) each request is decided.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query, as_query
-from residuum.filters.state import State
+from residuum.filters.state import Left, State
+from residuum.planning import falling
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
@@ -36,7 +37,25 @@ def how_many(
     from `state`, or from where the filter is now; nothing is spent.
     """
     most = checks.count("most", most)
-    return admitted(as_filter(filter), state, as_queries(query), most, relation)[0]
+    return counted(as_filter(filter), state, as_queries(query), most, relation)
+
+
+def counted(
+    filter: Filter,
+    state: State | None,
+    queries: Sequence[Query],
+    most: int,
+    relation: str | None = None,
+) -> int:
+    """How many of the repeating `queries` are admitted before the first refusal."""
+    state = filter.state if state is None else filter.own(state)
+    if isinstance(state, Left) and len(state.left) == 1:
+        costs = [filter.falling_cost(query, relation) for query in queries]
+        known = [cost for cost in costs if cost is not None]
+        found = falling.count(state.left[0], known, most) if len(known) == len(costs) else None
+        if found is not None:
+            return found
+    return admitted(filter, state, queries, most, relation)[0]
 
 
 def admitted(

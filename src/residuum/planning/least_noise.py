@@ -14,7 +14,7 @@ from residuum.filters.filter import Filter
 from residuum.filters.noise import Noisy, Queries, least, private_side, scaled
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import State
-from residuum.planning.how_many import admitted, as_filter, as_queries
+from residuum.planning.how_many import as_filter, as_queries, counted
 
 
 @overload
@@ -64,7 +64,7 @@ def least_noise(
 
     def fits(queries: Queries) -> bool:
         most = n * len(queries)
-        return admitted(filter, state, queries, most, relation)[0] >= most
+        return counted(filter, state, queries, most, relation) >= most
 
     many = isinstance(mechanism_family, list | tuple)
     if callable(mechanism_family):
