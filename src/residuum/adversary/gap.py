@@ -1,0 +1,69 @@
+"""How far a worst case rises above a budget, and where: a proven gap."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from residuum.bounds import Floats, float_down
+from residuum.pld.atoms import atoms_from_exact
+from residuum.pld.domination import Witness
+from residuum.pld.exact import ExactAtoms
+from residuum.pld.value import Pld
+
+_LARGEST = 690.0
+_NET = 400
+_ROUNDS = 12
+
+
+def largest_gap(value: ExactAtoms, budget: Pld) -> Witness | None:
+    """The point where `value` rises farthest above `budget`, as searched; None if it does not.
+
+    Against a finite budget the gap is largest at one of its kinks, else anywhere. The search is in
+    floats; the gap that is returned is proven at the float `x` that is returned.
+    """
+    if len(value) == 0:
+        value_losses = np.zeros(1)
+    else:
+        value_losses = atoms_from_exact(value).z
+    curve = _Curve(value, budget)
+    t = [value_losses]
+    if budget.is_finite and not budget.is_infinite and budget._evaluator._table_size <= 1 << 14:
+        t.append(budget._evaluator._table.z)
+    ends = np.concatenate(t)
+    t.append(np.linspace(ends.min() - 1.0, ends.max() + 1.0, _NET))
+    places = np.unique(np.clip(np.concatenate(t), -_LARGEST, _LARGEST))
+    gaps = curve(places)
+    best = int(np.argmax(gaps))
+    step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))
+    at = float(places[best])
+    for _ in range(_ROUNDS):
+        near = np.clip(at + step * np.linspace(-1.0, 1.0, 17), -_LARGEST, _LARGEST)
+        gaps = curve(near)
+        at, step = float(near[int(np.argmax(gaps))]), step / 8.0
+    candidates = [float(np.exp(at)), float(np.exp(places[best]))]
+    found = [Witness(x, _proven(value, budget, x)) for x in candidates]
+    widest = max(found, key=lambda witness: witness.gap)
+    return widest if widest.gap > 0.0 else None
+
+
+class _Curve:
+    """The gap in floats at places `t = ln x`."""
+
+    def __init__(self, value: ExactAtoms, budget: Pld):
+        self.atoms = atoms_from_exact(value) if len(value) else None
+        self.at_infinity = value.p_inf / value.p_den
+        self.budget = budget
+
+    def __call__(self, t: Floats) -> Floats:
+        x = np.exp(t)
+        high: Floats = np.full(t.shape, self.at_infinity)
+        if self.atoms is not None:
+            high = high + self.atoms.curve_at(x)[0]
+        return high - np.asarray(self.budget.hockey_stick(x))
+
+
+def _proven(value: ExactAtoms, budget: Pld, x: float) -> float:
+    top = Fraction(float(budget.hockey_stick(x)))
+    return float_down(value.hockey_stick(Fraction(x)) - top)
