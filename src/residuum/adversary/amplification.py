@@ -6,9 +6,10 @@ Let `h_1, h_2` be the curves of two finite PLDs and
 
 A set `S` *links* `X_1` and `X_2` if some multiple `c S` meets both. If the support of `A` links
 them, through kinks `s_1, s_2` with `c s_i ∈ X_i`, then at `x = c s_1 s_2` the curve of
-`A ⊕ (L_1 ∨ L_2)` lies above both of `A ⊕ L_1` and `A ⊕ L_2`: the outcome `s_2` brings the threshold
-to `c s_1`, where `L_2` is better, the outcome `s_1` to `c s_2`, where `L_1` is. For two PLDs with at
-least two finite losses each that are not in order, the support of one of them links `X_1` and `X_2`.
+`A ⊕ (L_1 ∨ L_2)` lies above both of `A ⊕ L_1` and `A ⊕ L_2`: the outcome `s_2` brings the
+threshold to `c s_1`, where `L_2` is better, the outcome `s_1` to `c s_2`, where `L_1` is. Of two
+PLDs that are not in order, with at least two finite losses each, one has a support that links
+`X_1` and `X_2`.
 
 A degenerate PLD (fewer than two finite losses) cannot link anything, and two unordered PLDs of
 which one or both are degenerate may amplify nothing at all; then `link` is None, which is an
@@ -86,17 +87,18 @@ def amplification(first: Pld, second: Pld) -> Amplification:
     )
     lower, upper, crossings = regions(one, two)
     supports = (kinks(one), kinks(two))
-    links = [found for i in (0, 1) if (found := find_link(i, supports[i], lower, upper)) is not None]
-    gap = None
-    chosen = None
-    for link in links:
-        asked = (one, two)[link.asked]
+    gap: Witness | None = None
+    chosen: Link | None = None
+    for i, asked in enumerate((one, two)):
+        link = find_link(i, supports[i], lower, upper)
+        if link is None:
+            continue
         whole = asked.compose(exact_supremum(one, two))
         apart = exact_supremum(asked.compose(one), asked.compose(two))
-        found = exact_gap(whole, apart)
-        assert found is not None, "a link without a gap contradicts gap amplification"
-        if gap is None or found.gap > gap.gap:
-            gap, chosen = found, link
+        opened = exact_gap(whole, apart)
+        assert opened is not None, "a link without a gap contradicts gap amplification"
+        if gap is None or opened.gap > gap.gap:
+            gap, chosen = opened, link
     degenerate = (len(one) < 2, len(two) < 2)
     return Amplification(crossings, lower, upper, supports, degenerate, chosen, gap)
 

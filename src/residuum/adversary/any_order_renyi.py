@@ -61,6 +61,9 @@ class AnyOrderRenyi(Rule):
         eps, delta = written(self.eps), written(self.delta)
         return tuple(renyi_budget(written(a), eps, delta) for a in self.orders)
 
+    def _costs(self, loss: Pld) -> list[Fraction | None]:
+        return [renyi_cost(loss, a) for a in self.orders]
+
     @property
     def start(self) -> tuple[Fraction | None, ...]:
         return (Fraction(0),) * len(self.orders)
@@ -69,7 +72,7 @@ class AnyOrderRenyi(Rule):
         for loss in self.losses:
             after = tuple(
                 None if spent is None or cost is None else spent + cost
-                for spent, cost in zip(state, (renyi_cost(loss, a) for a in self.orders))
+                for spent, cost in zip(state, self._costs(loss), strict=True)
             )
             within = (s is not None and s <= b for s, b in zip(after, self.budgets, strict=True))
             if any(within):

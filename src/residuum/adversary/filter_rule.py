@@ -36,7 +36,7 @@ class FilterRule(Rule):
     @cached_property
     def queries(self) -> tuple[tuple[Query, Pld], ...]:
         """Each query with its loss; a mechanism is asked as such."""
-        found = {}
+        found: dict[Pld, Query] = {}
         for query in self.catalogue:
             found.setdefault(loss_of(query), query)
         return tuple((query, loss) for loss, query in found.items() if not loss.is_identity)

@@ -196,4 +196,3 @@ def _widened(atoms: ExactAtoms, bits: int) -> ExactAtoms:
         up = min(-(-p * grid // atoms.p_den) + 1, grid)
         points.append((right, up))
     return region(points, grid, grid)
-

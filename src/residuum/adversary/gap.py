@@ -23,29 +23,34 @@ def largest_gap(value: ExactAtoms, budget: Pld) -> Witness | None:
     Against a finite budget the gap is largest at one of its kinks, else anywhere. The search is in
     floats; the gap that is returned is proven at the float `x` that is returned.
     """
-    if len(value) == 0:
-        value_losses = np.zeros(1)
-    else:
-        value_losses = atoms_from_exact(value).z
+    candidates = _search(value, budget)
+    found = [Witness(x, _proven(value, budget, x)) for x in candidates]
+    widest = max(found, key=lambda witness: witness.gap)
+    return widest if widest.gap > 0.0 else None
+
+
+def distance(value: ExactAtoms, budget: Pld) -> float:
+    """How far `value` rises above `budget` at most, as searched: a measure, not a bound."""
+    points = np.array(_search(value, budget))
+    return max(0.0, float(np.max(_Curve(value, budget)(np.log(points)))))
+
+
+def _search(value: ExactAtoms, budget: Pld) -> list[float]:
+    """Points `x` where the gap is largest, in floats."""
     curve = _Curve(value, budget)
-    t = [value_losses]
+    t = [np.zeros(1) if len(value) == 0 else atoms_from_exact(value).z]
     if budget.is_finite and not budget.is_infinite and budget._evaluator._table_size <= 1 << 14:
         t.append(budget._evaluator._table.z)
     ends = np.concatenate(t)
     t.append(np.linspace(ends.min() - 1.0, ends.max() + 1.0, _NET))
     places = np.unique(np.clip(np.concatenate(t), -_LARGEST, _LARGEST))
-    gaps = curve(places)
-    best = int(np.argmax(gaps))
+    best = int(np.argmax(curve(places)))
     step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))
     at = float(places[best])
     for _ in range(_ROUNDS):
         near = np.clip(at + step * np.linspace(-1.0, 1.0, 17), -_LARGEST, _LARGEST)
-        gaps = curve(near)
-        at, step = float(near[int(np.argmax(gaps))]), step / 8.0
-    candidates = [float(np.exp(at)), float(np.exp(places[best]))]
-    found = [Witness(x, _proven(value, budget, x)) for x in candidates]
-    widest = max(found, key=lambda witness: witness.gap)
-    return widest if widest.gap > 0.0 else None
+        at, step = float(near[int(np.argmax(curve(near)))]), step / 8.0
+    return [float(np.exp(at)), float(np.exp(places[best]))]
 
 
 class _Curve:
@@ -61,7 +66,8 @@ class _Curve:
         high: Floats = np.full(t.shape, self.at_infinity)
         if self.atoms is not None:
             high = high + self.atoms.curve_at(x)[0]
-        return high - np.asarray(self.budget.hockey_stick(x))
+        gap: Floats = high - np.asarray(self.budget.hockey_stick(x))
+        return gap
 
 
 def _proven(value: ExactAtoms, budget: Pld, x: float) -> float:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from residuum.adversary.gap import largest_gap
+from residuum.adversary.attack import attack
 from residuum.adversary.natural_rule import NaturalRule
 from residuum.adversary.rule import as_rounds
 from residuum.adversary.strategy import Strategy
-from residuum.adversary.worst_case import LIMIT, Progress, WorstCase, worst_case
+from residuum.adversary.worst_case import LIMIT, Progress, WorstCase
 from residuum.bounds import Verdict
 from residuum.filters.query import Query
-from residuum.pld.order import dominated
 from residuum.pld.value import Pld
 
 
@@ -48,16 +47,6 @@ def natural_cost(
 ) -> NaturalCost:
     """The exact cost of the natural filter over a catalogue, its violation and its adversary."""
     rule = NaturalRule(catalogue, budget)
-    worst = worst_case(rule, as_rounds(rounds), coarse=coarse, limit=limit, progress=progress)
-    return judged(worst, budget)
-
-
-def judged(worst: WorstCase, budget: Pld) -> NaturalCost:
-    """Compare a worst case with a budget."""
-    if dominated(worst.above, budget).proven:
-        return NaturalCost(worst.above, 0.0, None, None, Verdict.YES, worst)
-    found = largest_gap(worst._below[worst._root], budget)
-    if found is None:
-        return NaturalCost(worst.above, 0.0, None, None, Verdict.UNDECIDED, worst)
-    strategy = worst.strategy(found.x)
-    return NaturalCost(worst.above, found.gap, found.x, strategy, Verdict.NO, worst)
+    found = attack(rule, budget, as_rounds(rounds), coarse=coarse, limit=limit, progress=progress)
+    worst = found.worst
+    return NaturalCost(worst.pld, found.gap, found.x, found.strategy, found.verdict, worst)

@@ -5,7 +5,8 @@ reserved query. The filter under it is sound, but the analyst can look at later 
 deciding whether the reserved query runs, that is, between two budgets. (The sound form folds the
 filter over queries in the order they *run*.)
 
-Moves are what is released: reserving and cancelling release nothing and count as a round.
+Moves are what is released: reserving and cancelling release nothing and count as a round. At any
+time what is left may be asked for at once, as one query that costs all of it; the game ends there.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from residuum.pld.value import Pld
 
 Event = tuple[int, bool]
 """Which query, and whether it has run."""
+
+
+_ENDED = "ended"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,14 @@ class ReplayRule(Rule):
     def start(self) -> tuple[Event, ...]:
         return ()
 
-    def _allowed(self, state: tuple[Event, ...]) -> Iterable[tuple[Pld, Hashable]]:
+    def _allowed(self, state: tuple[Event, ...] | str) -> Iterable[tuple[Pld, Hashable]]:
+        if isinstance(state, str):
+            return
+        left = self._fold(tuple(j for j, _ in state))
+        assert left is not None, "a part of what was admitted is admitted"
+        rest = self.filter.remaining_in(left)
+        if isinstance(rest, Pld) and not rest.is_identity:
+            yield rest, _ENDED
         for i, loss in enumerate(self.losses):
             if self._fold((*(j for j, _ in state), i)) is not None:
                 yield identity(), (*state, (i, False))
@@ -65,7 +76,9 @@ class ReplayRule(Rule):
             return self.filter.initial()
         if asked not in self._folded:
             before = self._fold(asked[:-1])
-            decision = None if before is None else self.filter.decide(before, self.losses[asked[-1]])
+            decision = (
+                None if before is None else self.filter.decide(before, self.losses[asked[-1]])
+            )
             after = decision.state if decision is not None and decision.admitted else None
             self._folded[asked] = after
         return self._folded[asked]

@@ -22,7 +22,7 @@ rounds and not a bound for more, and the result says so (`unlimited` is False).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,11 @@ class WorstCase:
 
         at = Fraction(checks.positive("x", x))
         return attaining(self._game, self._below, self.rounds, at)
+
+    @property
+    def sides(self) -> tuple[ExactAtoms, ExactAtoms]:
+        """The upper and the lower side in rationals."""
+        return self._above[self._root], self._below[self._root]
 
     @property
     def _root(self) -> tuple[Hashable, int]:
@@ -202,6 +207,26 @@ class Game:
                 enter(move.state)
         return list(done)[::-1]
 
+    def closed(self) -> list[Hashable]:
+        """Every state that can be met."""
+        found = dict.fromkeys([self.rule.start])
+        waiting = [self.rule.start]
+        while waiting:
+            for move in self.moves(waiting.pop()):
+                if move.state not in found:
+                    found[move.state] = None
+                    waiting.append(move.state)
+            if len(found) > self.limit:
+                self._too_many(len(found), "in any number of rounds")
+        return list(found)
+
+    def add_round(self, values: Values, states: list[Hashable], rounds: int, side: Side) -> None:
+        """Value every state with one round more than before."""
+        for state in states:
+            values[state, rounds] = self.value(
+                state, side, lambda move: values[move.state, rounds - 1]
+            )
+
     def _too_many(self, count: int, when: str) -> None:
         raise TooLargeError(
             f"the rule has {count} states or more {when}, above the limit of {self.limit};"
@@ -250,34 +275,34 @@ def _limited(game: Game, rounds: int) -> WorstCase:
 def _unlimited(game: Game, tolerance: float) -> WorstCase:
     order = game.all_states()
     if order is not None:
-        longest = {state: 0 for state in order}
+        longest: dict[Hashable, int] = {}
         for state in reversed(order):
             longest[state] = max((1 + longest[m.state] for m in game.moves(state)), default=0)
-        made = _limited(game, max(longest[game.rule.start], 1))
-        return WorstCase(made.rounds, True, 0.0, made.states, made.exact, game, made._above, made._below)
-    last: WorstCase | None = None
-    change = 1.0
+        return replace(_limited(game, max(longest[game.rule.start], 1)), unlimited=True)
+    states = game.closed()
+    above: Values = {(state, 0): EXACT_IDENTITY for state in states}
+    below = above if game.exact else dict(above)
+    root = game.rule.start
     for rounds in range(1, _MOST_ROUNDS + 1):
         try:
-            made = _limited(game, rounds)
+            game.add_round(above, states, rounds, "above")
+            if below is not above:
+                game.add_round(below, states, rounds, "below")
         except TooLargeError:
-            if last is None:
+            if rounds == 1:
                 raise
+            rounds -= 1
             break
-        if last is not None:
-            change = _moved(last._above[last._root], made._above[made._root])
-        last = WorstCase(rounds, False, change, made.states, made.exact, game, made._above, made._below)
-        if change <= tolerance:
+        change = _moved(above[root, rounds - 1], above[root, rounds])
+        still = all(above[s, rounds].same(above[s, rounds - 1]) for s in states)
+        if still or change <= tolerance:
             break
-    assert last is not None
-    return last
+    return WorstCase(rounds, still, change, len(states), below is above, game, above, below)
 
 
 def _moved(old: ExactAtoms, new: ExactAtoms) -> float:
     """The largest distance between two curves, one above the other: at a kink of the new one."""
-    gaps = [
-        new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))
-    ]
+    gaps = [new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))]
     kinks = [old.kink(i) for i in range(len(old))]
     gaps += [new.hockey_stick(x) - old.hockey_stick(x) for x in kinks]
     ends = Fraction(new.p_inf, new.p_den) - Fraction(old.p_inf, old.p_den)
