@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from residuum import checks
-from residuum.adversary.rule import Rule, as_catalogue
+from residuum.adversary.rule import Rule, as_catalogue, as_queries
 from residuum.errors import ArgumentError
 from residuum.filters.amounts import written
 from residuum.filters.conversion import renyi_budget
@@ -48,8 +48,7 @@ class AnyOrderRenyi(Rule):
         delta = checks.probability("delta", self.delta)
         checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
         object.__setattr__(self, "orders", orders)
-        object.__setattr__(self, "catalogue", tuple(self.catalogue))
-        self.losses  # noqa: B018  checked now, not at the first move
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
 
     @cached_property
     def losses(self) -> tuple[Pld, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from residuum import checks
-from residuum.adversary.rule import Rule, as_catalogue
+from residuum.adversary.rule import Rule, as_queries
 from residuum.errors import ArgumentTypeError
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query, loss_of
@@ -30,8 +30,7 @@ class FilterRule(Rule):
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):
             raise ArgumentTypeError(f"filter must be a Filter, got {checks.shown(self.filter)}")
-        object.__setattr__(self, "catalogue", tuple(self.catalogue))
-        as_catalogue(self.catalogue)
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
 
     @cached_property
     def queries(self) -> tuple[tuple[Query, Pld], ...]:

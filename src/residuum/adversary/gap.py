@@ -6,27 +6,39 @@ from fractions import Fraction
 
 import numpy as np
 
-from residuum.bounds import Floats, float_down
+from residuum.bounds import Floats, Verdict, float_down
 from residuum.pld.atoms import atoms_from_exact
+from residuum.pld.constructors import from_exact
 from residuum.pld.domination import Witness
 from residuum.pld.exact import ExactAtoms
+from residuum.pld.order import dominated
 from residuum.pld.value import Pld
 
 _LARGEST = 690.0
-_NET = 400
+_NET = 800
+_BEYOND = 12.0
+"""How far past the kinks to look: masses at infinity show where a smooth budget has come down."""
 _ROUNDS = 12
 
 
 def largest_gap(value: ExactAtoms, budget: Pld) -> Witness | None:
-    """The point where `value` rises farthest above `budget`, as searched; None if it does not.
+    """The point where `value` rises farthest above `budget`, as searched; None if none is proven.
 
     Against a finite budget the gap is largest at one of its kinks, else anywhere. The search is in
-    floats; the gap that is returned is proven at the float `x` that is returned.
+    floats; the gap that is returned is proven at the float `x` that is returned. What the search
+    misses, far out in a tail, the order may still refute.
     """
     candidates = _search(value, budget)
+    refuted = dominated(from_exact(value), budget)
+    if refuted.verdict is Verdict.YES:
+        return None
+    if refuted.witness is not None:
+        candidates.append(refuted.witness.x)
     found = [Witness(x, _proven(value, budget, x)) for x in candidates]
     widest = max(found, key=lambda witness: witness.gap)
-    return widest if widest.gap > 0.0 else None
+    if widest.gap > 0.0:
+        return widest
+    return refuted.witness if refuted.verdict is Verdict.NO else None
 
 
 def distance(value: ExactAtoms, budget: Pld) -> float:
@@ -42,7 +54,7 @@ def _search(value: ExactAtoms, budget: Pld) -> list[float]:
     if budget.is_finite and not budget.is_infinite and budget._evaluator._table_size <= 1 << 14:
         t.append(budget._evaluator._table.z)
     ends = np.concatenate(t)
-    t.append(np.linspace(ends.min() - 1.0, ends.max() + 1.0, _NET))
+    t.append(np.linspace(ends.min() - _BEYOND, ends.max() + _BEYOND, _NET))
     places = np.unique(np.clip(np.concatenate(t), -_LARGEST, _LARGEST))
     best = int(np.argmax(curve(places)))
     step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))

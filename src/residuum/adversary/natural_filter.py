@@ -29,7 +29,7 @@ from residuum import checks
 from residuum.adversary.freeness import free_family
 from residuum.adversary.natural_cost import natural_cost
 from residuum.adversary.natural_guarantee import natural_guarantee
-from residuum.adversary.rule import as_catalogue, as_rounds
+from residuum.adversary.rule import as_catalogue, as_queries, as_rounds
 from residuum.bounds import Verdict
 from residuum.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residuum.filters.decision import Decision
@@ -93,8 +93,8 @@ class NaturalFilter(Filter):
         if isinstance(self.catalogue, str):
             checks.one_of("catalogue", self.catalogue, FAMILIES)
         elif self.catalogue is not None:
-            as_catalogue(self.catalogue)
-            self._set(catalogue=tuple(_written_down(query) for query in self.catalogue))
+            queries = as_queries(self.catalogue)
+            self._set(catalogue=tuple(_written_down(query) for query in queries))
         self.proven  # noqa: B018  what is not proven is not made
         super().__post_init__()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb
 
-from residuum.adversary.rule import Rule, as_catalogue
+from residuum.adversary.rule import Rule, as_catalogue, as_queries
 from residuum.filters.query import Query
 from residuum.pld.constructors import identity
 from residuum.pld.order import dominated
@@ -31,9 +31,8 @@ class NaturalRule(Rule):
     _fits: dict[Counts, bool] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "catalogue", tuple(self.catalogue))
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
         as_pld("budget", self.budget)
-        self.losses  # noqa: B018  checked now, not at the first move
 
     @cached_property
     def losses(self) -> tuple[Pld, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from residuum.adversary.rule import Rule, as_catalogue
+from residuum.adversary.rule import Rule, as_catalogue, as_queries
 from residuum.filters.query import Query, loss_of
 from residuum.pld.value import Pld
 
@@ -23,8 +23,7 @@ class PlanRule(Rule):
     plan: Sequence[Query]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", tuple(self.plan))
-        self.losses  # noqa: B018  checked now, not at the first move
+        object.__setattr__(self, "plan", as_queries(self.plan))
 
     @cached_property
     def losses(self) -> tuple[Pld, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from residuum import checks
-from residuum.adversary.rule import Rule, as_catalogue
+from residuum.adversary.rule import Rule, as_catalogue, as_queries
 from residuum.errors import ArgumentTypeError
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query
@@ -42,8 +42,7 @@ class ReplayRule(Rule):
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):
             raise ArgumentTypeError(f"filter must be a Filter, got {checks.shown(self.filter)}")
-        object.__setattr__(self, "catalogue", tuple(self.catalogue))
-        self.losses  # noqa: B018  checked now, not at the first move
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
 
     @cached_property
     def losses(self) -> tuple[Pld, ...]:

@@ -80,16 +80,22 @@ class HistoryRule(Rule):
                 yield loss, (*state, loss)
 
 
-def as_catalogue(catalogue: Any) -> tuple[Pld, ...]:
-    """The PLDs of a list of queries, each once, `Id` left out."""
+def as_queries(catalogue: Any) -> tuple[Query, ...]:
+    """Check a list of queries."""
     if isinstance(catalogue, str | Pld) or not isinstance(catalogue, Iterable):
         raise ArgumentTypeError(
             f"catalogue must be a sequence of queries, got {checks.shown(catalogue)}"
         )
-    queries: list[Query] = [as_query(q, f"catalogue[{i}]") for i, q in enumerate(catalogue)]
+    queries = tuple(as_query(query, f"catalogue[{i}]") for i, query in enumerate(catalogue))
     if not queries:
         raise ArgumentError("catalogue must hold at least one query, got []")
-    return tuple(dict.fromkeys(loss for q in queries if not (loss := loss_of(q)).is_identity))
+    return queries
+
+
+def as_catalogue(catalogue: Any) -> tuple[Pld, ...]:
+    """The PLDs of a list of queries, each once, `Id` left out."""
+    losses = (loss_of(query) for query in as_queries(catalogue))
+    return tuple(dict.fromkeys(loss for loss in losses if not loss.is_identity))
 
 
 def as_rounds(rounds: Any) -> int:

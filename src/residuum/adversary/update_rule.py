@@ -17,7 +17,7 @@ from functools import cached_property
 
 from residuum import checks
 from residuum.adversary.closure import closure
-from residuum.adversary.rule import Rule, as_catalogue, as_rounds
+from residuum.adversary.rule import Rule, as_catalogue, as_queries, as_rounds
 from residuum.errors import ArgumentTypeError
 from residuum.filters.query import Query
 from residuum.pld.lattice import supremum
@@ -37,11 +37,10 @@ class UpdateRule(Rule):
     catalogue: Sequence[Query]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "catalogue", tuple(self.catalogue))
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
         as_pld("budget", self.budget)
         if not callable(self.update):
             raise ArgumentTypeError(f"update must be callable, got {checks.shown(self.update)}")
-        self.losses  # noqa: B018  checked now, not at the first move
 
     @cached_property
     def losses(self) -> tuple[Pld, ...]:
