@@ -8,6 +8,7 @@ import residuum as rz
 from residuum.adversary import suite
 from residuum.adversary.finite import is_exact
 from residuum.filters import KINDS
+from residuum.filters.renyi_commit import Commit
 
 CATALOGUES = suite.catalogues()
 ROUNDED = 1e-9
@@ -50,3 +51,15 @@ def test_natural_filters_keep_what_they_say() -> None:
         queries = CATALOGUES[name]
         natural = rz.NaturalFilter(rz.approximate_dp(1.0, 0.05), 3, queries)
         assert rz.attack_filter(natural, queries, 3).verdict is rz.Verdict.YES
+
+
+def test_commits_survive() -> None:
+    """What is left may go to a batch or to another filter, chosen after the answers."""
+    filter = rz.RenyiCommitFilter(1.5, 0.06)
+    queries = (*CATALOGUES["pure"], *CATALOGUES["asymmetric"])
+    batch = 2 * CATALOGUES["pure"][1]
+    options = (Commit(batch), Commit(rz.PureFilter(0.55)), Commit(CATALOGUES["gaussian-like"][0]))
+    found = rz.attack_filter(filter, (*queries, *options), 4)
+    assert found.verdict is rz.Verdict.YES
+    without = rz.attack_filter(filter, queries, 4)
+    assert without.worst.pld < found.worst.pld, "the commit was used"

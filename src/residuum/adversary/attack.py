@@ -20,6 +20,7 @@ from residuum.adversary.worst_case import LIMIT, Progress, WorstCase, worst_case
 from residuum.bounds import Verdict
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query
+from residuum.filters.renyi_commit import Commit
 from residuum.pld.order import dominated
 from residuum.pld.value import Pld
 from residuum.pld.value import query as as_pld
@@ -61,7 +62,7 @@ def attack(
 
 def attack_filter(
     filter: Filter,
-    catalogue: Sequence[Query],
+    catalogue: Sequence[Query | Commit],
     rounds: int | None = None,
     *,
     accuracy: float = ACCURACY,

@@ -19,8 +19,7 @@ query that is not in the catalogue is charged as one that dominates it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -38,7 +37,7 @@ from residuum.filters.divergence import gaussian_variance
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import State
-from residuum.mechanisms.codec import from_dict, parsed_json
+from residuum.mechanisms.codec import from_dict
 from residuum.pld.constructors import identity
 from residuum.pld.order import dominated
 from residuum.pld.randomized_response import RandomizedResponse
@@ -178,29 +177,12 @@ class NaturalFilter(Filter):
             return f"{described(budget.budget)} less {described(budget.spent)}{rounds}"
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
-    def state_to_json(self, state: State) -> str:
-        own = self.own(state)
-        assert isinstance(own, Spent)
-        fields = {
-            "kind": self.kind,
-            "of": own.of,
-            "rounds": own.rounds,
-            "spent": as_mechanism(own.loss).to_dict(),
-        }
-        return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-    def state_from_json(self, text: Any) -> State:
-        fields = parsed_json("state", text)
-        if not isinstance(fields, dict) or set(fields) != {"kind", "of", "rounds", "spent"}:
-            raise ArgumentError(
-                f"state must have kind, of, rounds and spent, got {checks.shown(fields)}"
-            )
-        if fields["kind"] != self.kind:
-            raise ArgumentError(f"kind must be {self.kind!r}, got {fields['kind']!r}")
-        if not isinstance(fields["of"], str):
-            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(fields['of'])}")
-        rounds = checks.count("rounds", fields["rounds"])
-        return self.own(Spent(fields["of"], loss_of(from_dict(fields["spent"])), rounds))
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
+        of = fields["of"]
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
+        loss = loss_of(from_dict(fields["loss"]))
+        return Spent(of, loss, checks.count("rounds", fields["rounds"]))
 
 
 def _written_down(query: Query) -> Query:
