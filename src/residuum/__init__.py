@@ -16,11 +16,30 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "amplification": "residuum.adversary.amplification",
+    "attack": "residuum.adversary.attack",
+    "attack_filter": "residuum.adversary.attack",
+    "as_rule": "residuum.adversary.filter_rule",
+    "Freeness": "residuum.adversary.freeness",
+    "find_violation": "residuum.adversary.freeness",
+    "is_universally_free": "residuum.adversary.freeness",
+    "NaturalCost": "residuum.adversary.natural_cost",
+    "natural_cost": "residuum.adversary.natural_cost",
+    "NaturalFilter": "residuum.adversary.natural_filter",
+    "NaturalRule": "residuum.adversary.natural_rule",
+    "HistoryRule": "residuum.adversary.rule",
+    "Rule": "residuum.adversary.rule",
+    "simulate": "residuum.adversary.simulate",
+    "Strategy": "residuum.adversary.strategy",
+    "UpdateRule": "residuum.adversary.update_rule",
+    "WorstCase": "residuum.adversary.worst_case",
+    "worst_case": "residuum.adversary.worst_case",
     "Interval": "residuum.bounds",
     "Verdict": "residuum.bounds",
     "ArgumentError": "residuum.errors",
     "ArgumentTypeError": "residuum.errors",
     "ResiduumError": "residuum.errors",
+    "TooLargeError": "residuum.errors",
     "Decision": "residuum.filters.decision",
     "Filter": "residuum.filters.filter",
     "ApproximateZcdpFilter": "residuum.filters.approximate_zcdp",
@@ -75,9 +94,14 @@ __all__ = [
     "Comparison",
     "Decision",
     "Filter",
+    "Freeness",
     "GdpFilter",
     "GdpResidueFilter",
+    "HistoryRule",
     "Interval",
+    "NaturalCost",
+    "NaturalFilter",
+    "NaturalRule",
     "Order",
     "Pld",
     "PureFilter",
@@ -85,18 +109,28 @@ __all__ = [
     "RenyiCurveFilter",
     "RenyiFilter",
     "ResiduumError",
+    "Rule",
+    "Strategy",
+    "TooLargeError",
     "UpdateFilter",
+    "UpdateRule",
     "Verdict",
     "Witness",
     "Workload",
+    "WorstCase",
     "Yardstick",
     "ZcdpFilter",
+    "amplification",
     "approximate_dp",
+    "as_rule",
+    "attack",
+    "attack_filter",
     "bounded_range",
     "compare",
     "compare_filters",
     "compose_tradeoff",
     "filters",
+    "find_violation",
     "from_atoms",
     "from_hockey_stick",
     "from_pair",
@@ -106,16 +140,20 @@ __all__ = [
     "how_many",
     "identity",
     "infimum",
+    "is_universally_free",
     "kernel",
     "laplace",
     "least_noise",
     "mechanisms",
     "mixture_of_gaussians",
+    "natural_cost",
     "planning",
     "pure_dp",
+    "simulate",
     "subsampled_gaussian",
     "supremum",
     "tradeoff_from_hockey_stick",
+    "worst_case",
     "zcdp_parameter",
 ]
 
@@ -136,6 +174,18 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from residuum import filters, mechanisms, planning
+    from residuum.adversary.amplification import amplification
+    from residuum.adversary.attack import attack, attack_filter
+    from residuum.adversary.filter_rule import as_rule
+    from residuum.adversary.freeness import Freeness, find_violation, is_universally_free
+    from residuum.adversary.natural_cost import NaturalCost, natural_cost
+    from residuum.adversary.natural_filter import NaturalFilter
+    from residuum.adversary.natural_rule import NaturalRule
+    from residuum.adversary.rule import HistoryRule, Rule
+    from residuum.adversary.simulate import simulate
+    from residuum.adversary.strategy import Strategy
+    from residuum.adversary.update_rule import UpdateRule
+    from residuum.adversary.worst_case import WorstCase, worst_case
     from residuum.bounds import (
         Interval,
         Verdict,
@@ -144,6 +194,7 @@ if TYPE_CHECKING:
         ArgumentError,
         ArgumentTypeError,
         ResiduumError,
+        TooLargeError,
     )
     from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
     from residuum.filters.basic import BasicFilter

@@ -2,7 +2,8 @@
 
     ResiduumError
     ├── ArgumentError        (also ValueError)  an argument's value is not allowed
-    └── ArgumentTypeError    (also TypeError)   an argument has the wrong type
+    ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
+    └── TooLargeError        an exact computation would not fit; the message says its size
 
 A refusal is a value, never an exception; an exception is a malfunction or a
 wrong call. Messages say what was expected, the argument's name and its value.
@@ -19,3 +20,7 @@ class ArgumentError(ResiduumError, ValueError):
 
 class ArgumentTypeError(ResiduumError, TypeError):
     """An argument has the wrong type; the message names it and shows it."""
+
+
+class TooLargeError(ResiduumError):
+    """An exact computation would take too many states or atoms; the message says how many."""

@@ -156,6 +156,8 @@ def _state_plain(value: Any) -> Any:
         return to_dict(value)
     if isinstance(value, State):
         return _state_fields(value)
+    if isinstance(value, Pld):
+        return as_mechanism(value).to_dict()
     return value
 
 

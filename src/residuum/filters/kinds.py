@@ -18,11 +18,14 @@ KINDS = {
     "gdp": "GdpFilter",
     "gdp_residue": "GdpResidueFilter",
     "renyi_commit": "RenyiCommitFilter",
+    "natural": "residuum.adversary.natural_filter:NaturalFilter",
+    "additive_profile": "residuum.adversary.additive_profile:AdditiveProfileFilter",
 }
-"""The class of each kind; its module has the kind's name."""
+"""The class of each kind; its module has the kind's name, or stands before the colon."""
 
 
 def filter_class(kind: str) -> type[Filter]:
-    """The class of a kind."""
-    made: type[Filter] = getattr(import_module(f"residuum.filters.{kind}"), KINDS[kind])
+    """The class of a kind, loaded by name: filters of higher layers are found, not imported."""
+    module, _, name = KINDS[kind].rpartition(":")
+    made: type[Filter] = getattr(import_module(module or f"residuum.filters.{kind}"), name)
     return made

@@ -1,0 +1,84 @@
+"""Queries as finite PLDs with rational masses, on a stated side.
+
+Exact worst cases need exact atoms. A finite PLD with rational masses is taken as it is. A
+randomized response has irrational masses: its testing region is a triangle on the diagonal's
+upper side, and the corner is moved outwards (`above`) or inwards (`below`) to dyadic rationals
+of 64 bits or more, so that it stays symmetric:
+
+    (0, delta),  (1 - delta - p, delta + p),  (1 - delta, 1),      p = (1 - delta)/(1 + e^-eps).
+
+Everything else (Gaussians, Laplaces, mixtures) is replaced by a finite PLD just above or just
+below it (`pld/profile.py`), `accuracy` apart in `eps`.
+
+Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are monotone.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache, reduce
+
+from residuum.adversary.coarsen import coarsened
+from residuum.bounds import Floats
+from residuum.pld.atoms import Atoms
+from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.profile import Profile, finite
+from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.rational import Side, exp_of
+from residuum.pld.value import Pld
+
+_BITS = 64
+ACCURACY = 1e-3
+"""In `eps`, of what is not finite."""
+_MOST_ATOMS = 1 << 16
+
+
+def is_exact(pld: Pld) -> bool:
+    """Whether both sides are the PLD itself."""
+    return pld.gaussian is None and all(type(factor) is Atoms for factor in pld.terms)
+
+
+@lru_cache(maxsize=4096)
+def finite_atoms(pld: Pld, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
+    """Rational atoms of a PLD that dominates the given one, or is dominated by it."""
+    parts: list[tuple[ExactAtoms, int]] = []
+    size = 1
+    for factor, n in pld.terms.items():
+        if isinstance(factor, RandomizedResponse):
+            parts.append((_response(factor, side), n))
+            size *= n + 1
+        elif isinstance(factor, Atoms):
+            parts.append((factor.exact, n))
+            size *= len(factor.exact) ** min(n, 40)
+    whole = pld.gaussian is None and len(parts) == len(pld.terms)
+    if whole and size <= _MOST_ATOMS:
+        every = (atoms for atoms, n in parts for _ in range(n))
+        return reduce(ExactAtoms.compose, every, EXACT_IDENTITY)
+    return _smooth(pld, side, accuracy)
+
+
+def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
+    delta, eps = Fraction(factor.delta), Fraction(factor.eps)
+    grid = max(1 << _BITS, delta.denominator)
+    e = exp_of(eps, side)
+    kept = 1 - delta
+    p = kept * e / (1 + e) * grid
+    top = -(-p.numerator // p.denominator) if side == "above" else p.numerator // p.denominator
+    rest = int(kept * grid) - top
+    return ExactAtoms((rest, top), (top, rest), grid, grid)
+
+
+def _smooth(pld: Pld, side: Side, accuracy: float) -> ExactAtoms:
+    back = pld.reverse()
+
+    def right(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        return pld._evaluator.right(t, dt, accuracy)
+
+    def left(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        return back._evaluator.right(t, dt, accuracy)
+
+    ends = (float(pld.mass_at_infinity_bounds.lo), float(back.mass_at_infinity_bounds.lo))
+    made = finite(Profile(right, left, ends), accuracy, side)
+    if made.is_identity:
+        return EXACT_IDENTITY
+    return coarsened(made._atoms.exact, side, accuracy)

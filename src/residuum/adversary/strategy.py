@@ -1,0 +1,203 @@
+"""Adversaries on paper: which query first, and which next after which outcome.
+
+A strategy asks a query, looks at its loss, and goes on with the strategy for that loss. Its PLD is
+given by adaptive composition: the outcome `(i, j)` has the mass `p_i p'_{i,j}` under `P` and
+`q_i q'_{i,j}` under `Q`, where `p'_i, q'_i` belong to what follows outcome `i`.
+
+The best answer to a threshold: `h_{L ⊕ V}(x) = p_inf + Σ p_i h_V(x e^{-z_i})`, so after the
+outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining`).
+
+A query with a continuous loss is looked at through finitely many outcomes: `seen`, a PLD dominated
+by the query's, is what is left of it by some processing of the answer (Blackwell).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from residuum import checks
+from residuum.adversary.finite import ACCURACY, finite_atoms
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.pld.constructors import from_exact, identity
+from residuum.pld.exact import ExactAtoms
+from residuum.pld.rational import Side, from_masses
+from residuum.pld.value import Pld
+
+if TYPE_CHECKING:
+    from residuum.adversary.worst_case import Game, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """Ask `query`; after its `i`-th smallest finite loss go on with `then[i]`.
+
+    An empty `then` stops whatever comes out. After an infinite loss nothing is left to learn.
+    Strategies may share what follows; a shared part is looked at once.
+    """
+
+    query: Query
+    then: tuple[Strategy, ...] = ()
+    seen: Pld | None = None
+    """What is looked at, if not the whole loss: finite, and dominated by it."""
+
+    def __post_init__(self) -> None:
+        as_query(self.query)
+        object.__setattr__(self, "then", tuple(self.then))
+        for i, after in enumerate(self.then):
+            if not isinstance(after, Strategy):
+                raise ArgumentTypeError(f"then[{i}] must be a Strategy, got {checks.shown(after)}")
+        if self.seen is not None and not self.seen.is_finite:
+            raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
+        if self.then:
+            if self.seen is None and not self.loss.is_finite:
+                raise ArgumentError(
+                    f"seen must say what is looked at of {described(self.query)}, got None"
+                )
+            count = len(self.outcomes("below"))
+            if len(self.then) != count:
+                raise ArgumentError(
+                    f"then must have one strategy for each of the {count} finite losses"
+                    f" of {described(self.query)}, got {len(self.then)}"
+                )
+
+    @property
+    def loss(self) -> Pld:
+        """The PLD of the query."""
+        return loss_of(self.query)
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing is asked here."""
+        return not self.then and self.loss.is_identity
+
+    def outcomes(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
+        """The outcomes that are looked at, as rational atoms on a side."""
+        return finite_atoms(self.loss if self.seen is None else self.seen, side, accuracy)
+
+    def pld(self) -> Pld:
+        """The PLD of the whole interaction, from above; exact if all masses are rational."""
+        return from_exact(self.exact("above"))
+
+    def exact(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
+        """The PLD of the whole interaction in rationals, above it or below it."""
+        return self._exact(side, accuracy, {})
+
+    def _exact(self, side: Side, accuracy: float, known: dict[int, ExactAtoms]) -> ExactAtoms:
+        if id(self) in known:
+            return known[id(self)]
+        own = self.outcomes(side, accuracy)
+        if not self.then:
+            known[id(self)] = own
+            return own
+        p: list[Fraction] = []
+        q: list[Fraction] = []
+        for i, after in enumerate(self.then):
+            rest = after._exact(side, accuracy, known)
+            p += [Fraction(own.p[i] * a, own.p_den * rest.p_den) for a in rest.p]
+            q += [Fraction(own.q[i] * b, own.q_den * rest.q_den) for b in rest.q]
+        known[id(self)] = from_masses(p, q)
+        return known[id(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as plain data; a shared part is written out each time."""
+        out: dict[str, Any] = {"ask": described(self.query)}
+        if self.then:
+            own = self.outcomes("below")
+            out["then"] = [
+                {"after_loss": _loss_at(own, i), **after.to_dict()}
+                for i, after in enumerate(self.then)
+                if not after.stops
+            ]
+        return out
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        if self.stops:
+            return ["stop"]
+        lines = [f"ask {described(self.query)}"]
+        for label, after in _grouped(self):
+            head, *more = after._lines()
+            lines.append(f"  {label}: {head}")
+            lines += [f"    {line}" for line in more]
+        return lines
+
+
+STOP = Strategy(identity())
+"""Ask nothing more."""
+
+
+def sequence(queries: Sequence[Query]) -> Strategy:
+    """Ask these queries one after another, whatever the answers."""
+    if not queries:
+        return STOP
+    after = sequence(queries[1:])
+    first = Strategy(queries[0])
+    if after is STOP:
+        return first
+    if not first.loss.is_finite:
+        return Strategy(sum((loss_of(q) for q in queries[1:]), first.loss))
+    return Strategy(queries[0], (after,) * len(first.outcomes("below")))
+
+
+def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
+    """The strategy of a game that attains its value at the threshold `x`, exactly."""
+    known: dict[tuple[Hashable, int, Fraction], Strategy] = {}
+
+    def best(state: Hashable, left: int, at: Fraction) -> Strategy:
+        key = (state, left, at)
+        if key not in known:
+            known[key] = choose(state, left, at)
+        return known[key]
+
+    def choose(state: Hashable, left: int, at: Fraction) -> Strategy:
+        moves = game.moves(state) if left > 0 else ()
+        found, height = None, max(1 - at, Fraction(0))
+        for move in moves:
+            own, rest = game.atoms(move.loss, "below"), values[move.state, left - 1]
+            reached = Fraction(own.p_inf, own.p_den) + sum(
+                Fraction(own.p[i], own.p_den) * rest.hockey_stick(at / own.kink(i))
+                for i in range(len(own))
+            )
+            if reached > height:
+                found, height = (move, own), reached
+        if found is None:
+            return STOP
+        move, own = found
+        if move.loss.is_identity:
+            return best(move.state, left - 1, at)
+        then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
+        if all(after.stops for after in then):
+            return Strategy(move.loss)
+        seen = None if move.loss.is_finite else from_exact(own)
+        return Strategy(move.loss, then, seen)
+
+    return best(game.rule.start, rounds, x)
+
+
+def _grouped(strategy: Strategy) -> list[tuple[str, Strategy]]:
+    """What follows, neighbouring outcomes with the same text taken together."""
+    if not strategy.then or all(after.stops for after in strategy.then):
+        return []
+    own = strategy.outcomes("below")
+    texts = [str(after) for after in strategy.then]
+    groups: list[tuple[str, Strategy]] = []
+    first = 0
+    for i in range(1, len(texts) + 1):
+        if i == len(texts) or texts[i] != texts[first]:
+            low, high = _loss_at(own, first), _loss_at(own, i - 1)
+            label = f"loss {low:+.4g}" if first == i - 1 else f"loss {low:+.4g} to {high:+.4g}"
+            groups.append((label, strategy.then[first]))
+            first = i
+    return groups
+
+
+def _loss_at(atoms: ExactAtoms, i: int) -> float:
+    kink = atoms.kink(i)
+    return math.log(kink.numerator) - math.log(kink.denominator)

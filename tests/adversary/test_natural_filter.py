@@ -1,0 +1,140 @@
+"""The natural filter says what it really guarantees, or is not made."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import residuum as rz
+from residuum.filters import from_json
+
+R = rz.approximate_dp
+CROSSING = (R(0.0847, 0.478), R(1.404, 0.0208))
+LEANING = rz.from_pair([0.5, 0.5], [0.25, 0.75])
+
+
+def test_a_catalogue_that_breaks_the_budget() -> None:
+    """Delta 0.509 promised, 0.597 real, at eps = 1.395."""
+    natural = rz.NaturalFilter(R(1.395, 0.509), 2, CROSSING)
+    assert not natural.free
+    assert natural.guarantee.delta(1.395) == pytest.approx(0.597, abs=5e-4)
+    assert natural.budget.delta(1.395) == pytest.approx(0.509)
+    assert "worst case" in natural.proven.reason
+    found = rz.attack_filter(natural, CROSSING)
+    assert found.verdict is rz.Verdict.YES, "what it says is what it keeps"
+
+
+def test_the_first_move_and_the_answers_to_it() -> None:
+    cost = rz.natural_cost(CROSSING, R(1.395, 0.509), 2)
+    assert cost.witness is not None and math.log(cost.witness) == pytest.approx(1.395)
+    assert cost.violation == pytest.approx(0.088, abs=5e-4)
+    assert str(cost.strategy).splitlines() == [
+        "ask approximate_dp(1.404, 0.0208)",
+        "  loss -1.404: ask approximate_dp(0.0847, 0.478)",
+        "  loss +1.404: ask approximate_dp(1.404, 0.0208)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("natural", "said"),
+    [
+        (lambda: rz.NaturalFilter(rz.pure_dp(1.0)), "add up"),
+        (lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian"), "gaussian"),
+        (lambda: rz.NaturalFilter(R(1.0, 1e-5), catalogue="gaussian"), "gaussian"),
+        (lambda: rz.NaturalFilter(R(0.5, 0.1), catalogue="pure_delta"), "pure_delta"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), None, (rz.laplace(4.0),)), "multiples"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, (rz.pure_dp(0.3), rz.pure_dp(0.5))), "below"),
+    ],
+)
+def test_free_families_guarantee_the_budget(natural: object, said: str) -> None:
+    made = natural()  # type: ignore[operator]
+    assert made.free
+    assert made.guarantee == made.budget
+    assert said in made.proven.reason
+
+
+def test_arbitrary_queries_get_the_computed_guarantee() -> None:
+    natural = rz.NaturalFilter(R(1.0, 1e-6), 3)
+    assert not natural.free
+    assert natural.guarantee.delta(1.0) > 1e-6
+    assert "arbitrary" in natural.proven.reason
+    assert natural.request(rz.gaussian(mu=0.1)).admitted
+    assert natural.request(rz.laplace(4.0)).admitted
+    assert not natural.request(rz.pure_dp(0.9)).admitted
+    assert natural.request(rz.pure_dp(0.1)).admitted
+    last = natural.request(rz.pure_dp(0.001))
+    assert not last.admitted and "all 3 rounds are used" in last.reason
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), 3), "catalogue must be given.*nothing is"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1)), "rounds must be given for arbitrary queries"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), 0), "rounds must be 1 or more, got 0"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, ()), "catalogue must hold at least one"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, "pure"), "one of gaussian, pure_delta"),
+        (lambda: rz.NaturalFilter(1.0, 2), "budget must be a Pld or a mechanism"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), None, CROSSING), "rounds must be given unless"),
+    ],
+)
+def test_what_is_not_proven_is_not_made(call: object, said: str) -> None:
+    with pytest.raises(rz.ResiduumError, match=said):
+        call()  # type: ignore[operator]
+
+
+def test_asymmetric_queries_count_in_both_directions() -> None:
+    catalogue = (LEANING, rz.approximate_dp(0.0, 0.1))
+    natural = rz.NaturalFilter(R(1.5, 0.2), 2, catalogue)
+    both = LEANING | LEANING.reverse()
+    assert natural.members[0] == both and both.is_symmetric
+    decision = natural.request(LEANING.reverse())
+    assert decision.admitted
+    assert natural.spent == both
+
+
+def test_a_query_is_charged_as_one_that_dominates_it() -> None:
+    natural = rz.NaturalFilter(R(1.0, 0.1), 2, (rz.pure_dp(0.3), rz.pure_dp(0.5)))
+    assert natural.request(rz.pure_dp(0.2)).cost == rz.pure_dp(0.3)
+    refused = natural.request(rz.pure_dp(0.6))
+    assert not refused.admitted and "no query of the catalogue dominates" in refused.reason
+    family = rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian")
+    assert "not of the family" in family.request(rz.pure_dp(0.1)).reason
+
+
+def test_gaussians_fit_as_they_are_written() -> None:
+    natural = rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian")
+    assert natural.request(rz.gaussian(mu=0.6)).admitted
+    assert natural.request(rz.gaussian(mu=0.8)).admitted
+    assert not natural.request(rz.gaussian(mu=1e-6)).admitted
+    assert natural.remaining.spent == natural.spent
+
+
+@pytest.mark.parametrize(
+    "natural",
+    [
+        rz.NaturalFilter(rz.pure_dp(1.0)),
+        rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian"),
+        rz.NaturalFilter(R(1.0, 0.1), 2, (rz.pure_dp(0.3), rz.mechanisms.PureDp(0.5))),
+    ],
+)
+def test_written_down_and_read_back(natural: rz.NaturalFilter) -> None:
+    again = from_json(natural.to_json())
+    assert again == natural and again.fingerprint == natural.fingerprint
+    for query in (rz.gaussian(mu=0.1), rz.pure_dp(0.3)):
+        natural.request(query)
+    state = natural.state
+    text = natural.state_to_json(state)
+    assert again.state_from_json(text) == state
+    again.resume(again.state_from_json(text))
+    assert again.remaining == natural.remaining
+    for wrong in ("{}", text.replace('"natural"', '"pure"'), text.replace('"rounds":', '"round":')):
+        with pytest.raises(rz.ResiduumError):
+            natural.state_from_json(wrong)
+
+
+def test_states_of_other_filters_are_refused() -> None:
+    natural = rz.NaturalFilter(rz.pure_dp(1.0))
+    with pytest.raises(rz.ArgumentError, match="another filter"):
+        natural.decide(rz.NaturalFilter(rz.pure_dp(2.0)).initial(), rz.pure_dp(0.1))
