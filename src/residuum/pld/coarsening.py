@@ -31,6 +31,7 @@ LONG = 256
 """Lists up to this length are used as they are."""
 _DENSITY = 30.0
 """Lattice points to a standard deviation of the budget."""
+_ROUGH = 48
 _FEWEST, _MOST = 1 << 8, 1 << 12
 _EIGHTH = (105.0 / 16.0) ** 2 / math.factorial(8)
 
@@ -75,6 +76,8 @@ class CompressedExcess(FiniteExcess):
     """Weights of the longer list, summed between each point and the next."""
     ends: tuple[float, float]
     """Bounds of its losses."""
+    above: FiniteExcess
+    """A short list that dominates the longer one."""
 
     @property
     def top(self) -> float:
@@ -92,6 +95,7 @@ class CompressedExcess(FiniteExcess):
             losses=-self.losses[::-1],
             cells=np.append(self.cells[:-1][::-1], 0.0),
             ends=(-self.ends[1], -self.ends[0]),
+            above=self.above.reversed,
         )
 
     def transform(self, m2: float, l: Floats) -> Transform:
@@ -143,4 +147,10 @@ def compressed(excess: FiniteExcess, m: float) -> FiniteExcess:
         step,
         cells * (1.0 + 1e-12),
         (excess.bottom, excess.top),
+        coarsened(excess, _ROUGH),
     )
+
+
+def rough(excess: FiniteExcess) -> FiniteExcess:
+    """A short list that dominates."""
+    return excess.above if isinstance(excess, CompressedExcess) else coarsened(excess, _ROUGH)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
+from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.special import U
 
@@ -58,7 +59,18 @@ def _right_half(
         return Failure(0.0, False)
     grid = end * np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
     l = np.unique(np.concatenate([grid, known[(known > 0.0) & (known < end)]]))
-    a, b = excess.transform(m2, l), budget(m2, c, l)
+    # A short list above settles most cells; the list itself is for the others.
+    above = rough(excess)
+    a, b = above.transform(m2, l), budget(m2, c, l)
+    if above is not excess:
+        gap = (a.log + a.error) - (b.log - b.error)
+        near = np.zeros(l.size, dtype=bool)
+        open_cells = _open_cells(l, a, b)
+        near[open_cells] = near[open_cells + 1] = True
+        near |= gap > 0.0
+        exact = excess.transform(m2, l[near])
+        for column, values in zip(a, exact, strict=True):
+            column[near] = values
     for _ in range(_ROUNDS):
         gap = (a.log + a.error) - (b.log - b.error)
         worst = int(np.argmax(gap))

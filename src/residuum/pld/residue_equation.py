@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld.coarsening import coarsened
+from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
 
 _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
-_MOST = 1 << 7
-"""Lists longer than that are coarsened before they are scanned."""
 _SCANS = 6
 _STEPS = 60
 _SETTLED = 1e-10
@@ -41,15 +39,15 @@ def solve(
     """About the cost under `G_√v`, from a contact to improve on or from scratch."""
     if start is not None:
         return _newton(excess, v, start, budget)
-    rough = coarsened(excess, _MOST)
+    above = rough(excess)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
     found = Contact(c, 0.0)
     for _ in range(_SCANS):
-        scanned = _scan(rough, v, found, budget)
+        scanned = _scan(above, v, found, budget)
         if scanned is None:
             break
-        found = _newton(rough, v, scanned, budget)
-    return found if rough is excess else _newton(excess, v, found, budget)
+        found = _newton(above, v, scanned, budget)
+    return found if above is excess else _newton(excess, v, found, budget)
 
 
 def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
