@@ -13,9 +13,10 @@ import math
 import numpy as np
 
 from residuum.pld.atoms import ATOM_ULPS, Atoms
+from residuum.pld.coarsening import compressed
 from residuum.pld.excess import FiniteExcess, gaussian_transform
-from residuum.pld.residue_certificate import proven_by_cells, proven_by_one_contact
-from residuum.pld.residue_equation import Contact, coarsened, solve
+from residuum.pld.residue_certificate import proven_by_cells
+from residuum.pld.residue_equation import Contact, solve
 from residuum.pld.special import EXP_ULPS, LOG1P_ULPS, U
 from residuum.pld.value import Pld
 
@@ -23,8 +24,6 @@ _SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 """By how much the cost is raised, in turn, until that is proven."""
 _REFUTATIONS = 12
 _LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-_LONG = 400
-"""Longer lists are not taken to the cells."""
 _SMALL_LOSS = 1e-2
 _EXACT = 1 << 9
 _TABLE = 1 << 14
@@ -86,6 +85,7 @@ def finite_cost(
     The upper one is `v` itself where nothing better is proven. The lower one is for a loss whose
     excess is less by at most `surplus`, integrated.
     """
+    excess = compressed(excess, math.sqrt(v))
     contact = solve(excess, v)
     high = v
     for share in _SHARES:
@@ -93,12 +93,6 @@ def finite_cost(
         if proven is not None:
             high = proven
             break
-        if excess.losses.size > _LONG:
-            # Cells take too long: prove them for a shorter list above this one.
-            _, proven = _raised(coarsened(excess, _LONG), v, contact, share)
-            if proven is not None:
-                high = proven
-                break
     return _lower(excess, v_up, contact, surplus), high
 
 
@@ -110,30 +104,14 @@ def _raised(
         c = contact.c * (1.0 + share)
         if not c < v * (1.0 - 8.0 * U):
             break
-        refuted = _attempt(excess, v - c, c, contact.l)
-        if refuted is None:
+        failure = proven_by_cells(excess, v - c, c, np.array([contact.l]))
+        if failure is None:
             return contact, c
-        if math.isnan(refuted):
+        if not failure.is_violated:
             break
-        again = solve(excess, v, Contact(c, refuted))
-        contact = again if again.c > contact.c else Contact(c, refuted)
+        again = solve(excess, v, Contact(c, failure.at))
+        contact = again if again.c > contact.c else Contact(c, failure.at)
     return contact, None
-
-
-def _attempt(excess: FiniteExcess, m2: float, c: float, l: float) -> float | None:
-    """None if proven; else where it is refuted, or nan if that is not known."""
-    at = np.array([l])
-    a, b = excess.transform(m2, at), gaussian_transform(m2, c, at)
-    if a.log[0] > b.log[0]:
-        return l
-    if proven_by_one_contact(excess, m2, c, l, a, b):
-        return None
-    if excess.losses.size > _LONG:
-        return math.nan
-    failure = proven_by_cells(excess, m2, c, at)
-    if failure is None:
-        return None
-    return failure.at if failure.is_violated else math.nan
 
 
 def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:

@@ -14,15 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from residuum.bounds import Floats
+from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
-from residuum.pld.special import U
 
 _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
-_MOST = 1 << 7
-"""Lists longer than that are coarsened before they are scanned."""
 _SCANS = 6
 _STEPS = 60
-_SETTLED = 1e-11
+_SETTLED = 1e-10
 
 
 class Contact(NamedTuple):
@@ -41,15 +39,15 @@ def solve(
     """About the cost under `G_√v`, from a contact to improve on or from scratch."""
     if start is not None:
         return _newton(excess, v, start, budget)
-    rough = coarsened(excess, _MOST)
+    above = rough(excess)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
     found = Contact(c, 0.0)
     for _ in range(_SCANS):
-        scanned = _scan(rough, v, found, budget)
+        scanned = _scan(above, v, found, budget)
         if scanned is None:
             break
-        found = _newton(rough, v, scanned, budget)
-    return found if rough is excess else _newton(excess, v, found, budget)
+        found = _newton(above, v, scanned, budget)
+    return found if above is excess else _newton(excess, v, found, budget)
 
 
 def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
@@ -69,15 +67,13 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
     """Both unknowns together: `ln A = ln B`, and their slopes agree."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
-    low, high = 0.0, v
     for _ in range(_STEPS):
         m2 = v - c
         moves, (slope, bend) = _moves(excess, m2, c, np.array([l]), budget)
         move = float(moves[0])
-        low, high = (max(low, c), high) if move > 0.0 else (low, min(high, c))
         new = c + move
-        if not low < new < high:
-            new = 0.5 * (c + (high if move > 0.0 else low))
+        if not 0.0 < new < v:
+            new = 0.5 * (c + (v if move > 0.0 else 0.0))
         reach = 0.5 * math.sqrt(1.0 / m2 + 1.0 / c)
         step = 0.0 if fixed else -slope / bend if bend < 0.0 else math.copysign(reach, slope)
         step = min(max(step, -reach), reach)
@@ -85,7 +81,7 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
         l = (l + step) * (m2 / (v - new))
         settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-6 * reach
         c = new
-        if settled or high - low <= 4e-16 * v:
+        if settled:
             break
     return Contact(c, l)
 
@@ -99,35 +95,3 @@ def _moves(
     share = np.exp(np.clip(b.log - excess.log_density(m2, l), -700.0, 600.0))
     slope, bend = float(a.mean[0] - b.mean[0]), float(a.spread[0] - b.spread[0])
     return np.asarray(2.0 * difference * share), (slope, bend)
-
-
-def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
-    """A dominating list on `count` points or so: each atom is split between its neighbours.
-
-    Splitting `(p, q)` at `z` so that both masses are kept puts `sinh((b-z)/2) / sinh((b-a)/2)` of
-    its weight `√(pq)` on the point `a` below and likewise on `b` above.
-    """
-    if excess.losses.size <= count:
-        return excess
-    first, last = float(excess.losses[0]), float(excess.losses[-1])
-    points = np.linspace(first, last, count)
-    if excess.is_symmetric:
-        points = 0.5 * (points - points[::-1])
-    at = np.clip(np.searchsorted(points, excess.losses, side="right") - 1, 0, count - 2)
-    below, above = points[at], points[at + 1]
-    whole = np.sinh(0.5 * (above - below))
-    lower = excess.weights * np.sinh(0.5 * np.maximum(above - excess.losses, 0.0)) / whole
-    upper = excess.weights * np.sinh(0.5 * np.maximum(excess.losses - below, 0.0)) / whole
-    weights: Floats = np.zeros(count)
-    weights += np.bincount(at, lower, count)
-    weights += np.bincount(at + 1, upper, count)
-    if excess.is_symmetric:
-        weights = 0.5 * (weights + weights[::-1])
-    kept = weights > 0.0
-    size = max(abs(first), abs(last))
-    return FiniteExcess(
-        weights[kept],
-        points[kept],
-        excess.weight_error + (64.0 + 2.0 * excess.losses.size / count) * U,
-        excess.loss_error + 8.0 * U * size,
-    )
