@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.running import refusal, run, run_json
 import residuum as rz
+from cli.running import refusal, run, run_json
 from residuum import mechanisms as m
 from residuum.cli import kinds
 

@@ -204,6 +204,6 @@ def falls(moments: Moments, cuts: Cuts, lam: float, edges: Floats) -> tuple[Floa
 
 
 def tails(moments: Moments, cuts: Cuts, line: Line) -> tuple[float, float]:
-    """What of `E` lies beyond the last node, relative to `C`; the fall of `E + Q` there, as a log."""
+    """What of `E` lies beyond the last node, relative to `C`; the log of how `E + Q` fell."""
     whole, loud = (float(v[0]) for v in falls(moments, cuts, line.lam, np.array([line.edge])))
     return loud * truncation(line, 0.0, 0.0)[0] * (1.0 + 4.0 * U), whole
