@@ -42,6 +42,7 @@ _HOME = {
     "TooLargeError": "residuum.errors",
     "Decision": "residuum.filters.decision",
     "Filter": "residuum.filters.filter",
+    "ApproximateGdpResidueFilter": "residuum.filters.approximate_gdp_residue",
     "ApproximateZcdpFilter": "residuum.filters.approximate_zcdp",
     "BasicFilter": "residuum.filters.basic",
     "GdpFilter": "residuum.filters.gdp",
@@ -87,6 +88,7 @@ _PACKAGES = ("filters", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
+    "ApproximateGdpResidueFilter",
     "ApproximateZcdpFilter",
     "ArgumentError",
     "ArgumentTypeError",
@@ -196,6 +198,7 @@ if TYPE_CHECKING:
         ResiduumError,
         TooLargeError,
     )
+    from residuum.filters.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
     from residuum.filters.basic import BasicFilter
     from residuum.filters.decision import Decision

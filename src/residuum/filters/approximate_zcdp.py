@@ -26,15 +26,13 @@ from residuum.filters.budgets import ZcdpBudget
 from residuum.filters.conversion import zcdp_budget
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
-from residuum.filters.losses import largest_loss, missing_mass
+from residuum.filters.losses import largest_loss, missing_mass, without_infinity
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_zcdp
 from residuum.filters.zcdp import zcdp_cost
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.atoms import Atoms
-from residuum.pld.constructors import approximate_dp, pure_dp
-from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.constructors import approximate_dp
 from residuum.pld.value import Pld
 
 
@@ -84,7 +82,7 @@ class ApproximateZcdpFilter(Additive):
         return None if rho is None else (rho, Fraction(0))
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        kept = _without_infinity(loss)
+        kept = without_infinity(loss)
         if kept is None:
             return f"{described(loss)} has mass at infinity that does not split off"
         if self.conversion == "whitehouse":
@@ -110,19 +108,6 @@ class ApproximateZcdpFilter(Additive):
 
     def worded(self, budget: Any) -> str:
         return f"rho {budget.rho:.6g} and delta {budget.delta:.3g}"
-
-
-def _without_infinity(loss: Pld) -> Pld | None:
-    """`L°` with `L = R_{0,d} ⊕ L°`, factor by factor; None where a factor does not split."""
-    kept = Pld(loss.gaussian, {})
-    for factor, n in loss.terms.items():
-        if not factor.mass_at_infinity and not factor.mass_at_minus_infinity:
-            kept += Pld(None, {factor: n})
-        elif isinstance(factor, RandomizedResponse):
-            kept += n * pure_dp(factor.eps)
-        elif not (isinstance(factor, Atoms) and factor.atom_count == 1 and factor.is_symmetric):
-            return None
-    return kept
 
 
 def _whitehouse(eps: Fraction, aside: Fraction) -> Fraction:

@@ -17,6 +17,7 @@ KINDS = {
     "approximate_zcdp": "ApproximateZcdpFilter",
     "gdp": "GdpFilter",
     "gdp_residue": "GdpResidueFilter",
+    "approximate_gdp_residue": "ApproximateGdpResidueFilter",
     "renyi_commit": "RenyiCommitFilter",
     "natural": "residuum.adversary.natural_filter:NaturalFilter",
     "additive_profile": "residuum.adversary.additive_profile:AdditiveProfileFilter",

@@ -8,6 +8,7 @@ from fractions import Fraction
 from residuum.filters.amounts import rounded_up, written
 from residuum.pld.atoms import Atoms
 from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.constructors import pure_dp
 from residuum.pld.ends import largest_loss_bounds
 from residuum.pld.factors import Factor
 from residuum.pld.laplace import Laplace
@@ -61,3 +62,16 @@ def missing_mass(loss: Pld) -> Fraction:
         else:
             total += n * max(factor.mass_at_infinity, factor.mass_at_minus_infinity)
     return total
+
+
+def without_infinity(loss: Pld) -> Pld | None:
+    """`L°` with `L = R_{0,d} ⊕ L°`, factor by factor; None where a factor does not split."""
+    kept = Pld(loss.gaussian, {})
+    for factor, n in loss.terms.items():
+        if not factor.mass_at_infinity and not factor.mass_at_minus_infinity:
+            kept += Pld(None, {factor: n})
+        elif isinstance(factor, RandomizedResponse):
+            kept += n * pure_dp(factor.eps)
+        elif not (isinstance(factor, Atoms) and factor.atom_count == 1 and factor.is_symmetric):
+            return None
+    return kept

@@ -247,7 +247,7 @@ def slack_split(eps: float, delta: float, L: Pld) -> SlackSplit | None:
     best: SlackSplit | None = None
     for share in (0.05, 0.1, 0.2, 0.35, 0.5):
         apart = share * delta
-        mu = _largest_mu(eps, (delta - apart) * (1.0 - 1e-9))
+        mu = largest_mu(eps, (delta - apart) * (1.0 - 1e-9))
         for count in _counts(mu, query("L", L), apart):
             eta = -math.expm1(math.log1p(-apart) / count) * (1.0 - 1e-9)
             admitted = min(_admitted(mu * mu, L, eta), count)
@@ -285,7 +285,7 @@ def _admitted(v: float, L: Pld, eta: float) -> int:
             return count
 
 
-def _largest_mu(eps: float, delta: float) -> float:
+def largest_mu(eps: float, delta: float) -> float:
     """A `mu` with `h_{G_mu}(e^eps) <= delta`, proven, and about the largest one."""
     low, high = 0.0, 1.0
     at = np.array([eps])

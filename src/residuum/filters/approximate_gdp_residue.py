@@ -1,0 +1,169 @@
+"""The GDP residue filter with slack: a budget `G_mu ⊕ R_{0,delta}`.
+
+A query takes `c` of `mu²` and `η` of `delta` if `L ⊕ G_sqrt(mu²-c) ⪯ G_mu ⊕ R_{0,η}`: then `L ⊕
+G_m ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,η} ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,delta}`, the residue condition.
+What a query loses with certainty of name, mass at infinity that splits off, is taken from `delta`
+as it is. Queries that fit the Gaussian get along without slack. Others (a subsampled Gaussian's
+tail fits only a Gaussian as large as the one that was sampled) take the `η`, a power of two, with
+which the two amounts would run out together.
+
+Costs do not increase with `mu` at a given `η` (compose both sides with a Gaussian), so they are
+worked out once for all `mu²` within two percent, at the lower end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from residuum import checks
+from residuum.bounds import float_down
+from residuum.filters import amounts
+from residuum.filters.divergence import gaussian_variance, without_gaussian
+from residuum.filters.filter import Additive
+from residuum.filters.losses import missing_mass, without_infinity
+from residuum.filters.query import described
+from residuum.filters.state import Left, State
+from residuum.mechanisms.gdp import Gdp
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.constructors import approximate_dp, gaussian
+from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.gdp_residue import gdp_residue_cost
+from residuum.pld.gdp_slack import largest_mu, slack_cost, slack_split
+from residuum.pld.value import Pld
+
+_STEP = math.log(1.02)
+_COARSE = 5
+_DEEPEST = 24
+"""How many halvings of what is left of `delta` are looked at."""
+_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class ApproximateGdpResidueFilter(Additive):
+    """Admits what fits `G_mu` but for some slack, of which there is `delta` in all."""
+
+    mu: float
+    delta: float
+
+    kind: ClassVar[str] = "approximate_gdp_residue"
+
+    def __post_init__(self) -> None:
+        mu = checks.between("mu", self.mu, 0.0, 1e6)
+        delta = checks.real("delta", self.delta, "in [0, 1)")
+        checks.require(0.0 <= delta < 1.0, "delta", "in [0, 1)", self.delta)
+        self._set(mu=mu, delta=delta + 0.0)
+        super().__post_init__()
+
+    @classmethod
+    def within(
+        cls, eps: float, delta: float, expect: Pld | Mechanism | None = None
+    ) -> ApproximateGdpResidueFilter:
+        """The filter that keeps `(eps, delta)`; split for queries like `expect` if it is given.
+
+        Otherwise a fifth of `delta` is slack.
+        """
+        from residuum.filters.query import as_query, loss_of
+
+        e = checks.real("eps", eps, "positive and at most 600")
+        checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
+        d = checks.real("delta", delta, "in (0, 1)")
+        checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+        split = None if expect is None else slack_split(e, d, loss_of(as_query(expect, "expect")))
+        slack = _SHARE * d if split is None else split.delta
+        slack = float(amounts.rounded_down(slack, 6))
+        mu = largest_mu(e, (d - slack) * (1.0 - 1e-9))
+        return cls(float(amounts.rounded_down(mu, 9)), slack)
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return amounts.written(self.mu) ** 2, amounts.written(self.delta)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        if isinstance(mechanism, Gdp):
+            return amounts.written(mechanism.mu) ** 2, Fraction(0)
+        return None
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        v, d = left
+        noise, missing = gaussian_variance(loss), Fraction(0)
+        rest = without_gaussian(loss)
+        kept = without_infinity(rest)
+        if kept is not None:
+            missing, rest = missing_mass(rest), kept
+        if not rest.terms:
+            return noise, missing
+        if v > 0 and not any(isinstance(factor, GaussianMixture) for factor in rest.terms):
+            alone = gdp_residue_cost(v, rest)
+            if alone is not None:
+                return noise + amounts.rounded_up(float(alone.hi)), missing
+        found = _with_slack(_rung(v), float_down(d - missing), rest) if d > missing else None
+        if found is None:
+            return f"{described(loss)} does not fit what is left"
+        cost, eta = found
+        return noise + amounts.rounded_up(cost), missing + Fraction(eta)
+
+    def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
+        return amounts.charged(price[0]), amounts.charged(price[1])
+
+    def remaining_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        v, d = state.left
+        return gaussian(mu=amounts.root_down(v)) + approximate_dp(0.0, amounts.reported(d))
+
+    def spent_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        whole = self._amounts()
+        v, d = whole[0] - state.left[0], whole[1] - state.left[1]
+        return gaussian(mu=amounts.root_up(v)) + approximate_dp(0.0, amounts.charged(d))
+
+    @property
+    def guarantee(self) -> Pld:
+        return gaussian(mu=self.mu) + approximate_dp(0.0, self.delta)
+
+    def worded(self, budget: Any) -> str:
+        if isinstance(budget, tuple):
+            return f"{budget[0]:.6g} of mu² and {budget[1]:.3g} of delta"
+        mu = math.sqrt(gaussian_variance(budget))
+        return f"mu {mu:.6g} and delta {float(missing_mass(budget)):.3g}"
+
+
+def _rung(v: Fraction) -> float:
+    """The lower end of the two percent in which `mu²` lies; 0 for nothing."""
+    low = float_down(v)
+    if low <= 0.0:
+        return 0.0
+    rung = math.exp(_STEP * math.floor(math.log(low) / _STEP))
+    return rung if rung <= low else rung / 1.02
+
+
+def _with_slack(v: float, d: float, rest: Pld) -> tuple[float, float] | None:
+    """`(c, η)` that use up `v` and `d` at about the same rate; None if nothing fits."""
+    if v <= 0.0 or d <= 0.0:
+        return None
+    first = math.ceil(-math.log2(d))
+    coarse = math.exp(_COARSE * _STEP * math.floor(math.log(v) / (_COARSE * _STEP)))
+    best = _balanced(min(coarse, v), first, rest)
+    for k in range(best, first - 1, -1):
+        eta = 2.0**-k
+        cost = slack_cost(v, rest, eta)
+        if cost is not None:
+            return float(cost.hi), eta
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _balanced(v: float, first: int, rest: Pld) -> int:
+    """The `k` with the least `max(c/v, η/d)`, `η = 2^-k` and `d` about `2^-first`."""
+    low, high = first, first + _DEEPEST
+
+    def dear(k: int) -> bool:
+        cost = slack_cost(v, rest, 2.0**-k)
+        return cost is None or float(cost.hi) / v >= 2.0 ** (first - k)
+
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if dear(middle) else (middle + 1, high)
+    return low
