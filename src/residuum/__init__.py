@@ -68,6 +68,9 @@ _HOME = {
     "compose_tradeoff": "residuum.pld.curves",
     "hockey_stick_from_tradeoff": "residuum.pld.curves",
     "tradeoff_from_hockey_stick": "residuum.pld.curves",
+    "gdp_parameter": "residuum.pld.gdp_parameter",
+    "gdp_residue": "residuum.pld.gdp_residue",
+    "gdp_residue_cost": "residuum.pld.gdp_residue",
     "kernel": "residuum.pld.kernel",
     "infimum": "residuum.pld.lattice",
     "supremum": "residuum.pld.lattice",
@@ -138,6 +141,9 @@ __all__ = [
     "from_pair",
     "from_tradeoff",
     "gaussian",
+    "gdp_parameter",
+    "gdp_residue",
+    "gdp_residue_cost",
     "hockey_stick_from_tradeoff",
     "how_many",
     "identity",
@@ -235,6 +241,13 @@ if TYPE_CHECKING:
         tradeoff_from_hockey_stick,
     )
     from residuum.pld.domination import Witness
+    from residuum.pld.gdp_parameter import (
+        gdp_parameter,
+    )
+    from residuum.pld.gdp_residue import (
+        gdp_residue,
+        gdp_residue_cost,
+    )
     from residuum.pld.kernel import (
         kernel,
     )

@@ -85,8 +85,13 @@ def finite_cost(
     The upper one is `v` itself where nothing better is proven. The lower one is for a loss whose
     excess is less by at most `surplus`, integrated.
     """
-    excess = compressed(excess, math.sqrt(v))
+    given, excess = excess, compressed(excess, math.sqrt(v))
     contact = solve(excess, v)
+    if excess is not given:
+        # Steep transforms over a narrow Gaussian need more points.
+        steep = abs(contact.l) / 3.0 + 1.0 / math.sqrt(max(v - contact.c, 1e-6 * v))
+        excess = compressed(given, 1.0 / steep)
+        contact = solve(excess, v, contact)
     high = v
     for share in _SHARES:
         contact, proven = _raised(excess, v, contact, share)

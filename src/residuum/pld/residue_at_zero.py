@@ -192,15 +192,15 @@ def _panels(law: CentralLaw, m2: float) -> int:
 def _gaussian_side(m2: float, c: float) -> float:
     if c == 0.0:
         return 0.0
-    end = math.log1p(c / m2)
-    if max(end, 0.125 * c) > _CLOSED:
+    if 0.125 * c > _CLOSED:
         from scipy.special import erfcx
 
         # ½ √(8π m²) (erfcx √(m²/8) - e^{-c/8} erfcx √(v/8)), a difference of at least a tenth.
         near, far = erfcx(math.sqrt(0.125 * m2)), erfcx(math.sqrt(0.125 * (m2 + c)))
         return _ROOT_TWO_PI * math.sqrt(m2) * float(near - math.exp(-0.125 * c) * far)
     total = 0.0
-    for x, weight in _rule(1):
+    end = math.log1p(c / m2)
+    for x, weight in _rule(math.ceil(end)):
         w = end * x
         total += weight * math.exp(0.5 * w - 0.125 * m2 * math.expm1(w))
     return 0.5 * m2 * end * total

@@ -21,6 +21,7 @@ _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
 _SCANS = 6
 _STEPS = 60
 _SETTLED = 1e-10
+_LESS_THAN_ALL = 1.0 - 1e-13
 
 
 class Contact(NamedTuple):
@@ -60,7 +61,8 @@ def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Con
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
         return None
-    return Contact(min(c + float(moves[best]), 0.5 * (c + v)), float(l[best]))
+    new = min(c + float(moves[best]), 0.5 * (c + v), v * _LESS_THAN_ALL)
+    return Contact(new, float(l[best]))
 
 
 def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> Contact:
@@ -74,6 +76,7 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
         new = c + move
         if not 0.0 < new < v:
             new = 0.5 * (c + (v if move > 0.0 else 0.0))
+        new = min(new, v * _LESS_THAN_ALL)
         reach = 0.5 * math.sqrt(1.0 / m2 + 1.0 / c)
         step = 0.0 if fixed else -slope / bend if bend < 0.0 else math.copysign(reach, slope)
         step = min(max(step, -reach), reach)

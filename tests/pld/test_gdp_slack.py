@@ -1,0 +1,96 @@
+"""Gaussian with slack: proven costs against the general order and the definition."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import residuum as rz
+from residuum.bounds import Verdict
+from residuum.pld.gdp_slack import slack_cost, slack_split
+from residuum.pld.order import dominated
+
+BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
+
+CASES = [
+    (rz.approximate_dp(0.1, 1e-7), 1.0, 1e-6),
+    (rz.pure_dp(0.3), 1.0, 1e-4),
+    (rz.from_pair([0.2, 0.5, 0.3 - 1e-5, 1e-5], [0.1, 0.7, 0.2, 0.0]), 1.5, 1e-4),
+    (rz.from_pair([0.2, 0.5, 0.3, 0.0], [0.1, 0.7, 0.2 - 1e-5, 1e-5]), 1.5, 1e-4),
+    (rz.subsampled_gaussian(1.0, 0.01), 0.6, 1e-7),
+    (rz.subsampled_gaussian(1.0, 0.01, direction="add"), 0.6, 1e-7),
+    (BLOCK, 0.6, 1e-8),
+    (rz.laplace(scale=4.0) + rz.approximate_dp(0.05, 1e-9), 1.0, 1e-6),
+]
+
+
+def leftover(mu: float, cost: float) -> rz.Pld:
+    return rz.gaussian(mu=math.sqrt(mu * mu - cost))
+
+
+@pytest.mark.parametrize(("query", "mu", "eta"), CASES, ids=lambda value: repr(value)[:40])
+def test_costs_are_proven_and_next_to_what_is_refuted(query: rz.Pld, mu: float, eta: float) -> None:
+    cost = slack_cost(mu * mu, query, eta)
+    assert cost is not None
+    assert 0.0 <= cost.lo <= cost.hi
+    budget = rz.gaussian(mu=mu) + rz.approximate_dp(0.0, eta)
+    # The general order needs some room on the one side, and the tents are not exact on the other.
+    assert dominated(query + leftover(mu, float(cost.hi) * 1.01), budget).verdict is Verdict.YES
+    assert dominated(query + leftover(mu, float(cost.hi) * 0.98), budget).verdict is Verdict.NO
+
+
+def test_slack_helps_and_is_monotone() -> None:
+    exact = rz.gdp_residue_cost(0.36, rz.pure_dp(0.2))
+    assert exact is not None
+    before = float(exact.hi)
+    for eta in (0.0, 1e-9, 1e-6, 1e-3):
+        cost = slack_cost(0.36, rz.pure_dp(0.2), eta)
+        assert cost is not None
+        assert float(cost.hi) <= before * (1.0 + 2e-5)
+        before = float(cost.hi)
+    amplified = slack_cost(0.36, rz.subsampled_gaussian(1.0, 0.01), 1e-8)
+    assert amplified is not None
+    assert float(amplified.hi) < 1e-3
+    assert rz.gdp_residue_cost(0.36, rz.subsampled_gaussian(1.0, 0.01)) is None
+
+
+def test_mass_at_infinity_beyond_the_slack_does_not_fit() -> None:
+    assert slack_cost(1.0, rz.approximate_dp(0.1, 1e-5), 1e-6) is None
+    assert slack_cost(1.0, rz.approximate_dp(0.0, 1.0), 0.5) is None
+    assert slack_cost(0.01, rz.pure_dp(3.0), 1e-6) is None
+    with pytest.raises(ValueError, match="eta must be"):
+        slack_cost(1.0, rz.pure_dp(0.1), math.nan)
+
+
+def test_where_curves_are_close_to_one() -> None:
+    """`1 - h` of what is left with the query stays above `(1-η)(1 - h)` of the budget."""
+    query = rz.from_pair([0.2, 0.5, 0.3, 0.0], [0.1, 0.7, 0.2 - 1e-5, 1e-5])
+    cost = slack_cost(2.25, query, 2e-5)
+    assert cost is not None
+    both = query + leftover(1.5, float(cost.hi))
+    # As x → 0, 1 - h(x) = x (1 - h_rev(1/x)): compare the reversed curves.
+    x = np.exp(np.linspace(0.0, 30.0, 61))
+    mine = 1.0 - both.reverse().hockey_stick_bounds(x).lo
+    theirs = 1.0 - rz.gaussian(mu=1.5).hockey_stick_bounds(x).hi
+    assert np.all(mine >= (1.0 - 2e-5) * theirs * (1.0 - 1e-13))
+
+
+def test_gaussians_split_off() -> None:
+    alone = slack_cost(1.0, rz.pure_dp(0.2), 1e-6)
+    both = slack_cost(1.0, rz.pure_dp(0.2) + rz.gaussian(mu=0.5), 1e-6)
+    assert alone is not None
+    assert both is not None
+    assert float(both.hi) == pytest.approx(float(alone.hi) + 0.25, rel=1e-14)
+    assert slack_cost(Fraction(1, 9), rz.gaussian(mu=0.5), 0.1) is None
+
+
+def test_split_of_a_target() -> None:
+    split = slack_split(3.0, 1e-6, rz.pure_dp(0.3))
+    assert split is not None
+    budget = rz.gaussian(mu=split.mu) + rz.approximate_dp(0.0, split.delta)
+    assert budget <= rz.approximate_dp(3.0, 1e-6)
+    assert (1.0 - split.eta) ** split.queries >= 1.0 - split.delta
+    assert split.queries >= 2
