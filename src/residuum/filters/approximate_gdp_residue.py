@@ -4,8 +4,8 @@ A query takes `c` of `mu²` and `η` of `delta` if `L ⊕ G_sqrt(mu²-c) ⪯ G_m
 G_m ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,η} ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,delta}`, the residue condition.
 What a query loses with certainty of name, mass at infinity that splits off, is taken from `delta`
 as it is. Queries that fit the Gaussian get along without slack. Others (a subsampled Gaussian's
-tail fits only a Gaussian as large as the one that was sampled) take the `η`, a power of two, with
-which the two amounts would run out together.
+tail fits only a Gaussian as large as the one that was sampled) take a slack of their own, the `η`
+with which the two amounts would last equally long from the start.
 
 Costs do not increase with `mu` at a given `η` (compose both sides with a Gaussian), so they are
 worked out once for all `mu²` within two percent, at the lower end.
@@ -32,14 +32,14 @@ from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp, gaussian
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.gdp_residue import gdp_residue_cost
-from residuum.pld.gdp_slack import largest_mu, slack_cost, slack_split
+from residuum.pld.gdp_slack import largest_mu, slack_cost
 from residuum.pld.value import Pld
 
 _STEP = math.log(1.02)
-_COARSE = 5
-_DEEPEST = 24
-"""How many halvings of what is left of `delta` are looked at."""
-_SHARE = 0.2
+_FINEST = 60
+"""How many times `delta` is divided by the square root of two in search of a slack."""
+_SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
+"""How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class ApproximateGdpResidueFilter(Additive):
     def within(
         cls, eps: float, delta: float, expect: Pld | Mechanism | None = None
     ) -> ApproximateGdpResidueFilter:
-        """The filter that keeps `(eps, delta)`; split for queries like `expect` if it is given.
+        """The filter that keeps `(eps, delta)`, a fifth of `delta` being slack.
 
-        Otherwise a fifth of `delta` is slack.
+        Half of it, if queries like `expect` need slack, and hardly any, if they do not.
         """
         from residuum.filters.query import as_query, loss_of
 
@@ -72,9 +72,10 @@ class ApproximateGdpResidueFilter(Additive):
         checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
         d = checks.real("delta", delta, "in (0, 1)")
         checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
-        split = None if expect is None else slack_split(e, d, loss_of(as_query(expect, "expect")))
-        slack = _SHARE * d if split is None else split.delta
-        slack = float(amounts.rounded_down(slack, 6))
+        share = _SHARE
+        if expect is not None:
+            share = _MUCH if _needs_slack(loss_of(as_query(expect, "expect"))) else _LITTLE
+        slack = float(amounts.rounded_down(share * d, 6))
         mu = largest_mu(e, (d - slack) * (1.0 - 1e-9))
         return cls(float(amounts.rounded_down(mu, 9)), slack)
 
@@ -95,11 +96,14 @@ class ApproximateGdpResidueFilter(Additive):
             missing, rest = missing_mass(rest), kept
         if not rest.terms:
             return noise, missing
-        if v > 0 and not any(isinstance(factor, GaussianMixture) for factor in rest.terms):
+        if v > 0 and not _needs_slack(rest):
             alone = gdp_residue_cost(v, rest)
             if alone is not None:
                 return noise + amounts.rounded_up(float(alone.hi)), missing
-        found = _with_slack(_rung(v), float_down(d - missing), rest) if d > missing else None
+        found = None
+        if v > 0 and d > missing:
+            usual = _usual_slack(*(float_down(whole) for whole in self._amounts()), rest)
+            found = _with_slack(_rung(v), float_down(d - missing), usual, rest)
         if found is None:
             return f"{described(loss)} does not fit what is left"
         cost, eta = found
@@ -130,40 +134,50 @@ class ApproximateGdpResidueFilter(Additive):
         return f"mu {mu:.6g} and delta {float(missing_mass(budget)):.3g}"
 
 
+def _needs_slack(loss: Pld) -> bool:
+    """Whether tails are heavier than the bulk, or mass at infinity does not split off."""
+    heavy = any(isinstance(factor, GaussianMixture) for factor in loss.terms)
+    return heavy or without_infinity(loss) is None
+
+
 def _rung(v: Fraction) -> float:
-    """The lower end of the two percent in which `mu²` lies; 0 for nothing."""
+    """The lower end of the two percent in which `mu² > 0` lies."""
     low = float_down(v)
-    if low <= 0.0:
-        return 0.0
     rung = math.exp(_STEP * math.floor(math.log(low) / _STEP))
     return rung if rung <= low else rung / 1.02
 
 
-def _with_slack(v: float, d: float, rest: Pld) -> tuple[float, float] | None:
-    """`(c, η)` that use up `v` and `d` at about the same rate; None if nothing fits."""
-    if v <= 0.0 or d <= 0.0:
-        return None
-    first = math.ceil(-math.log2(d))
-    coarse = math.exp(_COARSE * _STEP * math.floor(math.log(v) / (_COARSE * _STEP)))
-    best = _balanced(min(coarse, v), first, rest)
-    for k in range(best, first - 1, -1):
-        eta = 2.0**-k
-        cost = slack_cost(v, rest, eta)
+def _with_slack(v: float, d: float, eta: float, rest: Pld) -> tuple[float, float] | None:
+    """`(c, η)` for the usual `η`, or for all that is left of `delta`; None if nothing fits."""
+    for share in (eta, d):
+        cost = slack_cost(v, rest, share) if 0.0 < share <= d else None
         if cost is not None:
-            return float(cost.hi), eta
+            return float(cost.hi), share
     return None
 
 
-@lru_cache(maxsize=4096)
-def _balanced(v: float, first: int, rest: Pld) -> int:
-    """The `k` with the least `max(c/v, η/d)`, `η = 2^-k` and `d` about `2^-first`."""
-    low, high = first, first + _DEEPEST
+@lru_cache(maxsize=1024)
+def _usual_slack(v: float, d: float, rest: Pld) -> float:
+    """The `η` with which `v` and `d` last for about as many queries."""
+    low, high = 0, _FINEST
 
-    def dear(k: int) -> bool:
-        cost = slack_cost(v, rest, 2.0**-k)
-        return cost is None or float(cost.hi) / v >= 2.0 ** (first - k)
+    def runs_out(j: int) -> bool:
+        return _lasting(v, rest, d * 2.0 ** (-0.5 * j)) <= 2.0 ** (0.5 * j)
 
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if dear(middle) else (middle + 1, high)
-    return low
+        low, high = (low, middle) if runs_out(middle) else (middle + 1, high)
+    return d * 2.0 ** (-0.5 * low)
+
+
+def _lasting(v: float, rest: Pld, eta: float) -> float:
+    """About how many queries `v` bears at this slack: costs grow as it shrinks."""
+    count, cost = 0.0, slack_cost(v, rest, eta)
+    for _ in range(4):
+        if cost is None:
+            break
+        below = slack_cost(0.6 * v, rest, eta)
+        dear = cost if below is None else below
+        count += 0.8 * v / (float(cost.hi) + float(dear.hi))
+        v, cost = 0.6 * v, below
+    return count
