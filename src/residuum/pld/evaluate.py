@@ -67,6 +67,7 @@ class Evaluator:
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour | Parted, ...] = ()
+        self._hint: Contour | Parted | None = None
 
     # -- entry points -----------------------------------------------------------------
 
@@ -349,7 +350,7 @@ class Evaluator:
                     room,
                     sharpness,
                     self._skeleton_moments,
-                    next((c for c in self.contours if c.line.lam > 0.0 == c.line.tau), None),
+                    self._hint,
                 )
                 read(made)
                 self.contours = (made, *self.contours[: _KEPT - 1])
@@ -412,7 +413,11 @@ class Evaluator:
         # Node values of mixtures are for lines right of 0.
         if any(isinstance(f, GaussianMixture) for f in since.terms):
             lines = tuple(made for made in lines if made.line.lam > 0.0)
-        self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+        extended = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+        # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
+        stale = bool(self._moments.mixtures) and any(made.is_stale for made in extended)
+        self._hint = extended[0] if extended else None
+        self.contours = () if stale else extended
         return True
 
 
