@@ -57,7 +57,8 @@ def tuned(
     else:
         lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
     depth = -math.inf
-    if room > 1.0 and moments.mixtures:
+    cautious = room > 1.0 and len(moments.mixtures) > 1
+    if cautious:
         # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
         # saddle by a share of it costs about the square of that share of the depth.
         depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
@@ -87,7 +88,7 @@ def tuned(
     left = needed[points < lam].min()
     if lam > 0.0:
         left = min(left, max(-log_c - floor, 1.0) / lam)
-    if room > 1.0 and moments.mixtures:
+    if cautious:
         # What comes may have a heavier tail on the right; on the left nothing exceeds 1.
         period = 1.05 * max(_HEAVIER * right, 1.1 * left)
     else:
