@@ -162,12 +162,12 @@ def _usual_slack(v: float, d: float, rest: Pld) -> float:
     low, high = 0, _FINEST
 
     def runs_out(j: int) -> bool:
-        return _lasting(v, rest, d * 2.0 ** (-0.5 * j)) <= 2.0 ** (0.5 * j)
+        return _lasting(v, rest, d * math.exp2(-0.5 * j)) <= math.exp2(0.5 * j)
 
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if runs_out(middle) else (middle + 1, high)
-    return d * 2.0 ** (-0.5 * low)
+    return d * math.exp2(-0.5 * low)
 
 
 def _lasting(v: float, rest: Pld, eta: float) -> float:

@@ -60,6 +60,8 @@ from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SIN
 _BATCH = 1 << 21
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
+STALE = 3e-7
+"""Aliases, relative to the value, at which a stream asks for another contour."""
 
 
 class Moments:
@@ -293,15 +295,26 @@ class Contour:
             self.point_moments + k[1:] + e[1:],
         )
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether a stream has outgrown the period: where it was aimed at the aliases show."""
+        log_c = self.log_m - self.line.lam * self.aim
+        height = self.height * math.exp(min(log_c, 700.0))
+        return bool(self._aliases(np.array([self.aim]), np.zeros(1))[0] > STALE * height)
+
+    @cached_property
+    def height(self) -> float:
+        """About `D/C` where it was aimed at."""
+        argument = self.aim * self.line.omega
+        weights = self.values * self.line.lower_kernel
+        return abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
+
     def trimmed(self) -> tuple[Contour, float]:
         """The same without its last nodes, if many have become too small to matter.
 
         Beside it about `D/C` where it was aimed at, which is what they are held against.
         """
-        line = self.line
-        argument = self.aim * line.omega
-        weights = self.values * line.lower_kernel
-        height = abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
+        line, height = self.line, self.height
         sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
         count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), 16)

@@ -71,12 +71,13 @@ class Evaluator:
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour | Parted, ...] = ()
+        self._hint: Contour | Parted | None = None
         self._lately = Lately()
 
     def unread(self, twin: Pld) -> Evaluator:
         """The same for a twin of the PLD, with no contour to start from."""
         made = copy(self)
-        made.pld, made.contours = twin, ()
+        made.pld, made.contours, made._hint = twin, (), None
         return made
 
     # -- entry points -----------------------------------------------------------------
@@ -377,8 +378,8 @@ class Evaluator:
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
 
     def _tuned(self, t: float, accuracy: float, room: float, sharpness: float) -> Contour | Parted:
-        """A new contour, from one at hand if there is any, or the one made lately for the same."""
-        near = next((c for c in self.contours if c.line.lam > 0.0 == c.line.tau), None)
+        """A new contour, from a stream's last one if there is any, or the one made lately."""
+        near = self._hint
         known = (near.line.lam, near.line.step, near.line.count) if near else None
         purpose = (t, accuracy, room, sharpness, known)
         made = self._lately.find(purpose)
@@ -438,7 +439,11 @@ class Evaluator:
         # Node values of mixtures are for lines right of 0.
         if any(isinstance(f, GaussianMixture) for f in since.terms):
             lines = tuple(made for made in lines if made.line.lam > 0.0)
-        self.contours = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+        extended = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+        # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
+        stale = bool(self._moments.mixtures) and any(made.is_stale for made in extended)
+        self._hint = extended[0] if extended else None
+        self.contours = () if stale else extended
         return True
 
 

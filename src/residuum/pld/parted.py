@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld import parts
-from residuum.pld.contour import Contour, Line, Moments, log_peak, truncation
+from residuum.pld.contour import STALE, Contour, Line, Moments, log_peak, truncation
 from residuum.pld.cut import Cut
 from residuum.pld.factors import Terms
 from residuum.pld.gaussian_mixture import GaussianMixture
@@ -77,6 +77,20 @@ class Parted:
         """An upper bound of `D_Q(t)`."""
         return quiet_bound(self.quiet_at, self.quiet_moments, t, dt)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether a stream has outgrown the period, or what was quiet is no longer."""
+        log_c = self.log_m - self.line.lam * self.aim
+        height = self.height * math.exp(min(log_c, 700.0))
+        return self._loud.is_stale or float(self.quiet_bound(np.array(self.aim), 0.0)) > (
+            STALE * height
+        )
+
+    @property
+    def height(self) -> float:
+        """About `D/C` where it was aimed at."""
+        return self._loud.height
+
     def is_near(self, t: Floats) -> NDArray[np.bool_]:
         """Whether the tilt leaves digits at `t`."""
         return self._loud.is_near(t)
@@ -126,10 +140,7 @@ class Parted:
     def settled(self) -> Parted | Contour:
         """An ordinary contour if nothing is lost by that, else this one."""
         line = self.line
-        argument = self.aim * line.omega
-        weights = self.values.loud * line.kernel
-        height = abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
-        if self.whole_tail > _NEGLIGIBLE * height:
+        if self.whole_tail > _NEGLIGIBLE * self.height:
             return self
         value, error = self.values.whole
         size = np.abs(value)
@@ -204,6 +215,6 @@ def falls(moments: Moments, cuts: Cuts, lam: float, edges: Floats) -> tuple[Floa
 
 
 def tails(moments: Moments, cuts: Cuts, line: Line) -> tuple[float, float]:
-    """What of `E` lies beyond the last node, relative to `C`; the log of how `E + Q` fell."""
+    """What of `E` lies beyond the last node, relative to `C`; the fall of `E + Q`, as a log."""
     whole, loud = (float(v[0]) for v in falls(moments, cuts, line.lam, np.array([line.edge])))
     return loud * truncation(line, 0.0, 0.0)[0] * (1.0 + 4.0 * U), whole

@@ -22,7 +22,8 @@ _WORK = 2.0**31
 _MANY, _MANY_EACH = 512.0, 256.0
 """Nodes, and nodes for each kind of mixture, beyond which it is worth looking for something quiet
 to leave out."""
-_CAUTION, _SPARE = 0.6, 8.0
+_HEAVIER = 3.0
+_CAUTION, _SPARE = 0.55, 8.0
 """How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
@@ -55,7 +56,9 @@ def tuned(
         spread = _spread(moments, lam)
     else:
         lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
-    if room > 1.0 and moments.mixtures:
+    depth = -math.inf
+    cautious = room > 1.0 and len(moments.mixtures) > 1
+    if cautious:
         # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
         # saddle by a share of it costs about the square of that share of the depth.
         depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
@@ -74,9 +77,10 @@ def tuned(
     at = np.concatenate([[lam], points])
     k, e = moments.log_moment(at)
     log_c = float(k[0]) - lam * t
-    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, and
-    # 1 / C where D is close to 1.
+    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
+    # away from it, and 1 / C where D is close to 1.
     saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
+    saddle -= max(depth + log_c, 0.0)
     floor = math.log(resolution) + min(saddle, -log_c)
     logs = k[1:] - points * t + log_peak(points) - log_c - floor
     needed = np.maximum(logs, 1.0) / np.abs(points - lam)
@@ -84,7 +88,11 @@ def tuned(
     left = needed[points < lam].min()
     if lam > 0.0:
         left = min(left, max(-log_c - floor, 1.0) / lam)
-    period = 1.05 * room * max(right, left)
+    if cautious:
+        # What comes may have a heavier tail on the right; on the left nothing exceeds 1.
+        period = 1.05 * max(_HEAVIER * right, 1.1 * left)
+    else:
+        period = 1.05 * room * max(right, left)
 
     tau = 0.0
     step = 2.0 * math.pi / period
@@ -200,6 +208,8 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
 def _known_tilt(known: Contour | Parted, t: float) -> float | None:
     """The same minimiser from moments that another contour kept; None if it is not among them."""
     points = known.line.points
+    if known.line.lam < 0.0 or known.line.tau > 0.0:
+        return None
     grid = np.geomspace(points[0], points[-1], 65)
     # K(s)/s is nearly linear in ln s, and moments of many mixtures are dear.
     k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
