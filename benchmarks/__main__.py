@@ -21,6 +21,7 @@ NAMES = (
     "many_subsampled",
     "compare_finite",
     "supremum_finite",
+    "gdp_residue",
     "import_time",
 )
 
