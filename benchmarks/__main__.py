@@ -22,6 +22,7 @@ NAMES = (
     "compare_finite",
     "supremum_finite",
     "filter_history",
+    "gdp_residue",
     "import_time",
 )
 

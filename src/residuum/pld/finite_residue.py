@@ -16,7 +16,7 @@ from residuum.pld.atoms import ATOM_ULPS, Atoms
 from residuum.pld.coarsening import compressed
 from residuum.pld.excess import FiniteExcess, gaussian_transform
 from residuum.pld.residue_certificate import proven_by_cells
-from residuum.pld.residue_equation import Contact, solve
+from residuum.pld.residue_equation import Contact, bisected, solve
 from residuum.pld.special import EXP_ULPS, LOG1P_ULPS, U
 from residuum.pld.value import Pld
 
@@ -95,6 +95,8 @@ def finite_cost(
     high = v
     for share in _SHARES:
         contact, proven = _raised(excess, v, contact, share)
+        if proven is None and share == _SHARES[0]:
+            contact, proven = _raised(excess, v, bisected(excess, v), share)
         if proven is not None:
             high = proven
             break

@@ -58,10 +58,19 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
     None if `L` is not proven to fit. `hi` is at most `mu²`, rounded up.
     """
+    if type(mu_squared) is float and type(L) is Pld:
+        return _remembered(mu_squared, L)
+    return _interval(mu_squared, L)
+
+
+def _interval(mu_squared: Fraction | float, L: Pld) -> Interval | None:
     cost = cost_bounds(squared(mu_squared), query("L", L))
     if cost is None:
         return None
     return Interval(float_down(cost[0]), float_up(cost[1]))
+
+
+_remembered = lru_cache(maxsize=_CACHED)(_interval)
 
 
 def squared(value: Any) -> Fraction:

@@ -32,7 +32,7 @@ import numpy as np
 from residuum import checks
 from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import gaussian
-from residuum.pld.excess import FiniteExcess, Transform, gaussian_transform
+from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.finite_residue import finite_excess
 from residuum.pld.gdp_residue import gdp_residue_cost, squared
 from residuum.pld.residue_certificate import proven_by_cells
@@ -48,6 +48,8 @@ _FINE = 0.012
 _TRUNCATED = 0.02
 """The share of the slack that truncation may take."""
 _WORST = 60.0
+_SPLITS = (0.1, 0.25, 0.5)
+"""Shares of delta that are tried for slack."""
 
 
 class SlackSplit(NamedTuple):
@@ -62,8 +64,7 @@ class SlackSplit(NamedTuple):
 def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
     """The cost `c` for a given `η`: `L ⊕ G_sqrt(mu² - hi) ⪯ G_mu ⊕ R_{0,η}` is proven.
 
-    `lo` is what the same proof cannot go below (0 where that is not known). None if `L` is not
-    proven to fit. The Gaussian part of `L` splits off.
+    None if `L` is not proven to fit. The Gaussian part of `L` splits off; `lo` is that part alone.
     """
     v, share = squared(mu_squared), checks.probability("eta", eta)
     if share == 0.0:
@@ -86,6 +87,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     found = _proven_cost(tents, low, eta)
     if found is None or part + Fraction(found) > v:
         return None
+    # A Gaussian part costs at least itself; nothing better is claimed below.
     return Interval(float_down(part), float_up(part + Fraction(found)))
 
 
@@ -213,10 +215,31 @@ def _tail_transform(m2: float, l: Floats) -> Transform:
 # -- the cost -----------------------------------------------------------------------------------
 
 
-def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
+def _budgets(tents: Tents, eta: float) -> tuple[Budget, Budget]:
+    """What the slack and the masses at infinity leave, and the same mirrored."""
     right, left = (max((eta - p) * (1.0 - 4.0 * U), 0.0) for p in (tents.p_inf, tents.q_inf))
-    budget = partial(slack_transform, eta, right, left)
-    mirrored = partial(slack_transform, eta, left, right)
+    return partial(slack_transform, eta, right, left), partial(slack_transform, eta, left, right)
+
+
+def _may_fit(tents: Tents, v: float, eta: float) -> bool:
+    """Whether the query alone may fit: no loss at which its tents are clearly too high."""
+    sides = ((tents.excess, tents.p_inf), (tents.excess.reversed, tents.q_inf))
+    for excess, mass in sides:
+        keep = excess.losses > 0.0
+        z, w = excess.losses[keep], excess.weights[keep]
+        y = np.concatenate([[0.0], z])
+        heights = 2.0 * np.sinh(0.5 * np.maximum(z - y[:, None], 0.0)) @ w
+        h, _ = gaussian._right(y, 0.0, v, 0.0)
+        room = ((1.0 - eta) * h + (eta - mass)) * np.exp(-0.5 * y)
+        if np.any(heights > room * (1.0 + 1e-6)):
+            return False
+    return True
+
+
+def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
+    if not _may_fit(tents, v, eta):
+        return None
+    budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
     contact = solve(excess, v, None, budget)
     for share in _SHARES:
@@ -240,15 +263,15 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
 def slack_split(eps: float, delta: float, L: Pld) -> SlackSplit | None:
     """A budget `G_mu ⊕ R_{0,delta'} ⪯ R_{eps,delta}` and an `η` that admit many queries like `L`.
 
-    The budget and its bound are proven; the choice, and the number of queries that goes with it,
-    are a search. None if not even one is found to fit.
+    That the budget is within the target is proven. The choice, and the number of queries that goes
+    with it, are a search by uncertified costs. None if not even one is found to fit.
     """
     eps, delta = checks.positive("eps", eps), checks.probability("delta", delta)
     best: SlackSplit | None = None
-    for share in (0.05, 0.1, 0.2, 0.35, 0.5):
+    for share in _SPLITS:
         apart = share * delta
         mu = largest_mu(eps, (delta - apart) * (1.0 - 1e-9))
-        for count in _counts(mu, query("L", L), apart):
+        for count in _counts(mu * mu, query("L", L), apart):
             eta = -math.expm1(math.log1p(-apart) / count) * (1.0 - 1e-9)
             admitted = min(_admitted(mu * mu, L, eta), count)
             if admitted > (best.queries if best else 0):
@@ -256,33 +279,45 @@ def slack_split(eps: float, delta: float, L: Pld) -> SlackSplit | None:
     return best
 
 
-def _counts(mu: float, L: Pld, delta: float) -> list[int]:
-    """Numbers of queries to plan for: about as many as the budget would bear at such a slack."""
+def _counts(v: float, L: Pld, delta: float) -> list[int]:
+    """Numbers of queries to plan for: up to as many as the budget would bear at such a slack."""
     guess = 1
     for _ in range(4):
-        cost = slack_cost(mu * mu, L, delta / guess)
+        cost = _rough_cost(v, L, delta / guess)
         if cost is None:
             break
-        guess = max(int(mu * mu / float(cost.hi)), 1)
-    return sorted({max(int(guess * share), 1) for share in (0.6, 0.8, 0.9, 0.97, 1.0, 1.1)})
+        guess = max(int(v / cost), 1)
+    return sorted({max(int(guess * share), 1) for share in (0.3, 0.5, 0.7, 0.85, 1.0)})
 
 
 def _admitted(v: float, L: Pld, eta: float) -> int:
-    """How many go in one after the other; costs at the end of a block bound those within it."""
+    """About how many go in one after the other."""
     count = 0
-    while True:
-        cost = slack_cost(v, L, eta)
-        if cost is None or float(cost.hi) <= 0.0:
-            return count
-        block = max(int(v / float(cost.hi)) // 12, 1)
-        last = v - (block - 1) * 1.02 * float(cost.hi)
-        dear = slack_cost(last, L, eta) if block > 1 else cost
-        if dear is None:
-            block, dear = 1, cost
+    start = v
+    while v > 0.0:
+        cost = _rough_cost(v, L, eta)
+        if cost is None:
+            break
+        # Take steps of an eighth of the budget, at the cost in the middle of each.
+        block = max(int(start / (8.0 * cost)), 1)
+        later = _rough_cost(v - 0.5 * (block - 1) * cost, L, eta) if block > 1 else cost
+        if later is None or block * later > v:
+            block, later = max(block // 8, 1), cost
+            if block * later > v:
+                break
         count += block
-        v -= block * float(dear.hi)
-        if v <= 0.0:
-            return count
+        v -= block * later
+    return count
+
+
+def _rough_cost(v: float, L: Pld, eta: float) -> float | None:
+    """About the cost, not certified."""
+    part = float(L._exact_variance)
+    tents = _tents(Pld(None, L.terms), _level(eta)) if L.terms else None
+    if tents is None or part >= v or not _may_fit(tents, v, eta):
+        return part if part and part < v and not L.terms else None
+    found = solve(tents.excess, v, None, _budgets(tents, eta)[0]).c
+    return part + found if part + found < v * (1.0 - 1e-9) else None
 
 
 def largest_mu(eps: float, delta: float) -> float:

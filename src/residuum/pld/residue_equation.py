@@ -18,6 +18,8 @@ from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
 
 _GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
+_FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
+_HALVINGS = 60
 _SCANS = 6
 _STEPS = 60
 _SETTLED = 1e-10
@@ -51,12 +53,42 @@ def solve(
     return found if above is excess else _newton(excess, v, found, budget)
 
 
+def bisected(excess: FiniteExcess, v: float, budget: Budget = gaussian_transform) -> Contact:
+    """The same by bisection over a fine grid, where Newton's method loses its way."""
+    low = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
+    high, at = v * _LESS_THAN_ALL, 0.0
+    for _ in range(_HALVINGS):
+        c = math.sqrt(low * high)
+        m2 = v - c
+        l = _places(excess, m2, c, _FINE)
+        a, b = excess.transform(m2, l), budget(m2, c, l)
+        gap = a.log - b.log
+        # One step of Newton's method in l from where it is largest.
+        best = int(np.argmax(gap))
+        bend = float(a.spread[best] - b.spread[best])
+        near = np.array([l[best] - (a.mean[best] - b.mean[best]) / bend if bend < 0.0 else l[best]])
+        more = float(excess.transform(m2, near).log[0] - budget(m2, c, near).log[0])
+        top, place = (more, float(near[0])) if more > gap[best] else (gap[best], float(l[best]))
+        if top > 0.0:
+            low, at = c, place
+        else:
+            high = c
+        if high <= low * (1.0 + 1e-5):
+            break
+    found = _newton(excess, v, Contact(low, at), budget)
+    return found if low <= found.c <= high else Contact(high, at)
+
+
+def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
+    ends = (1.1 * max(end, 0.0) * (1.0 / m2 + 1.0 / c) for end in (excess.top, -excess.bottom))
+    right, left = (end * shape for end in ends)
+    return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
+
+
 def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
-    ends = (1.1 * max(end, 0.0) * (1.0 / m2 + 1.0 / c) for end in (excess.top, -excess.bottom))
-    right, left = (end * _GRID for end in ends)
-    l = right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
+    l = _places(excess, m2, c, _GRID)
     moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
