@@ -33,7 +33,7 @@ from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
 from residuum.filters.exits import Exits, plan_with_exits
 from residuum.filters.grid import step_of
-from residuum.filters.grid_filter import GridFilter
+from residuum.filters.grid_filter import Counts, GridFilter, counted, target
 from residuum.filters.menus import family, general_menu
 from residuum.filters.prices import most_copies
 from residuum.filters.query import Query, as_query, loss_of
@@ -41,8 +41,6 @@ from residuum.filters.state import State
 from residuum.filters.value_table import Item, Table, value_table
 from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.pld.value import Pld
-
-Counts = tuple[tuple[Pld, int], ...]
 
 _BLOCKS = 200
 """A plan has at most about so many levels."""
@@ -52,6 +50,11 @@ _SHARES = (1.0, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
 _LATER = (1.0, 0.96, 0.92)
 _LENGTH_COUNTS = 0.88
 """How much the length of a plan counts against the quality of its exits."""
+_SETTLED = 3
+_LOYALTY = 2.0
+_CHANGE = 0.02
+"""A query that interrupts a settled plan for the first time stays on it, if that takes at most so
+many times the share that leaving would, and a little; any other stays if it takes no more."""
 _REMEMBERED = 8
 
 
@@ -111,7 +114,8 @@ class AutoFilter(GridFilter):
         if state.plan is None:
             level: Floats = self.menu(state).levels[state.left]
             return level
-        return self._table(state).levels[state.left]
+        planned: Floats = self._table(state).levels[state.left]
+        return planned
 
     def _table(self, state: Walk) -> Table:
         assert state.plan is not None
@@ -139,43 +143,47 @@ class AutoFilter(GridFilter):
         held = dict(state.held)
         if held.get(loss, 0) > 0:
             held[loss] -= 1
-            after = replace(state, held=_counts(held), seen=_again(state.seen, loss))
+            after = replace(state, held=counted(held), seen=_again(state.seen, loss))
             return self._answer(state, after, "nothing (paid for before)", query, relation)
-        if not self.admits(state, loss):
+        if not self._on_plan(state, loss) and not self.admits(state, loss):
             return self._answer(state, None, None, query, relation)
-        state_after, cost = self._walked(replace(state, seen=_again(state.seen, loss)), loss)
+        state_after, cost = self._walked(state, loss)
         return self._answer(state, state_after, cost, query, relation)
+
+    def _on_plan(self, state: Walk, loss: Pld) -> bool:
+        """Whether a query is what the plan is made of: then it fits by construction."""
+        return state.plan is not None and state.plan.query == loss and state.left > 0
 
     def _walked(self, state: Walk, loss: Pld) -> tuple[Walk, str]:
         """Where to go on admitting a query that is known to fit."""
+        previous = state.seen[0][0] if state.seen else None
+        state = replace(state, seen=_again(state.seen, loss))
         if state.left < 0:
             state = replace(state, first=loss if family(loss) else None)
             return self._first(state, loss), "a share of the budget"
         plan = state.plan
-        if plan is not None and plan.query == loss and state.left > 0:
+        if plan is not None and self._on_plan(state, loss):
             return _bought(state, loss, plan.copies, state.left - 1), f"1 level of {state.left}"
-        again = dict(state.seen)[loss]
-        stay = None if plan is None else self._best(self._table(state), state, loss, again)
-        if plan is None:
-            if again > 1 and state.plans < _PLANS:
-                planned = self._planned(state, loss, _LATER)
-                if planned is not None:
-                    return replace(planned, plans=state.plans + 1), "a new plan"
-            left, copies = self._best(self.menu(state), state, loss, again)
-            return _bought(state, loss, copies, left), f"{state.left - left} of {state.left} levels"
-        assert stay is not None
-        left, copies = stay
-        exit_level = max(1, plan.exits[state.left])
-        leave = self.menu(state).best(step_of(self.grid, loss), self.potential(state)) or 0
-        kept = 1.0 - (state.left - left) / copies / state.left if state.left else 0.0
-        if state.left > 0 and kept >= leave / exit_level:
-            return _bought(state, loss, copies, left), f"{state.left - left} of {state.left} levels"
-        out = replace(state, plan=None, left=leave)
+        often = dict(state.seen)
+        again = often[loss]
+        if plan is not None and state.left > 0:
+            left, copies = self._best(self._table(state), state, loss, again)
+            staying = (state.left - left) / copies / state.left
+            level = self.menu(state).best(step_of(self.grid, loss), self.potential(state)) or 0
+            leaving = 1.0 - level / max(1, plan.exits[state.left])
+            loyal = previous == plan.query and often.get(plan.query, 0) >= _SETTLED
+            if staying <= (_LOYALTY * leaving + _CHANGE if loyal else leaving):
+                after = _bought(state, loss, copies, left)
+                return after, f"{state.left - left} of {state.left} levels"
         if again > 1 and state.plans < _PLANS:
             planned = self._planned(state, loss, _LATER)
             if planned is not None:
                 return replace(planned, plans=state.plans + 1), "a new plan"
-        return out, "the plan"
+        if plan is not None:
+            level = self.menu(state).best(step_of(self.grid, loss), self.potential(state)) or 0
+            return replace(state, plan=None, left=level), "the plan"
+        left, copies = self._best(self.menu(state), state, loss, again)
+        return _bought(state, loss, copies, left), f"{state.left - left} of {state.left} levels"
 
     def _best(self, table: Table, state: Walk, loss: Pld, asked: int) -> tuple[int, int]:
         """The level to go on with and how many copies to buy: the cheapest per copy.
@@ -285,15 +293,6 @@ class AutoFilter(GridFilter):
         return self.own(walk)
 
 
-def target(eps: Any, delta: Any) -> tuple[float, float]:
-    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
-    e = checks.real("eps", eps, "positive and at most 100")
-    checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
-    d = checks.real("delta", delta, "in (0, 1)")
-    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
-    return e, d
-
-
 @lru_cache(maxsize=64)
 def _plan_table(menu: Table, plan: Plan) -> Table:
     step = step_of(menu.grid, plan.query, plan.copies)
@@ -305,11 +304,7 @@ def _bought(state: Walk, loss: Pld, copies: int, left: int) -> Walk:
     """The state after buying some copies, of which one is used now."""
     held = dict(state.held)
     held[loss] = held.get(loss, 0) + copies - 1
-    return replace(state, left=left, held=_counts(held))
-
-
-def _counts(counts: dict[Pld, int]) -> Counts:
-    return tuple((query, n) for query, n in counts.items() if n > 0)
+    return replace(state, left=left, held=counted(held))
 
 
 def _again(seen: Counts, loss: Pld) -> Counts:
@@ -325,5 +320,3 @@ def _text(query: Pld) -> Any:
 
 def _query(given: Any) -> Pld:
     return mechanism_from_dict(given).pld()
-
-

@@ -11,6 +11,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from typing import Any
 
+from residuum import checks
 from residuum.bounds import Floats
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
@@ -80,6 +81,24 @@ class GridFilter(Filter):
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
         """What would fit is found without planning ahead for it."""
         return least_noise(query, lambda asked: self.admits(before, loss_of(asked, relation)))
+
+
+Counts = tuple[tuple[Pld, int], ...]
+"""Queries, and how many of each."""
+
+
+def counted(counts: dict[Pld, int]) -> Counts:
+    """Counts without zeros, as a value."""
+    return tuple((query, n) for query, n in counts.items() if n > 0)
+
+
+def target(eps: Any, delta: Any) -> tuple[float, float]:
+    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
+    e = checks.real("eps", eps, "positive and at most 100")
+    checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
+    d = checks.real("delta", delta, "in (0, 1)")
+    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
+    return e, d
 
 
 def _short(value: float) -> float:

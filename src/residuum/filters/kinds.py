@@ -18,6 +18,9 @@ KINDS = {
     "gdp": "GdpFilter",
     "gdp_residue": "GdpResidueFilter",
     "renyi_commit": "RenyiCommitFilter",
+    "plan": "PlanFilter",
+    "menu": "MenuFilter",
+    "auto": "AutoFilter",
     "natural": "residuum.adversary.natural_filter:NaturalFilter",
     "additive_profile": "residuum.adversary.additive_profile:AdditiveProfileFilter",
 }

@@ -217,9 +217,7 @@ def _factor_law(part: Pld, spacing: Fraction, tail: float, reach: int, ratio: in
                 float(part.mass_at_infinity),
                 float(part.mass_at_minus_infinity),
             )
-            return _from_atoms(
-                factor.z, p, factor.loss_error, plus, minus, spacing, reach, ratio
-            )
+            return _from_atoms(factor.z, p, factor.loss_error, plus, minus, spacing, reach, ratio)
     return _from_curve(part, spacing, tail, reach, ratio)
 
 
@@ -265,9 +263,7 @@ def _from_curve(part: Pld, spacing: Fraction, tail: float, reach: int, ratio: in
     while True:
         count = min(count, reach)
         t = np.arange(count + 1.0) * d
-        sides = [
-            who._evaluator.right(t, 4.0 * U * t, _ACCURACY) for who in (part, part.reverse())
-        ]
+        sides = [who._evaluator.right(t, 4.0 * U * t, _ACCURACY) for who in (part, part.reverse())]
         if count == reach or all(hi[-1] <= tail for _, hi in sides):
             break
         count *= 2

@@ -5,8 +5,10 @@ is a whole number of levels. A line of *dust*, `R_{0,η}` at price 1 with a tota
 `delta`, lets queries that are not on the menu pay for their far tails: without it a Gaussian of a
 size that is not listed could never be covered.
 
-The general menu has randomized responses and Gaussians of all sizes, a factor `√2` apart; what is
-not on it (Laplace noise, other sizes) pays the least price that the residue condition allows.
+The general menu has a randomized response and a Gaussian at prices from 1 up, a factor `√2` apart;
+what is not on it (Laplace noise, other sizes) pays the least price that the residue condition
+allows. The small ones matter: without them the levels rise in stairs, and whatever comes pays for
+a whole stair.
 Queries with heavier tails, such as subsampled Gaussians, need lines of their own.
 """
 
@@ -26,13 +28,13 @@ from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.value import Pld
 
-LEVELS = 300
+LEVELS = 1000
 _DUST = 0.05
-_CHEAPEST = 5.0
+_CHEAPEST = 12.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
-_LARGEST = 2.5
-_NOISES = (0.8, 0.9, 1.0, 1.15, 1.35)
+_NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
+_TRIED = 2
 """A family of heavy tails is listed at these multiples of its noise."""
 
 
@@ -74,26 +76,33 @@ def table_of(grid: Grid, lines: Sequence[Line], progress: Progress | None = None
 def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
     """The menu for queries nobody announced; with lines for those that somebody did."""
     heavy = [query for query in expected if has_heavy_tails(query)]
-    lead = heavy[0] if heavy else gaussian(mu=1.0)
-    alpha = price_order(lead, grid.eps, grid.delta)
-    whole = whole_budget(grid, alpha)
-    listed: list[Pld] = []
-    size = min(_LARGEST, 0.7 * grid.eps)
-    while True:
-        both = [pure_dp(on_grid(grid, size)), gaussian(mu=on_grid(grid, size))]
-        if max(renyi_prices(both, alpha, whole, LEVELS)) < _CHEAPEST:
-            break
-        listed += both
-        size /= _RATIO
-    lines = [line for line in priced(grid, listed, alpha) if line.copies == 1]
+    alpha = min(price_order(q, grid.eps, grid.delta) for q in [gaussian(mu=1.0), *heavy[:_TRIED]])
+    unit = whole_budget(grid, alpha) / LEVELS
+    lines = []
+    for price in _ladder(LEVELS):
+        for query in (gaussian(mu=math.sqrt(2.0 * price * unit / alpha)), _response(grid, alpha, price * unit)):
+            if grid.fits(step_of(grid, query).excess):
+                lines.append(Line(query, 1, price))
     lines += priced(grid, expected, alpha)
     return table_of(grid, [*lines, dust(grid)])
 
 
-def on_grid(grid: Grid, size: float) -> float:
-    """The nearest size that is a multiple of the grid's spacing."""
+def _ladder(most: int) -> list[int]:
+    """Whole prices from 1 up, a factor `√2` apart as soon as that is possible."""
+    prices = [1]
+    while prices[-1] < most:
+        prices.append(max(prices[-1] + 1, round(prices[-1] * _RATIO)))
+    return prices
+
+
+def _response(grid: Grid, alpha: float, cost: float) -> Pld:
+    """The randomized response of a given Rényi cost, its loss on the grid where that is fine enough."""
+    low, high = 0.0, 2.0 * grid.eps
+    while high - low > 1e-6 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if pure_dp(middle).renyi(alpha) <= cost else (low, middle)
     spacing = float(grid.spacing)
-    return max(1, round(size / spacing)) * spacing
+    return pure_dp(low if low < 20.0 * spacing else math.floor(low / spacing) * spacing)
 
 
 def has_heavy_tails(query: Pld) -> bool:

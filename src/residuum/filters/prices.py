@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from residuum.filters.value_table import Item, value_table
 from residuum.pld.constructors import gaussian
 from residuum.pld.value import Pld
 
+_TURNS = 48
+"""Blocks double after so many."""
 BELOW = 0.9
 """Where prices are taken: this share of `alpha - 1` at the best order."""
 
@@ -40,7 +43,9 @@ def best_order(loss: Pld, eps: float, delta: float) -> float:
 def costs_at(loss: Pld, alphas: Floats) -> Floats:
     """Rényi divergences at some orders, the larger of both directions."""
     forth = np.asarray(loss.renyi(alphas))
-    return forth if loss.is_symmetric else np.maximum(forth, np.asarray(loss.reverse().renyi(alphas)))
+    return (
+        forth if loss.is_symmetric else np.maximum(forth, np.asarray(loss.reverse().renyi(alphas)))
+    )
 
 
 def price_order(loss: Pld, eps: float, delta: float) -> float:
@@ -66,25 +71,37 @@ def whole_budget(grid: Grid, alpha: float) -> float:
     return 0.5 * alpha * high * high
 
 
+@lru_cache(maxsize=512)
+def _most_within_target(grid: Grid, loss: Pld, most: int) -> int:
+    return _most_copies(grid, loss, None, most)
+
+
 def most_copies(grid: Grid, loss: Pld, potential: Floats | None = None, most: int = 1 << 16) -> int:
-    """How many copies of one query fit a state (or the target), by steps of that many copies."""
-
-    def fits(n: int) -> bool:
-        return step_of(grid, loss, n).allowed(potential, grid.zero)
-
-    if not fits(1):
-        return 0
-    low = 1
-    while low < most and fits(2 * low):
-        low *= 2
-    high = 2 * low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    """How many copies of one query a state (or the target) covers, at least: composed in blocks."""
+    if potential is None:
+        return _most_within_target(grid, loss, most)
+    return _most_copies(grid, loss, potential, most)
 
 
-def ratios(grid: Grid, steps: Sequence[Step], prices: Sequence[int], best: Sequence[float]) -> Floats:
+def _most_copies(grid: Grid, loss: Pld, potential: Floats | None, most: int) -> int:
+    block, n, reached, turns = 1, 0, grid.zero, 0
+    while n < most:
+        step = step_of(grid, loss, block)
+        if step.allowed(potential, reached):
+            n, reached, turns = n + block, step.after(reached), turns + 1
+            if turns % _TURNS == 0:
+                block *= 2
+        elif block == 1:
+            break
+        else:
+            block //= 2
+            turns = 1
+    return n
+
+
+def ratios(
+    grid: Grid, steps: Sequence[Step], prices: Sequence[int], best: Sequence[float]
+) -> Floats:
     """For each kind alone, what the prices admit against the best there is (as shares of levels)."""
     items = [Item(step, price) for step, price in zip(steps, prices, strict=True)]
     top = value_table(grid, items).top
