@@ -47,6 +47,9 @@ _HOME = {
     "BasicFilter": "residuum.filters.basic",
     "GdpFilter": "residuum.filters.gdp",
     "GdpResidueFilter": "residuum.filters.gdp_residue",
+    "AutoFilter": "residuum.filters.auto",
+    "MenuFilter": "residuum.filters.menu",
+    "PlanFilter": "residuum.filters.plan",
     "PureFilter": "residuum.filters.pure",
     "RenyiCommitFilter": "residuum.filters.renyi_commit",
     "RenyiCurveFilter": "residuum.filters.renyi_curve",
@@ -102,6 +105,9 @@ __all__ = [
     "Freeness",
     "GdpFilter",
     "GdpResidueFilter",
+    "AutoFilter",
+    "MenuFilter",
+    "PlanFilter",
     "HistoryRule",
     "Interval",
     "NaturalCost",
@@ -206,11 +212,14 @@ if TYPE_CHECKING:
     )
     from residuum.filters.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
+    from residuum.filters.auto import AutoFilter
     from residuum.filters.basic import BasicFilter
     from residuum.filters.decision import Decision
     from residuum.filters.filter import Filter
     from residuum.filters.gdp import GdpFilter
     from residuum.filters.gdp_residue import GdpResidueFilter
+    from residuum.filters.menu import MenuFilter
+    from residuum.filters.plan import PlanFilter
     from residuum.filters.pure import PureFilter
     from residuum.filters.renyi import RenyiFilter
     from residuum.filters.renyi_commit import RenyiCommitFilter

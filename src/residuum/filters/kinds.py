@@ -19,6 +19,9 @@ KINDS = {
     "gdp_residue": "GdpResidueFilter",
     "approximate_gdp_residue": "ApproximateGdpResidueFilter",
     "renyi_commit": "RenyiCommitFilter",
+    "plan": "PlanFilter",
+    "menu": "MenuFilter",
+    "auto": "AutoFilter",
     "natural": "residuum.adversary.natural_filter:NaturalFilter",
     "additive_profile": "residuum.adversary.additive_profile:AdditiveProfileFilter",
 }

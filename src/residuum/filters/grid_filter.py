@@ -1,0 +1,106 @@
+"""What filters on potentials have in common: the target, the check, and the answer.
+
+The guarantee is `R_{eps,delta}` by the theorem of `grid.py`. A query is admitted if some potential
+may follow it; which one does is up to the filter, and depends on public history alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import cached_property
+from typing import Any
+
+from residuum import checks
+from residuum.bounds import Floats
+from residuum.filters.decision import Decision
+from residuum.filters.filter import Filter
+from residuum.filters.grid import Grid, grid_for, step_of
+from residuum.filters.noise import least_noise
+from residuum.filters.query import Query, described, loss_of
+from residuum.filters.state import State
+from residuum.pld.constructors import approximate_dp, identity, pure_dp
+from residuum.pld.value import Pld
+
+_ROUNDS = 40
+_DIGITS = 6
+
+
+class GridFilter(Filter):
+    """A filter for `(eps, delta)` whose states have potentials."""
+
+    eps: float
+    delta: float
+
+    @cached_property
+    def grid(self) -> Grid:
+        return grid_for(self.eps, self.delta)
+
+    @abstractmethod
+    def potential(self, state: Any) -> Floats | None:
+        """The potential of a state; None before anything was admitted."""
+
+    def admits(self, state: Any, loss: Pld) -> bool:
+        """Whether a state covers a query (and then nothing)."""
+        if loss.is_identity:
+            return True
+        if loss.is_infinite:
+            return False
+        return step_of(self.grid, loss).allowed(self.potential(state), self.grid.zero)
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
+
+    def remaining_in(self, state: State) -> Pld:
+        """The largest `R_e` that would be admitted now."""
+        low, high = 0.0, self.eps
+        if self.admits(state, pure_dp(high)):
+            return pure_dp(high)
+        for _ in range(_ROUNDS):
+            middle = _short(0.5 * (low + high))
+            if not low < middle < high:
+                break
+            if self.admits(state, pure_dp(middle)):
+                low = middle
+            else:
+                high = middle
+            if high - low <= 1e-4 * high or high <= 1e-6 * self.eps:
+                break
+        return pure_dp(low) if low > 0.0 else identity()
+
+    def worded(self, budget: Any) -> str:
+        return described(budget) if isinstance(budget, Pld) else str(budget)
+
+    def _answer(
+        self, before: State, after: State | None, cost: Any, query: Query, relation: str | None
+    ) -> Decision:
+        why_not = "" if after is not None else f"{described(query)} exceeds what is left"
+        return self._decision(before, after, cost, query, relation, why_not)
+
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        """What would fit is found without planning ahead for it."""
+        return least_noise(query, lambda asked: self.admits(before, loss_of(asked, relation)))
+
+
+Counts = tuple[tuple[Pld, int], ...]
+"""Queries, and how many of each."""
+
+
+def counted(counts: dict[Pld, int]) -> Counts:
+    """Counts without zeros, as a value."""
+    return tuple((query, n) for query, n in counts.items() if n > 0)
+
+
+def target(eps: Any, delta: Any) -> tuple[float, float]:
+    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
+    e = checks.real("eps", eps, "positive and at most 100")
+    checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
+    d = checks.real("delta", delta, "in (0, 1)")
+    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
+    return e, d
+
+
+def _short(value: float) -> float:
+    """The value rounded down to a few digits."""
+    return float(Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(Decimal(value)))

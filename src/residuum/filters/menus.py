@@ -1,0 +1,118 @@
+"""The menus that filters start from: which queries are on them, and for how much.
+
+A menu is a list of lines `(query, copies, price)`: cheap queries are sold in blocks, since a price
+is a whole number of levels. A line of *dust*, `R_{0,η}` at price 1 with a total of a twentieth of
+`delta`, lets queries that are not on the menu pay for their far tails: without it a Gaussian of a
+size that is not listed could never be covered.
+
+The general menu has a randomized response and a Gaussian at prices from 1 up, a factor `√2` apart;
+what is not on it (Laplace noise, other sizes) pays the least price that the residue condition
+allows. The small ones matter: without them the levels rise in stairs, and whatever comes pays for
+a whole stair.
+Queries with heavier tails, such as subsampled Gaussians, need lines of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from residuum.filters.grid import Grid, step_of
+from residuum.filters.noise import scaled
+from residuum.filters.prices import price_order, renyi_prices, whole_budget
+from residuum.filters.table_cache import cached_table
+from residuum.filters.value_table import Item, Progress, Table
+from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
+from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.value import Pld
+
+LEVELS = 1000
+_DUST = 0.05
+_CHEAPEST = 12.0
+"""Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
+_RATIO = math.sqrt(2.0)
+_NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
+_TRIED = 2
+"""A family of heavy tails is listed at these multiples of its noise."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Some copies of a query, sold together."""
+
+    query: Pld
+    copies: int
+    price: int
+
+
+def priced(grid: Grid, queries: Sequence[Pld], alpha: float, levels: int = LEVELS) -> list[Line]:
+    """Lines for some queries, by their Rényi divergence of order `alpha`; those too large left out."""
+    lines = []
+    for query, price in zip(
+        queries, renyi_prices(queries, alpha, whole_budget(grid, alpha), levels), strict=True
+    ):
+        if not (price > 0.0 and price < 4.0 * levels):
+            continue
+        copies = max(1, math.ceil(_CHEAPEST / price))
+        if grid.fits(step_of(grid, query, copies).excess):
+            lines.append(Line(query, copies, max(1, round(copies * price))))
+    return lines
+
+
+def dust(grid: Grid, levels: int = LEVELS) -> Line:
+    """What pays for far tails."""
+    return Line(approximate_dp(0.0, _DUST * grid.delta / levels), 1, 1)
+
+
+def table_of(grid: Grid, lines: Sequence[Line], progress: Progress | None = None) -> Table:
+    """The value table of a menu."""
+    items = [Item(step_of(grid, line.query, line.copies), line.price) for line in lines]
+    return cached_table(grid, items, progress)
+
+
+@lru_cache(maxsize=16)
+def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
+    """The menu for queries nobody announced; with lines for those that somebody did."""
+    heavy = [query for query in expected if has_heavy_tails(query)]
+    alpha = min(price_order(q, grid.eps, grid.delta) for q in [gaussian(mu=1.0), *heavy[:_TRIED]])
+    unit = whole_budget(grid, alpha) / LEVELS
+    lines = []
+    for price in _ladder(LEVELS):
+        for query in (gaussian(mu=math.sqrt(2.0 * price * unit / alpha)), _response(grid, alpha, price * unit)):
+            if grid.fits(step_of(grid, query).excess):
+                lines.append(Line(query, 1, price))
+    lines += priced(grid, expected, alpha)
+    return table_of(grid, [*lines, dust(grid)])
+
+
+def _ladder(most: int) -> list[int]:
+    """Whole prices from 1 up, a factor `√2` apart as soon as that is possible."""
+    prices = [1]
+    while prices[-1] < most:
+        prices.append(max(prices[-1] + 1, round(prices[-1] * _RATIO)))
+    return prices
+
+
+def _response(grid: Grid, alpha: float, cost: float) -> Pld:
+    """The randomized response of a given Rényi cost, its loss on the grid where that is fine enough."""
+    low, high = 0.0, 2.0 * grid.eps
+    while high - low > 1e-6 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if pure_dp(middle).renyi(alpha) <= cost else (low, middle)
+    spacing = float(grid.spacing)
+    return pure_dp(low if low < 20.0 * spacing else math.floor(low / spacing) * spacing)
+
+
+def has_heavy_tails(query: Pld) -> bool:
+    """Whether subsampled Gaussians take part."""
+    return any(isinstance(factor, GaussianMixture) for factor in query.terms)
+
+
+def family(query: Pld) -> tuple[Pld, ...]:
+    """A query with heavy tails at several noises; nothing for any other."""
+    if not has_heavy_tails(query):
+        return ()
+    made = [scaled(query, ratio, 4) for ratio in _NOISES]
+    return tuple(q for q in made if isinstance(q, Pld))
