@@ -11,6 +11,7 @@ from typing import Any
 
 import residuum as rz
 from residuum import mechanisms
+from residuum.adversary.additive_profile import AdditiveProfileFilter
 from residuum.filters.query import Query
 
 
@@ -22,12 +23,19 @@ class Entry:
     part: Query
     """A query that fits exactly `times` times."""
     times: int
-    whole: Callable[[Any], Query]
-    """Asks for exactly what `remaining` reports."""
+    whole: Callable[[Any], Query] | None
+    """Asks for exactly what `remaining` reports; None where that is no single query."""
     json: str | None
     """Canonical JSON of the configuration; None for filters that live in memory."""
     left: tuple[str, ...] = ()
-    """What the JSON of a state has under `left` when one `part` is spent."""
+    """For sums: what the JSON of a state has under `left` when one `part` is spent."""
+    state: dict[str, Any] | None = None
+    """For others: what it has beside `kind` and `of`; None where that is not fixed."""
+
+    @property
+    def fields(self) -> dict[str, Any] | None:
+        """What the JSON of a state has beside `kind` and `of` when one `part` is spent."""
+        return {"left": list(self.left)} if self.left else self.state
 
 
 def spend_one(budget: rz.Pld, loss: rz.Pld) -> rz.Pld:
@@ -69,6 +77,13 @@ _SIXTH = rz.gaussian(sigma=6.0)
 _DELTA = rz.approximate_dp(0.0, 5e-5)
 _BOTH = rz.approximate_dp(0.1, 1e-4)
 _CURVE = {2: 0.25, 8: 1}
+_LEFT = "14969752928303010817/45000000000000000000"
+_OPEN = {"committed": False, "inner": None, "left": _LEFT, "to": None}
+_NATURAL = (
+    '{"budget":{"kind":"gaussian","sensitivity":1.0,"sigma":1.0},"catalogue":"gaussian",'
+    '"kind":"natural"}'
+)
+_ONE_THIRD = {"loss": {"kind": "gaussian", "sensitivity": 1.0, "sigma": 3.0}, "rounds": 1}
 
 # fmt: off
 CATALOGUE: dict[str, Entry] = {
@@ -79,6 +94,11 @@ CATALOGUE: dict[str, Entry] = {
     "zcdp": Entry(lambda: rz.ZcdpFilter(0.5), _THIRD, 9, _zcdp, '{"kind":"zcdp","rho":0.5}', ("4/9",)),  # noqa: E501
     "approximate_zcdp": Entry(lambda: rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4), _DELTA, 10, _zcdp_and_delta, '{"conversion":"best","delta":0.001,"delta_conversion":0.0005,"eps":1.0,"kind":"approximate_zcdp"}', ("0.052273825519249214127", "0.00045")),  # noqa: E501
     "approximate_zcdp whitehouse": Entry(lambda: rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4, "whitehouse"), _DELTA, 10, _zcdp_and_delta, '{"conversion":"whitehouse","delta":0.001,"delta_conversion":0.0005,"eps":1.0,"kind":"approximate_zcdp"}', ("0.030890206673495484444367773601793292508028461958688", "0.00045")),  # noqa: E501
+    "gdp": Entry(lambda: rz.GdpFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp","mu":1.0}', ("8/9",)),
+    "gdp_residue": Entry(lambda: rz.GdpResidueFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp_residue","mu":1.0}', ("8/9",)),  # noqa: E501
+    "renyi_commit": Entry(lambda: rz.RenyiCommitFilter(1.0, 1e-3, 8.0), _SIXTH, 3, _rdp, '{"alpha":8.0,"delta":0.001,"eps":1.0,"kind":"renyi_commit"}', (), _OPEN),  # noqa: E501
+    "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501
+    "additive_profile": Entry(lambda: AdditiveProfileFilter(1.0, 1e-3, 4), rz.pure_dp(0.001), 4, None, '{"delta":0.001,"eps":1.0,"kind":"additive_profile","rounds":4,"target_delta":0.01}'),  # noqa: E501
     "update": Entry(lambda: rz.UpdateFilter(4 * rz.pure_dp(0.25), spend_one), rz.pure_dp(0.25), 4, _same, None),  # noqa: E501
 }
 # fmt: on

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import residuum as rz
-from filters.catalogue import CATALOGUE, DESCRIBED, Entry
+from filters.catalogue import ADDITIVE, CATALOGUE, DESCRIBED, Entry
 from residuum import filters
 from residuum.filters import amounts
 from residuum.filters.codec import _parsed
@@ -38,8 +38,10 @@ def test_golden_states(entry):
     filter = entry.make()
     assert filter.request(entry.part)
     text = filter.state_to_json(filter.state)
-    said = {"kind": filter.kind, "left": list(entry.left), "of": filter.fingerprint}
-    assert text == json.dumps(said, separators=(",", ":"))
+    said = json.loads(text)
+    if entry.fields is not None:
+        said = {"kind": filter.kind, "of": filter.fingerprint} | entry.fields
+    assert text == json.dumps(said, separators=(",", ":"), sort_keys=True)
     for given_text in (text, text.encode(), said):
         assert filter.state_from_json(given_text) == filter.state
     other = filters.from_json(entry.json)
@@ -103,7 +105,28 @@ def test_configurations_read_strictly(entry):
         type(filter).from_json(other.json)
 
 
+WRONG_FIELDS = (3.5, [], [3], "none", "-1", math.nan, {"a": 1})
+
+
 def test_states_read_strictly(entry):
+    """What all states have in common: a head, and every field once."""
+    filter = entry.make()
+    assert filter.request(entry.part)
+    data = json.loads(filter.state_to_json(filter.state))
+    wrong = ["", "[]", "null", "3", b"\xff", None, filter.state]
+    wrong += [json.dumps(data)[:-1] + ',"more":1}', json.dumps(data)[:-1] + ',"of":"x"}']
+    for name in data:
+        wrong += [data | {name: value} for value in WRONG_FIELDS]
+        wrong.append({key: value for key, value in data.items() if key != name})
+    wrong += [data | {"version": 2}, data | {"of": "0" * 16}]
+    for given_text in wrong:
+        with pytest.raises(rz.ResiduumError):
+            filter.state_from_json(given_text)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_amounts_in_states_read_strictly(name):
+    entry = CATALOGUE[name]
     filter = entry.make()
     assert filter.request(entry.part)
     before = filter.state

@@ -15,7 +15,7 @@ from residuum import checks
 from residuum.filters import amounts
 from residuum.filters.budgets import ApproximateDpBudget
 from residuum.filters.filter import Additive
-from residuum.filters.losses import largest_loss, missing_mass
+from residuum.filters.losses import largest_eps, largest_loss, missing_mass
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.constructors import approximate_dp
@@ -33,7 +33,7 @@ class BasicFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        eps = checks.between("eps", self.eps, 0.0, 600.0)
+        eps = largest_eps(self.eps)
         delta = checks.real("delta", self.delta, "in [0, 1)")
         checks.require(0.0 <= delta < 1.0, "delta", "in [0, 1)", self.delta)
         self._set(eps=eps, delta=delta)

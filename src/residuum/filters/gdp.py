@@ -18,9 +18,23 @@ from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.constructors import gaussian
+from residuum.pld.atoms import Atoms
+from residuum.pld.constructors import gaussian, pure_dp
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.gdp_parameter import gdp_parameter
 from residuum.pld.value import Pld
+
+_LEAST = 1e-100
+
+
+def lifted(loss: Pld) -> Pld:
+    """A loss above this one without factors so small that their squares underflow."""
+    tiny = {f: n for f, n in loss.terms.items() if not isinstance(f, Atoms | GaussianMixture)}
+    tiny = {f: n for f, n in tiny.items() if not f.mass_at_infinity and f.top < _LEAST}
+    if not tiny:
+        return loss
+    kept = Pld(loss.gaussian, {f: n for f, n in loss.terms.items() if f not in tiny})
+    return kept + sum(tiny.values()) * pure_dp(_LEAST)
 
 
 def gdp_cost(loss: Pld) -> Fraction | None:
@@ -28,13 +42,16 @@ def gdp_cost(loss: Pld) -> Fraction | None:
     cost = gaussian_variance(loss)
     if not loss.terms:
         return cost
+    loss = lifted(loss)
     nu = gdp_parameter(without_gaussian(loss))
     if not nu < float("inf"):
         return None
     cost += amounts.rounded_up(nu) ** 2
     if loss.gaussian:
         # The whole may fit a smaller Gaussian than its parts do, one by one.
-        cost = min(cost, amounts.rounded_up(gdp_parameter(loss)) ** 2)
+        whole = gdp_parameter(loss)
+        if whole < float("inf"):
+            cost = min(cost, amounts.rounded_up(whole) ** 2)
     return cost
 
 
@@ -44,7 +61,9 @@ class Gaussians(Additive):
     mu: float
 
     def __post_init__(self) -> None:
-        self._set(mu=checks.between("mu", self.mu, 0.0, 1e6))
+        mu = checks.between("mu", self.mu, 0.0, 1e6)
+        checks.require(mu == 0.0 or mu >= 1e-100, "mu", "0 or at least 1e-100", mu)
+        self._set(mu=mu)
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

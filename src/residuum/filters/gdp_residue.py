@@ -13,7 +13,7 @@ from typing import ClassVar
 from residuum.filters import amounts
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import FallingCost
-from residuum.filters.gdp import Gaussians
+from residuum.filters.gdp import Gaussians, lifted
 from residuum.filters.query import Query, described
 from residuum.filters.stated import split
 from residuum.pld.gdp_residue import gdp_residue_cost
@@ -45,10 +45,12 @@ class GdpResidueFilter(Gaussians):
             return (
                 f"{described(loss)} has Gaussian noise alone that needs {float(noise):.6g} of mu²"
             )
-        cost = gdp_residue_cost(left, rest)
+        above = lifted(rest)
+        cost = gdp_residue_cost(left, above)
         if cost is None:
             return f"{described(loss)} does not fit the Gaussian that is left"
-        return noise + Fraction(float(cost.lo)), noise + amounts.rounded_up(float(cost.hi))
+        low = Fraction(float(cost.lo)) if above is rest else Fraction(0)
+        return noise + low, noise + amounts.rounded_up(float(cost.hi))
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""

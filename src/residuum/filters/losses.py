@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
+from residuum import checks
 from residuum.filters.amounts import rounded_up, written
 from residuum.pld.atoms import Atoms
 from residuum.pld.bounded_range import BoundedRange
@@ -14,6 +16,13 @@ from residuum.pld.factors import Factor
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.value import Pld
+
+
+def largest_eps(value: Any) -> float:
+    """Check an `eps` that a filter is to keep: `R_eps` must be a PLD."""
+    eps = checks.between("eps", value, 0.0, 600.0)
+    checks.require(eps == 0.0 or eps >= 2.0**-1000, "eps", "0 or at least 2**-1000", value)
+    return eps
 
 
 def largest_loss(loss: Pld) -> Fraction | None:

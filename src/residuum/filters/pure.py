@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from residuum import checks
 from residuum.filters import amounts
 from residuum.filters.filter import Additive
-from residuum.filters.losses import largest_loss, missing_mass
+from residuum.filters.losses import largest_eps, largest_loss, missing_mass
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.constructors import pure_dp
@@ -30,7 +29,7 @@ class PureFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._set(eps=checks.between("eps", self.eps, 0.0, 600.0))
+        self._set(eps=largest_eps(self.eps))
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

@@ -28,6 +28,8 @@ from residuum.filters.potential import potential_cost
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.renyi import order
 from residuum.filters.state import State
+from residuum.filters.stated import split, stated_renyi
+from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp, gaussian
 from residuum.pld.value import Pld
 
@@ -98,9 +100,15 @@ class RenyiCommitFilter(Filter):
 
     def own(self, state: Any) -> State:
         state = super().own(state)
-        if not isinstance(state, Potential) or not 0 <= state.left <= self.rho:
+        if not isinstance(state, Potential) or type(state.left) is not Fraction:
+            raise ArgumentTypeError(f"state must hold an amount, got {checks.shown(state)}")
+        if not 0 <= state.left <= self.rho:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         if state.to is not None:
+            if not self._within(state.to.guarantee, self.rho):
+                raise ArgumentError(
+                    f"state must be committed to what fits {self!r}, got {checks.shown(state.to)}"
+                )
             state.to.own(state.inner)
         if (state.to is not None or state.left > 0) and state.committed != (state.to is not None):
             raise ArgumentError(f"state must be open or committed to something, got {state!r}")
@@ -123,6 +131,22 @@ class RenyiCommitFilter(Filter):
         to = from_dict(given)
         return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))
 
+    def _price(self, query: Query, relation: str | None) -> Fraction | None:
+        """What a query takes while the filter is open; None if infinite."""
+
+        def stated(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+            cost = stated_renyi(mechanism, self._alpha)
+            return None if cost is None else (cost,)
+
+        known, loss = split(query, relation, stated)
+        rest = renyi_cost(loss, self._alpha)
+        return None if rest is None else rest + (known[0] if known else 0)
+
+    def _within(self, budget: Pld, left: Fraction) -> bool:
+        """Whether a budget lies below the potential that is left."""
+        cost = potential_cost(budget, self._alpha)
+        return cost < float("inf") and Fraction(cost) <= left
+
     def _asked(self, query: Any) -> Any:
         return query if isinstance(query, Commit) else as_query(query)
 
@@ -135,7 +159,7 @@ class RenyiCommitFilter(Filter):
             return self._decision(
                 state, after if inner.admitted else None, inner.cost, query, relation
             )
-        cost = renyi_cost(loss_of(query, relation), self._alpha)
+        cost = self._price(query, relation)
         if cost is None:
             why = f"{described(query)} has infinite Rényi divergence of order {self._alpha:g}"
             return self._decision(state, None, None, query, relation, why)
@@ -155,7 +179,7 @@ class RenyiCommitFilter(Filter):
         if now.to is not None and now.inner is not None:
             rounds, inner = now.to.skip(now.inner, queries, most, relation)
             return rounds, Potential(now.of, now.left, True, now.to, inner)
-        costs = [renyi_cost(loss_of(as_query(one), relation), self._alpha) for one in queries]
+        costs = [self._price(as_query(one), relation) for one in queries]
         known = [(cost,) for cost in costs if cost is not None]
         if not queries or len(known) < len(costs):
             return 0, now
@@ -167,7 +191,7 @@ class RenyiCommitFilter(Filter):
             raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
         cost = potential_cost(commit.budget, self._alpha)
         after = None
-        if cost <= amounts.reported(state.left):
+        if self._within(commit.budget, state.left):
             to = commit.to if isinstance(commit.to, Filter) else None
             after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
         why = f"the commit to {described(commit.budget)} needs rho {cost:.6g}"
@@ -177,10 +201,9 @@ class RenyiCommitFilter(Filter):
         if not isinstance(query, Commit):
             return super()._largest(before, query, relation)
         assert isinstance(before, Potential)
-        left = amounts.reported(before.left)
 
         def fits(budget: Any) -> bool:
-            return potential_cost(budget, self._alpha) <= left
+            return self._within(loss_of(budget), before.left)
 
         return least_noise(query.budget, fits)
 
@@ -202,10 +225,9 @@ class RenyiCommitFilter(Filter):
         """The GDP residue filter with the largest `mu` that what is left may be committed to."""
         now = self.state if state is None else self.own(state)
         assert isinstance(now, Potential)
-        left = amounts.reported(now.left)
 
         def fits(mu: float) -> bool:
-            return mu == 0.0 or potential_cost(gaussian(mu=mu), self._alpha) <= left
+            return mu == 0.0 or self._within(gaussian(mu=mu), now.left)
 
         low, high = 0.0, 1.0
         while fits(high):

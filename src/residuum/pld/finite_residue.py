@@ -131,7 +131,7 @@ def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> 
         b = gaussian_transform(m2, c, np.array([l]))
         low = float(a.log[0] - a.error[0])
         if surplus > 0.0:
-            kept = 1.0 - 1.01 * surplus * math.exp(-low)
+            kept = 1.0 - 1.01 * surplus * math.exp(min(-low, 700.0))
             low = low + math.log(kept) if kept > 0.0 else -math.inf
         if low > b.log[0] + b.error[0]:
             return c
