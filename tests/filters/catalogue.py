@@ -96,6 +96,7 @@ CATALOGUE: dict[str, Entry] = {
     "approximate_zcdp whitehouse": Entry(lambda: rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4, "whitehouse"), _DELTA, 10, _zcdp_and_delta, '{"conversion":"whitehouse","delta":0.001,"delta_conversion":0.0005,"eps":1.0,"kind":"approximate_zcdp"}', ("0.030890206673495484444367773601793292508028461958688", "0.00045")),  # noqa: E501
     "gdp": Entry(lambda: rz.GdpFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp","mu":1.0}', ("8/9",)),
     "gdp_residue": Entry(lambda: rz.GdpResidueFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp_residue","mu":1.0}', ("8/9",)),  # noqa: E501
+    "approximate_gdp_residue": Entry(lambda: rz.ApproximateGdpResidueFilter(1.0, 1e-3), _THIRD, 9, _same, '{"delta":0.001,"kind":"approximate_gdp_residue","mu":1.0}', (), {"left": ["8/9", "0.001"]}),  # noqa: E501
     "renyi_commit": Entry(lambda: rz.RenyiCommitFilter(1.0, 1e-3, 8.0), _SIXTH, 3, _rdp, '{"alpha":8.0,"delta":0.001,"eps":1.0,"kind":"renyi_commit"}', (), _OPEN),  # noqa: E501
     "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501
     "additive_profile": Entry(lambda: AdditiveProfileFilter(1.0, 1e-3, 4), rz.pure_dp(0.001), 4, None, '{"delta":0.001,"eps":1.0,"kind":"additive_profile","rounds":4,"target_delta":0.01}'),  # noqa: E501

@@ -24,6 +24,7 @@ from residuum.bounds import float_down
 from residuum.filters import amounts
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
+from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
@@ -53,6 +54,7 @@ class ApproximateGdpResidueFilter(Additive):
 
     def __post_init__(self) -> None:
         mu = checks.between("mu", self.mu, 0.0, 1e6)
+        checks.require(mu == 0.0 or mu >= 1e-100, "mu", "0 or at least 1e-100", mu)
         delta = checks.real("delta", self.delta, "in [0, 1)")
         checks.require(0.0 <= delta < 1.0, "delta", "in [0, 1)", self.delta)
         self._set(mu=mu, delta=delta + 0.0)
@@ -94,6 +96,7 @@ class ApproximateGdpResidueFilter(Additive):
         kept = without_infinity(rest)
         if kept is not None:
             missing, rest = missing_mass(rest), kept
+        rest = lifted(rest)
         if not rest.terms:
             return noise, missing
         if v > 0 and not _needs_slack(rest):
