@@ -96,7 +96,7 @@ def cost_bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         return None
     if not L.terms:
         return gaussian, gaussian
-    rest = _rest(v, Pld(None, L.terms))
+    rest = _rest(v, Pld(None, L.terms) if L.gaussian else L)
     if rest is None:
         return None
     low, high = gaussian + rest[0], gaussian + rest[1]

@@ -45,6 +45,8 @@ _SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 _REFUTATIONS = 8
 _FINE = 0.012
 """Distance of the tents beside the size of the loss at 1, and beside their own place."""
+_COARSE = 0.08
+"""The same for searches."""
 _TRUNCATED = 0.02
 """The share of the slack that truncation may take."""
 _WORST = 60.0
@@ -81,7 +83,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     rest = Pld(None, L.terms)
     if rest.is_identity:
         return Interval(float_down(part), float_up(part))
-    tents = _tents(rest, _level(eta))
+    tents = _tents(rest, _level(eta), _FINE)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
@@ -109,21 +111,21 @@ class Tents:
 
 
 @lru_cache(maxsize=64)
-def _tents(L: Pld, level: float) -> Tents | None:
+def _tents(L: Pld, level: float, fine: float) -> Tents | None:
     masses = L.mass_at_infinity, L.mass_at_minus_infinity
     if L.is_infinite or max(masses) >= 1.0:
         return None
     exact = finite_excess(L) if L.is_finite else None
     if exact is not None:
         return Tents(exact, *masses)
-    right, p_inf = _side(L, level)
-    left, q_inf = (right, p_inf) if L.is_symmetric else _side(L.reverse(), level)
+    right, p_inf = _side(L, level, fine)
+    left, q_inf = (right, p_inf) if L.is_symmetric else _side(L.reverse(), level, fine)
     losses = np.concatenate([-left[0][::-1], right[0]])
     weights = np.concatenate([left[1][::-1], right[1]])
     return Tents(FiniteExcess(weights, losses, 0.0, 0.0), p_inf, q_inf)
 
 
-def _side(L: Pld, level: float) -> tuple[tuple[Floats, Floats], float]:
+def _side(L: Pld, level: float, fine: float) -> tuple[tuple[Floats, Floats], float]:
     """Places and weights of tents whose sum, with the last height, is above the curve."""
     evaluator = L._evaluator
     floor = float(L.mass_at_infinity_bounds.hi)
@@ -132,7 +134,7 @@ def _side(L: Pld, level: float) -> tuple[tuple[Floats, Floats], float]:
     size = max(2.5 * min(at_one, 0.4), 1e-9)
     y = [0.0]
     while y[-1] < end:
-        y.append(y[-1] + _FINE * (size + y[-1]))
+        y.append(y[-1] + fine * (size + y[-1]))
     t = np.minimum(np.array(y), end)
     _, high = evaluator.right(t, 0.0, 1e-5)
     enough = np.flatnonzero(high - floor <= level)
@@ -298,8 +300,8 @@ def _admitted(v: float, L: Pld, eta: float) -> int:
         cost = _rough_cost(v, L, eta)
         if cost is None:
             break
-        # Take steps of an eighth of the budget, at the cost in the middle of each.
-        block = max(int(start / (8.0 * cost)), 1)
+        # Take steps of a fifth of the budget, at the cost in the middle of each.
+        block = max(int(start / (5.0 * cost)), 1)
         later = _rough_cost(v - 0.5 * (block - 1) * cost, L, eta) if block > 1 else cost
         if later is None or block * later > v:
             block, later = max(block // 8, 1), cost
@@ -313,7 +315,7 @@ def _admitted(v: float, L: Pld, eta: float) -> int:
 def _rough_cost(v: float, L: Pld, eta: float) -> float | None:
     """About the cost, not certified."""
     part = float(L._exact_variance)
-    tents = _tents(Pld(None, L.terms), _level(eta)) if L.terms else None
+    tents = _tents(Pld(None, L.terms), _level(eta), _COARSE) if L.terms else None
     if tents is None or part >= v or not _may_fit(tents, v, eta):
         return part if part and part < v and not L.terms else None
     found = solve(tents.excess, v, None, _budgets(tents, eta)[0]).c

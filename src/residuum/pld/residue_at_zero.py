@@ -151,9 +151,12 @@ def _root(law: CentralLaw, v: float, side: _Excesses | _Complements) -> float:
         move = side.move(law, v - c, c)
         low, high = (c, high) if move > 0.0 else (low, c)
         new = c + move
+        # The next step would be about the square of this one.
+        if abs(move) <= 1e-8 * c:
+            return new
         if not low < new < high:
             new = 0.5 * (low + high)
-        if abs(new - c) <= 2e-14 * c or high - low <= 1e-15 * high:
+        if high - low <= 1e-15 * high:
             return new
         c = new
     return c
@@ -171,17 +174,27 @@ def _excess(law: CentralLaw, t: float, d: float) -> float:
 
 
 def _query_side(law: CentralLaw, m2: float) -> float:
-    m = math.sqrt(m2)
-    e = law.eps
+    m, e = math.sqrt(m2), law.eps
     width = min(e, 9.0 * m, 96.0)
-    rest = e - width
-    total = 0.0
-    bend = -0.5 / m2
+    rest, bend = e - width, -0.5 / m2
+    exp, expm1 = math.exp, math.expm1
+    near = far = 0.0
+    # Sums of e^{-t/2 - t²/2m²} against 1 - e^-d, and against 1 - e^{-d/2} or its square.
+    half, square = law.is_laplace, law.flat > 0.0
     for x, weight in _rule(_panels(law, m2)):
         d = rest + width * x
         t = e - d
-        total += weight * _excess(law, t, d) * math.exp(bend * t * t)
-    return 2.0 * width * total
+        tilt = weight * exp((bend * t - 0.5) * t)
+        if half:
+            far -= tilt * expm1(-0.5 * d)
+            continue
+        near -= tilt * expm1(-d)
+        if square:
+            far += tilt * expm1(-0.5 * d) ** 2
+    if not half:
+        far = law.flat * far / -expm1(-e) if square else 0.0
+        far += law.response * near / (1.0 + exp(-e))
+    return 2.0 * width * far
 
 
 def _panels(law: CentralLaw, m2: float) -> int:
