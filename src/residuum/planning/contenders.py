@@ -1,8 +1,8 @@
 """The filters of the yardstick, each set up for one `(eps, delta)`.
 
 Every one of them promises that the whole interaction is within `(eps, delta)`; they differ in what
-they know. Basic, zCDP and the Gaussian ones know the budget alone. The Rényi order, the plan and
-the menu are chosen for what was expected of the workload.
+they know. Basic, zCDP, the Gaussian ones and the automatic one know the budget alone. The Rényi
+order, the plan and the menu are chosen for what was expected of the workload.
 """
 
 from __future__ import annotations
@@ -182,13 +182,14 @@ def _menu(setting: Setting) -> Filter:
 
 
 def _auto(setting: Setting) -> Filter:
-    return _made("auto", eps=setting.eps, delta=setting.delta, expect=planned(setting))
+    """Told nothing: that is what it is for."""
+    return _made("auto", eps=setting.eps, delta=setting.delta)
 
 
 def planned(setting: Setting) -> tuple[Query, ...]:
-    """What was expected, query by query, as long as anything of it could fit."""
+    """What was expected, query by query, as long as anything of it could fit; one at least."""
     expected = setting.workload.planned
-    room = optimum(setting.eps, setting.delta, expected, relation=setting.relation)
+    room = max(optimum(setting.eps, setting.delta, expected, relation=setting.relation), 1)
     return tuple(query for query, count in expected.runs(room) for _ in range(count))
 
 
