@@ -62,7 +62,7 @@ def compare(
 
     \b
     Example:
-      residuum compare --eps 1 --delta 1e-6 --workload 'Laplace 10'
+      residuum compare --eps 1 --delta 1e-6 --workload 'Gaussian 20'
       residuum compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
       residuum compare --pure-dp eps=0.5 --laplace scale=2
     """
