@@ -30,8 +30,8 @@ from residuum.filters.amounts import reported
 from residuum.filters.codec import from_dict
 from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Filter
+from residuum.filters.gdp_residue import GdpResidueFilter
 from residuum.filters.kinds import KINDS
-from residuum.filters.update import UpdateFilter
 from residuum.pld.constructors import (
     approximate_dp,
     from_exact,
@@ -40,7 +40,6 @@ from residuum.pld.constructors import (
     laplace,
     pure_dp,
 )
-from residuum.pld.order import dominated
 from residuum.pld.value import Pld
 
 ROUNDS = 3
@@ -200,20 +199,9 @@ def _several_budgets() -> tuple[Rule, Pld]:
     return SeveralBudgets(plans), approximate_dp(1.0, 1e-6)
 
 
-def gaussian_residue(budget: Pld, loss: Pld) -> Pld:
-    """A Gaussian `B'` with `B' ⊕ L ⪯ B`, near the largest, for a Gaussian budget `B`."""
-    low, high = 0.0, math.sqrt(budget._exact_variance)
-    while high - low > 1e-4:
-        middle = 0.5 * (low + high)
-        fits = dominated(gaussian(mu=middle) + loss, budget).proven
-        low, high = (middle, high) if fits else (low, middle)
-    return gaussian(mu=low)
-
-
 def _replay() -> tuple[Rule, Pld]:
-    promise = gaussian(mu=1.0)
-    ledger = UpdateFilter(promise, gaussian_residue)
-    return ReplayRule(ledger, (pure_dp(0.7), pure_dp(0.5))), promise
+    ledger = GdpResidueFilter(mu=1.0)
+    return ReplayRule(ledger, (pure_dp(0.7), pure_dp(0.5))), ledger.guarantee
 
 
 UNSOUND = (
