@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from residuum.adversary.attack import attack
+from residuum.adversary.finite import ACCURACY
 from residuum.adversary.natural_rule import NaturalRule
 from residuum.adversary.rule import as_rounds
 from residuum.adversary.strategy import Strategy
@@ -41,12 +42,21 @@ def natural_cost(
     budget: Pld,
     rounds: int,
     *,
+    accuracy: float = ACCURACY,
     coarse: float | None = None,
     limit: int = LIMIT,
     progress: Progress | None = None,
 ) -> NaturalCost:
     """The exact cost of the natural filter over a catalogue, its violation and its adversary."""
     rule = NaturalRule(catalogue, budget)
-    found = attack(rule, budget, as_rounds(rounds), coarse=coarse, limit=limit, progress=progress)
+    found = attack(
+        rule,
+        budget,
+        as_rounds(rounds),
+        accuracy=accuracy,
+        coarse=coarse,
+        limit=limit,
+        progress=progress,
+    )
     worst = found.worst
     return NaturalCost(worst.pld, found.gap, found.x, found.strategy, found.verdict, worst)

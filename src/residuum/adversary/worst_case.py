@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000
 _MOST_ATOMS = 1 << 17
+_MANY_ATOMS = 1 << 11
 _MOST_ROUNDS = 64
 
 Progress = Callable[[int, int], None]
@@ -124,8 +125,9 @@ def worst_case(
 
     `accuracy` is that of queries which are not finite, in `eps`. `coarse` merges atoms after each
     round, upwards and downwards, so that the excess of the curve over `(1-x)_+` is known within
-    a factor `(1 ± coarse)^rounds`. `limit` bounds the states that are valued; beyond it a
-    `TooLargeError` says how many there were.
+    a factor `(1 ± coarse)^rounds`; None merges nothing, but within a tenth of `accuracy` where
+    queries are not finite and atoms are many. `limit` bounds the states that are valued; beyond it
+    a `TooLargeError` says how many there were.
     """
     if not isinstance(rule, Rule):
         raise ArgumentTypeError(f"rule must be a Rule, got {checks.shown(rule)}")
@@ -161,11 +163,20 @@ class Game:
     def atoms(self, loss: Pld, side: Side) -> ExactAtoms:
         return EXACT_IDENTITY if loss.is_identity else finite_atoms(loss, side, self.accuracy)
 
+    @cached_property
+    def met(self) -> frozenset[Pld]:
+        """Every query that was met; to be asked for when all states are known."""
+        return frozenset(move.loss for moves in self._moves.values() for move in moves)
+
     @property
     def exact(self) -> bool:
-        """Whether every query met so far is what it stands for."""
-        met = {move.loss for moves in self._moves.values() for move in moves}
-        return self.coarse is None and all(is_exact(loss) for loss in met)
+        """Whether every query is what it stands for."""
+        return self.coarse is None and all(is_exact(loss) for loss in self.met)
+
+    @cached_property
+    def continuous(self) -> bool:
+        """Whether some query takes more than finitely many losses."""
+        return not all(loss.is_finite for loss in self.met)
 
     def layers(self, rounds: int) -> list[list[Hashable]]:
         """The states met after 0, 1, … rounds."""
@@ -245,7 +256,11 @@ class Game:
                 )
             members.append(first.compose(rest))
         found = reduce(exact_supremum, members, EXACT_IDENTITY)
-        return found if self.coarse is None else coarsened(found, side, self.coarse)
+        if self.coarse is not None:
+            return coarsened(found, side, self.coarse)
+        if self.continuous and len(found) > _MANY_ATOMS:
+            return coarsened(found, side, self.accuracy / 10.0)
+        return found
 
     def values(self, layers: list[list[Hashable]], rounds: int, side: Side) -> Values:
         """The value of each state met, by the rounds that are left."""

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import residuum
-from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.errors import ArgumentError, ArgumentTypeError, TooLargeError
 
 __all__ = ["COMMANDS", "app"]
 
@@ -26,6 +26,8 @@ COMMANDS = {
     "order": "residuum.cli.order",
     "plan": "residuum.cli.plan",
     "compare": "residuum.cli.compare",
+    "attack": "residuum.cli.attack",
+    "natural": "residuum.cli.natural",
     "version": "residuum.cli.version",
 }
 
@@ -47,7 +49,7 @@ class LazyGroup(TyperGroup):
         """Bad input is one line on standard error and exit code 2, never a traceback."""
         try:
             return super().invoke(ctx)
-        except (ArgumentError, ArgumentTypeError) as error:
+        except (ArgumentError, ArgumentTypeError, TooLargeError) as error:
             print(f"residuum {ctx.invoked_subcommand}: {error}", file=sys.stderr)
             raise typer.Exit(2) from None
 

@@ -1,0 +1,154 @@
+"""`residuum attack`: the worst case of filters against what they guarantee."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residuum.cli import filters, flags, output, queries
+from residuum.cli.patience import patience
+from residuum.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from residuum.adversary.attack import Attack
+    from residuum.filters import Filter
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+SURVIVES = {"YES": "holds", "NO": "BROKEN", "UNDECIDED": "holds, but for rounding"}
+
+
+@app.command(cls=flags.QueryCommand)
+def attack(
+    query: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY", help="The queries that may be asked, for --filter."),
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option(help="Attack this filter, as JSON or in short, with these queries."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="How many queries may be asked, for --filter.")] = 3,
+    accuracy: Annotated[
+        float, typer.Option(help="Of queries with continuous losses, in eps, for --filter.")
+    ] = 0.01,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Attack an example of this kind of filter only; may be repeated."),
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Play the worst adversary against filters.
+
+    For each filter and a small catalogue of queries, the exact worst case over all adaptive
+    analysts is compared with the filter's guarantee. Without options, every kind of filter is
+    attacked with every built-in catalogue, and so are rules that are known not to keep what they
+    promise: those must be caught. Exit code 1 if a filter is broken, or such a rule is not.
+
+    \b
+    Example:
+      residuum attack --kind pure
+      residuum attack --filter '{"kind": "gdp_residue", "mu": 1.0}' --rounds 2 --pure-dp eps=0.5 --gdp mu=0.5
+    """  # noqa: E501
+    if filter is None and query:
+        raise ArgumentError("queries go with --filter, got queries and no filter")
+    if filter is not None and not query:
+        raise ArgumentError("--filter must come with queries to ask, got none")
+    if filter is not None:
+        good = _one(filter, query or [], rounds, accuracy, as_json)
+    else:
+        good = _suite(tuple(kind or ()), as_json)
+    if not good:
+        raise typer.Exit(1)
+
+
+def _one(text: str, asked: Sequence[str], rounds: int, accuracy: float, as_json: bool) -> bool:
+    from residuum.adversary.attack import attack_filter
+
+    filter = filters.parse(text)
+    losses = [queries.parse(item).pld() for item in asked]
+    with patience("states") as tell:
+        found = attack_filter(
+            filter,
+            losses,
+            rounds,
+            accuracy=accuracy,
+            progress=lambda done, whole: tell("", done, whole),
+        )
+    if as_json:
+        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **_as_json(found)})
+    else:
+        output.print_fields(_fields(filter, found))
+        if found.strategy is not None:
+            print(f"\n{found.strategy}")
+    return found.verdict.value != "NO"
+
+
+def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
+    rows = [
+        ("filter", filter.to_json()),
+        ("guarantee", repr(found.guarantee)),
+        ("worst case", repr(found.worst.pld)),
+        ("the guarantee", SURVIVES[found.verdict.value]),
+    ]
+    if found.x is not None:
+        rows.append(
+            ("exceeded", f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}")
+        )
+    return rows
+
+
+def _suite(kinds: tuple[str, ...], as_json: bool) -> bool:
+    from residuum.adversary import suite
+    from residuum.filters import KINDS
+
+    chosen = kinds or tuple(KINDS)
+    survived: list[dict[str, Any]] = []
+    whole = len(chosen) * len(suite.catalogues()) + (0 if kinds else len(suite.UNSOUND))
+    with patience("attacks") as tell:
+        for kind, name, found in suite.survivors(chosen):
+            survived.append({"filter": kind, "catalogue": name, **_as_json(found)})
+            tell(f"{kind} against {name}", len(survived), whole)
+        caught: list[dict[str, Any]] = []
+        for rule in () if kinds else suite.UNSOUND:
+            caught.append({"rule": rule.name, **_as_json(rule.attack())})
+            tell(rule.name, len(survived) + len(caught), whole)
+    broken = [row for row in survived if row["verdict"] == "NO"]
+    missed = [row for row in caught if row["verdict"] != "NO"]
+    if as_json:
+        output.print_json({"filters": survived, "unsound_rules": caught})
+        return not broken and not missed
+    output.print_table(
+        "filters: the worst case against the guarantee",
+        ("filter", "catalogue", "states", "guarantee"),
+        [(r["filter"], r["catalogue"], str(r["states"]), SURVIVES[r["verdict"]]) for r in survived],
+    )
+    if caught:
+        output.print_table(
+            "rules that do not keep what they promise",
+            ("rule", "exceeded by", "at eps", "caught"),
+            [
+                (
+                    r["rule"],
+                    output.below(r["gap"], 3),
+                    "" if r["x"] is None else f"{math.log(r['x']):.4g}",
+                    "yes" if r["verdict"] == "NO" else "NO",
+                )
+                for r in caught
+            ],
+        )
+    return not broken and not missed
+
+
+def _as_json(found: "Attack") -> dict[str, Any]:
+    return {
+        "verdict": found.verdict.value,
+        "gap": found.gap,
+        "x": None if found.x is None else output.number(found.x),
+        "states": found.worst.states,
+        "exact": found.worst.exact,
+        "worst_case": repr(found.worst.pld),
+        "guarantee": repr(found.guarantee),
+        "strategy": None if found.strategy is None else found.strategy.to_dict(),
+    }

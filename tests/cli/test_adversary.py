@@ -1,0 +1,95 @@
+"""`residuum natural` and `residuum attack`."""
+
+import math
+
+import pytest
+
+from cli.running import refusal, run, run_json
+from residuum.filters import KINDS
+
+CROSSING = (
+    "--approximate-dp", "eps=0.0847,delta=0.478", "--approximate-dp", "eps=1.404,delta=0.0208",
+)  # fmt: skip
+BUDGET = ("--budget", "approximate_dp eps=1.395,delta=0.509", "--rounds", "2")
+
+
+def test_natural_cost() -> None:
+    answer = run_json("natural", "cost", *BUDGET, *CROSSING)
+    assert answer["within_budget"] == "NO"
+    assert math.log(answer["witness"]) == pytest.approx(1.395)
+    assert answer["promised"] == pytest.approx(0.509)
+    assert answer["real"]["lo"] == pytest.approx(0.597, abs=5e-4)
+    assert answer["violation"] <= answer["real"]["hi"] - answer["promised"]
+    assert answer["strategy"]["ask"] == "approximate_dp(1.404, 0.0208)"
+    text = run("natural", "cost", *BUDGET, *CROSSING)
+    assert "no, proven" in text and "ask approximate_dp(1.404, 0.0208)" in text
+
+
+def test_natural_cost_within_the_budget() -> None:
+    queries = ("--pure-dp", "eps=0.5", "--pure-dp", "eps=0.3")
+    answer = run_json("natural", "cost", "--budget", "pure_dp eps=1", "--rounds", "2", *queries)
+    assert answer["within_budget"] in ("YES", "UNDECIDED")
+    assert answer["witness"] is None and answer["strategy"] is None
+
+
+def test_natural_free() -> None:
+    pure = ("--pure-dp", "eps=1", "--pure-dp", "eps=1.2")
+    assert run_json("natural", "free", "--rounds", "2", *pure)["free"] is True
+    broken = run_json("natural", "free", "--rounds", "3", *pure)
+    assert broken["free"] is False and broken["verdict"] == "NO"
+    assert broken["triple"] == ["pure_dp(1.0)", "pure_dp(1.2)", "2 * pure_dp(1.0)"]
+    assert broken["gap"]["gap"] == pytest.approx(0.025, abs=5e-4)
+    assert run_json("natural", "free", *pure)["verdict"] == "UNDECIDED"
+    assert "totally ordered" in run("natural", "free", "--gaussian", "sigma=2")
+
+
+def test_natural_guarantee() -> None:
+    answer = run_json("natural", "guarantee", "--eps", "1", "--delta", "1e-6", "--rounds", "2")
+    assert answer["guarantee"]["eps"] >= 1.0
+    assert answer["guarantee"]["delta"] == pytest.approx(1e-5)
+
+
+def test_attack_one_filter() -> None:
+    arguments = ("--filter", "pure eps=1", "--rounds", "2", "--pure-dp", "eps=0.4")
+    answer = run_json("attack", *arguments)
+    assert answer["verdict"] == "YES"
+    assert answer["filter"] == {"kind": "pure", "eps": 1.0}
+    assert "holds" in run("attack", *arguments)
+
+
+def test_attack_one_kind() -> None:
+    answer = run_json("attack", "--kind", "basic")
+    assert {row["filter"] for row in answer["filters"]} == {"basic"}
+    assert all(row["verdict"] != "NO" for row in answer["filters"])
+    assert answer["unsound_rules"] == []
+    assert "holds" in run("attack", "--kind", "pure")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("attack", "--pure-dp", "eps=1"), "queries go with --filter"),
+        (("attack", "--filter", "pure eps=1"), "--filter must come with queries"),
+        (("attack", "--kind", "magic"), "kind must be one of"),
+        (("attack", "--filter", "pure eps=1", "--rounds", "0", "--pure-dp", "eps=1"), "rounds"),
+        (("natural", "cost", "--rounds", "2", "--pure-dp", "eps=1"), "--budget"),
+        (("natural", "cost", *BUDGET[:2], "--rounds", "0", *CROSSING), "rounds must be 1 or more"),
+        (("natural", "cost", *BUDGET[:2], "--rounds", "two", *CROSSING), "--rounds"),
+        (("natural", "free", "--rounds", "2"), "QUERY"),
+        (("natural", "free", "--rounds", "-1", "--pure-dp", "eps=1", *CROSSING), "rounds"),
+        (("natural", "guarantee", "--eps", "nan", "--delta", "1e-6", "--rounds", "2"), "eps"),
+        (
+            ("natural", "free", "--rounds", "40", *(x for e in range(1, 9)
+             for x in ("--pure-dp", f"eps={e}"))),
+            "compositions of fewer than 40",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(arguments: tuple[str, ...], said: str) -> None:
+    text = refusal(*arguments)
+    assert said in text and "Traceback" not in text
+
+
+def test_kinds_of_the_suite_are_the_kinds() -> None:
+    text = refusal("attack", "--kind", "magic")
+    assert all(kind in text for kind in KINDS)
