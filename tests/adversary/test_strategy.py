@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import adversary_oracles as oracles
 import residuum as rz
@@ -61,8 +62,32 @@ def test_irrational_and_continuous_queries_attain_the_lower_side() -> None:
     x = math.exp(0.5)
     tree = worst.strategy(x)
     reached = tree.exact("below", 0.05).hockey_stick(Fraction(x))
-    assert reached >= worst.sides[1].hockey_stick(Fraction(x))
+    assert reached >= worst.sides[1].hockey_stick(Fraction(x)) - Fraction(1, 10**18)
     assert Fraction(worst.hockey_stick_bounds(x).hi) >= reached
+
+
+def test_sides_of_an_irrational_tree_enclose_its_curve() -> None:
+    """A first answer that is followed differently: rounding it has no side, so a margin is kept."""
+    first, second = rz.pure_dp(1.0), rz.pure_dp(0.7)
+    tree = rz.Strategy(first, (rz.Strategy(second), STOP))
+    for x in (Fraction(1, 3), Fraction(1), Fraction(5, 4), Fraction(2)):
+        with mp.workdps(60):
+            e = mp.exp(1)
+            up, down, at = e / (1 + e), 1 / (1 + e), mp.mpf(x.numerator) / x.denominator
+            after = _response(mp.mpf(0.7), at * up / down)
+            true = down * after + max(up - at * down, mp.mpf(0))
+            low, high = (
+                mp.mpf(v.numerator) / v.denominator
+                for v in (tree.exact(side).hockey_stick(x) for side in ("below", "above"))
+            )
+            assert low < true < high
+            assert high - low < 1e-17
+
+
+def _response(eps: object, x: object) -> object:
+    """`h(x)` of `R_eps` by mpmath."""
+    e = mp.exp(eps)
+    return max(e / (1 + e) - x / (1 + e), mp.mpf(0)) + max(1 / (1 + e) - x * e / (1 + e), mp.mpf(0))
 
 
 def test_order_of_a_sequence_does_not_matter() -> None:
@@ -90,6 +115,7 @@ def test_trees_are_readable() -> None:
         (lambda: rz.Strategy(COIN, (STOP, 3)), r"then\[1\] must be a Strategy"),
         (lambda: rz.Strategy(rz.gaussian(mu=1.0), (STOP,)), "seen must say what is looked at"),
         (lambda: rz.Strategy(COIN, (), rz.gaussian(mu=1.0)), "seen must be a finite PLD"),
+        (lambda: rz.Strategy(COIN, (), 2 * COIN), "seen must be dominated by"),
         (lambda: rz.simulate(COIN, 1.0), "strategy must be a Strategy"),
         (lambda: rz.simulate(STOP, 0.0), "x must be positive"),
         (lambda: rz.simulate(STOP, 1.0, samples=1), "samples must be 2 or more"),

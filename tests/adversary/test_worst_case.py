@@ -61,6 +61,14 @@ def test_natural_rules_merge_histories() -> None:
     assert rz.worst_case(rule, 4).states == rule.most_states(4) == 35
 
 
+def test_many_copies_are_written_out_as_they_merge() -> None:
+    coin = rz.from_pair([0.25, 0.75], [0.75, 0.25])
+    worst = rz.worst_case(rz.NaturalRule([30 * coin], rz.approximate_dp(0.0, 1.0)), 1)
+    assert worst.exact and len(worst.sides[0]) == 31
+    large = rz.worst_case(rz.NaturalRule([300 * coin], rz.approximate_dp(0.0, 1.0)), 1)
+    assert not large.exact and large.below <= large.above
+
+
 def test_irrational_masses_have_two_sides() -> None:
     rule = rz.NaturalRule([rz.pure_dp(0.5), rz.approximate_dp(0.25, 0.01)], rz.gaussian(mu=2.0))
     worst = rz.worst_case(rule, 3)

@@ -16,7 +16,7 @@ Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are mon
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from residuum.adversary.coarsen import coarsened
 from residuum.bounds import Floats
@@ -27,39 +27,57 @@ from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.rational import Side, exp_of
 from residuum.pld.value import Pld
 
-_BITS = 64
+BITS = 64
+"""Masses of randomized responses are rounded to multiples of 2^-BITS, or finer."""
 ACCURACY = 1e-3
 """In `eps`, of what is not finite."""
 _MOST_ATOMS = 1 << 16
+_MOST_FACTORS = 200
 
 
 def is_exact(pld: Pld) -> bool:
     """Whether both sides are the PLD itself."""
-    return pld.gaussian is None and all(type(factor) is Atoms for factor in pld.terms)
+    rational = pld.gaussian is None and all(type(factor) is Atoms for factor in pld.terms)
+    return rational and _written_out(pld, "above") is not None
+
+
+def irrational_factors(pld: Pld) -> int | None:
+    """How many factors have rounded masses, each by 2^-64 at most; None if there is more to it."""
+    if _written_out(pld, "above") is None:
+        return None
+    return sum(n for factor, n in pld.terms.items() if isinstance(factor, RandomizedResponse))
 
 
 @lru_cache(maxsize=4096)
 def finite_atoms(pld: Pld, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
     """Rational atoms of a PLD that dominates the given one, or is dominated by it."""
-    parts: list[tuple[ExactAtoms, int]] = []
-    size = 1
+    whole = _written_out(pld, side)
+    return _smooth(pld, side, accuracy) if whole is None else whole
+
+
+@lru_cache(maxsize=4096)
+def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
+    """All atoms of a small composition of finite factors; None for anything else."""
+    if pld.gaussian is not None or sum(pld.terms.values()) > _MOST_FACTORS:
+        return None
+    whole = EXACT_IDENTITY
     for factor, n in pld.terms.items():
         if isinstance(factor, RandomizedResponse):
-            parts.append((_response(factor, side), n))
-            size *= n + 1
+            atoms = _response(factor, side)
         elif isinstance(factor, Atoms):
-            parts.append((factor.exact, n))
-            size *= len(factor.exact) ** min(n, 40)
-    whole = pld.gaussian is None and len(parts) == len(pld.terms)
-    if whole and size <= _MOST_ATOMS:
-        every = (atoms for atoms, n in parts for _ in range(n))
-        return reduce(ExactAtoms.compose, every, EXACT_IDENTITY)
-    return _smooth(pld, side, accuracy)
+            atoms = factor.exact
+        else:
+            return None
+        for _ in range(n):
+            if len(whole) * len(atoms) > _MOST_ATOMS:
+                return None
+            whole = whole.compose(atoms)
+    return whole
 
 
 def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
     delta, eps = Fraction(factor.delta), Fraction(factor.eps)
-    grid = max(1 << _BITS, delta.denominator)
+    grid = max(1 << BITS, delta.denominator)
     e = exp_of(eps, side)
     kept = 1 - delta
     p = kept * e / (1 + e) * grid

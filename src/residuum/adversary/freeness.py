@@ -31,6 +31,7 @@ from residuum.adversary.finite import finite_atoms, is_exact
 from residuum.adversary.natural_cost import NaturalCost, natural_cost
 from residuum.adversary.rule import as_catalogue, as_rounds
 from residuum.bounds import Verdict, float_down
+from residuum.errors import TooLargeError
 from residuum.filters.query import Query
 from residuum.pld.atoms import Atoms
 from residuum.pld.constructors import from_exact
@@ -42,6 +43,9 @@ from residuum.pld.value import Pld
 
 Triple = tuple[Pld, Pld, Pld]
 _BUDGET_BITS = 40
+_ACCURACY = 0.01
+"""Of continuous losses, in `eps`."""
+_MOST_ATOMS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,13 @@ def triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
 
     Exact for rational queries; otherwise the left side is rounded down, the right side up.
     """
-    own, low_a, low_c = (finite_atoms(pld, "below") for pld in (first, a, c))
-    high, high_a, high_c = (finite_atoms(pld, "above") for pld in (first, a, c))
+    own, low_a, low_c = (finite_atoms(pld, "below", _ACCURACY) for pld in (first, a, c))
+    high, high_a, high_c = (finite_atoms(pld, "above", _ACCURACY) for pld in (first, a, c))
+    size = len(high) * (len(high_a) + len(high_c))
+    if size > _MOST_ATOMS:
+        raise TooLargeError(
+            f"a query and two futures have {size} atoms or more together, above {_MOST_ATOMS}"
+        )
     left = own.compose(exact_supremum(low_a, low_c))
     right = exact_supremum(high.compose(high_a), high.compose(high_c))
     return exact_gap(left, right)

@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from residuum import checks
+from residuum.adversary.finite import ACCURACY
 from residuum.adversary.freeness import free_family
 from residuum.adversary.natural_cost import natural_cost
 from residuum.adversary.natural_guarantee import natural_guarantee
@@ -44,6 +45,8 @@ from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.value import Pld
 
 FAMILIES = ("gaussian", "pure_delta")
+_CONTINUOUS = 0.01
+"""Accuracy of continuous losses in the worst case, in `eps`."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +220,8 @@ def _in_family(loss: Pld, family: str) -> bool:
 def _proven(
     budget: Pld, rounds: int | None, family: str | None, members: tuple[Pld, ...] | None
 ) -> Proven:
+    if budget.is_identity:
+        return Proven(budget, True, "nothing but Id is admitted")
     point = _approximate_dp(budget)
     if point is not None and point[1] == 0.0:
         return Proven(budget, True, "losses of a history add up")
@@ -232,7 +237,9 @@ def _proven(
             "rounds must be given unless the natural filter is free in any number, got None"
         )
     try:
-        cost = natural_cost(members, budget, rounds)
+        finite = all(member.is_finite for member in members)
+        accuracy = ACCURACY if finite else _CONTINUOUS
+        cost = natural_cost(members, budget, rounds, accuracy=accuracy)
     except TooLargeError:
         if point is None:
             raise

@@ -8,8 +8,8 @@ weighted back.
 
 The confidence interval is for means of bounded variables, valid at every sample size: the better
 end of the Chernoff bound in its relative-entropy form (Hoeffding 1963), which for coin flips is
-close to Clopper–Pearson, and of the empirical Bernstein bound (Maurer and Pontil 2009), each at
-a quarter of the error.
+close to Clopper–Pearson, and of the empirical Bernstein bound (Maurer and Pontil 2009), each side
+of each at a quarter of the error.
 
 Runs are independent, so how many of them see each outcome is multinomial: a million runs cost as
 much as the outcomes they meet.
@@ -88,6 +88,7 @@ class _Play:
         self.scores: list[float] = []
         self.counts: list[int] = []
         self.refused = 0
+        self._most: dict[tuple[int, float, float], float] = {}
 
     def run(
         self,
@@ -147,7 +148,14 @@ class _Play:
         self.refused += runs if refused else 0
 
     def most(self, strategy: Strategy, loss: float, weight: float) -> float:
-        """The largest score that any run can have, whatever the filter says."""
+        """No less than the largest score that any run can have, whatever the filter says."""
+        key = (id(strategy), round(loss, 9), round(weight, 9))
+        if key not in self._most:
+            # Keys are rounded, so that paths that only differ in order meet; so is what they score.
+            self._most[key] = self._largest(strategy, loss, weight) * (1.0 + 1e-6) + 1e-12
+        return self._most[key]
+
+    def _largest(self, strategy: Strategy, loss: float, weight: float) -> float:
         best = self._score(loss, weight)
         if strategy.stops:
             return best
@@ -175,7 +183,8 @@ def interval(scores: Any, counts: Any, most: float, error: float) -> Interval:
     mean = float(share @ counts) / samples
     variance = float(((share - mean) ** 2) @ counts) / (samples - 1.0)
     log = math.log(4.0 / error)
-    bernstein = math.sqrt(2.0 * variance * log / samples) + 7.0 * log / (3.0 * (samples - 1.0))
+    more = math.log(8.0 / error)
+    bernstein = math.sqrt(2.0 * variance * more / samples) + 7.0 * more / (3.0 * (samples - 1.0))
     low = max(mean - bernstein, _entropy_end(mean, log / samples, -1.0), 0.0)
     high = min(mean + bernstein, _entropy_end(mean, log / samples, 1.0), 1.0)
     return Interval(most * low, most * high)

@@ -17,14 +17,18 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from residuum import checks
-from residuum.adversary.finite import ACCURACY, finite_atoms
+from residuum.adversary.finite import ACCURACY, BITS, finite_atoms, irrational_factors
+from residuum.bounds import Verdict
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.pld.constructors import from_exact, identity
-from residuum.pld.exact import ExactAtoms
+from residuum.pld.exact import ExactAtoms, region
+from residuum.pld.order import dominated
 from residuum.pld.rational import Side, from_masses
 from residuum.pld.value import Pld
 
@@ -51,10 +55,15 @@ class Strategy:
         for i, after in enumerate(self.then):
             if not isinstance(after, Strategy):
                 raise ArgumentTypeError(f"then[{i}] must be a Strategy, got {checks.shown(after)}")
-        if self.seen is not None and not self.seen.is_finite:
-            raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
+        if self.seen is not None:
+            if irrational_factors(self.seen) is None:
+                raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
+            if _refuted(self.seen, self.loss):
+                raise ArgumentError(
+                    f"seen must be dominated by {described(self.query)}, got {described(self.seen)}"
+                )
         if self.then:
-            if self.seen is None and not self.loss.is_finite:
+            if self.seen is None and irrational_factors(self.loss) is None:
                 raise ArgumentError(
                     f"seen must say what is looked at of {described(self.query)}, got None"
                 )
@@ -84,8 +93,14 @@ class Strategy:
         return from_exact(self.exact("above"))
 
     def exact(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
-        """The PLD of the whole interaction in rationals, above it or below it."""
-        return self._exact(side, accuracy, {})
+        """The PLD of the whole interaction in rationals, above it or below it.
+
+        What is asked last is rounded to the side. Before that a rounded mass moves outcomes
+        between futures, which has no side of its own: total variation bounds it, `2^-64` for each
+        irrational query of a path, and the testing region is moved by that much.
+        """
+        known: dict[int, ExactAtoms] = {}
+        return _moved(self._exact(side, accuracy, known), side, self._rounded({}))
 
     def _exact(self, side: Side, accuracy: float, known: dict[int, ExactAtoms]) -> ExactAtoms:
         if id(self) in known:
@@ -101,6 +116,16 @@ class Strategy:
             p += [Fraction(own.p[i] * a, own.p_den * rest.p_den) for a in rest.p]
             q += [Fraction(own.q[i] * b, own.q_den * rest.q_den) for b in rest.q]
         known[id(self)] = from_masses(p, q)
+        return known[id(self)]
+
+    def _rounded(self, known: dict[int, int]) -> int:
+        """The most irrational queries of any path that are followed by others."""
+        if not self.then:
+            return 0
+        if id(self) not in known:
+            here = irrational_factors(self.loss if self.seen is None else self.seen)
+            assert here is not None
+            known[id(self)] = here + max(after._rounded(known) for after in self.then)
         return known[id(self)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,7 +172,10 @@ def sequence(queries: Sequence[Query]) -> Strategy:
 
 
 def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
-    """The strategy of a game that attains its value at the threshold `x`, exactly."""
+    """The strategy of a game that attains its lower side at the threshold `x`.
+
+    Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
+    """
     known: dict[tuple[Hashable, int, Fraction], Strategy] = {}
 
     def best(state: Hashable, left: int, at: Fraction) -> Strategy:
@@ -175,10 +203,32 @@ def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
         then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
         if all(after.stops for after in then):
             return Strategy(move.loss)
-        seen = None if move.loss.is_finite else from_exact(own)
+        seen = None if irrational_factors(move.loss) is not None else from_exact(own)
         return Strategy(move.loss, then, seen)
 
     return best(game.rule.start, rounds, x)
+
+
+def _moved(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
+    """The testing region moved outwards or inwards by `roundings` units of 2^-BITS."""
+    if roundings == 0:
+        return atoms
+    p_den, q_den = (lcm(den, 1 << BITS) for den in (atoms.p_den, atoms.q_den))
+    up, right = (roundings * (den >> BITS) for den in (p_den, q_den))
+    if side == "below":
+        up, right = -up, -right
+    points = []
+    for p, q in zip(atoms.p_tails, atoms.q_tails, strict=True):
+        across = min(max(q * (q_den // atoms.q_den) - right, 0), q_den)
+        height = min(max(p * (p_den // atoms.p_den) + up, 0), p_den)
+        # The diagonal belongs to every region.
+        points.append((across, max(height, across * p_den // q_den)))
+    return region(points, q_den, p_den)
+
+
+@lru_cache(maxsize=1024)
+def _refuted(seen: Pld, loss: Pld) -> bool:
+    return dominated(seen, loss).verdict is Verdict.NO
 
 
 def _grouped(strategy: Strategy) -> list[tuple[str, Strategy]]:
