@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 
 import residuum as rz
@@ -63,3 +66,28 @@ def test_commits_survive() -> None:
     assert found.verdict is rz.Verdict.YES
     without = rz.attack_filter(filter, queries, 4)
     assert without.worst.pld < found.worst.pld, "the commit was used"
+
+
+RANDOM = ("pure", "basic", "renyi", "gdp", "gdp_residue", "approximate_gdp_residue", "renyi_commit")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_catalogues(seed: int) -> None:
+    """Small losses, masses at either infinity, one query in both directions."""
+    chance = random.Random(seed)
+    queries = [_random_query(chance) for _ in range(2)]
+    queries.append(queries[0].reverse())
+    for kind in RANDOM:
+        if kind in KINDS:
+            found = rz.attack_filter(suite.example(kind), queries, 3)
+            assert found.verdict is rz.Verdict.YES, f"{kind} against {queries}: {found}"
+
+
+def _random_query(chance: random.Random) -> rz.Pld:
+    p = [chance.randint(20, 60) for _ in range(chance.choice([2, 2, 3]))]
+    q = [max(1, round(v * math.exp(chance.uniform(-0.6, 0.6)))) for v in p]
+    if chance.random() < 0.3:
+        p, q = [*p, chance.randint(1, 3)], [*q, 0]
+    if chance.random() < 0.3:
+        p, q = [*p, 0], [*q, chance.randint(1, 3)]
+    return rz.from_pair([v / sum(p) for v in p], [v / sum(q) for v in q])

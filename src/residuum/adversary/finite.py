@@ -77,7 +77,8 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
 
 def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
     delta, eps = Fraction(factor.delta), Fraction(factor.eps)
-    grid = max(1 << BITS, delta.denominator)
+    # The smaller mass is about e^-eps: it keeps BITS digits of its own.
+    grid = max(1 << (BITS + int(1.45 * factor.eps) + 1), delta.denominator)
     e = exp_of(eps, side)
     kept = 1 - delta
     p = kept * e / (1 + e) * grid

@@ -47,7 +47,10 @@ def natural_cost(
     limit: int = LIMIT,
     progress: Progress | None = None,
 ) -> NaturalCost:
-    """The exact cost of the natural filter over a catalogue, its violation and its adversary."""
+    """The exact cost of the natural filter over a catalogue, its violation and its adversary.
+
+    Queries are taken in the direction they are given in. Arguments as for `worst_case`.
+    """
     rule = NaturalRule(catalogue, budget)
     found = attack(
         rule,

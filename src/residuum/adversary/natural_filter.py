@@ -25,10 +25,11 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from residuum import checks
+from residuum.adversary.attack import attack
 from residuum.adversary.finite import ACCURACY
 from residuum.adversary.freeness import free_family
-from residuum.adversary.natural_cost import natural_cost
 from residuum.adversary.natural_guarantee import natural_guarantee
+from residuum.adversary.natural_rule import NaturalRule
 from residuum.adversary.rule import as_catalogue, as_queries, as_rounds
 from residuum.bounds import Verdict
 from residuum.errors import ArgumentError, ArgumentTypeError, TooLargeError
@@ -145,7 +146,7 @@ class NaturalFilter(Filter):
             return self._decision(state, None, None, query, relation, charges)
         for charge in charges:
             after = state.loss + charge
-            if _below(after, self.budget):
+            if self._below(after):
                 went = Spent(state.of, after, state.rounds + 1)
                 return self._decision(state, went, charge, query, relation)
         why = "what was spent and it together are not proven to stay below the budget"
@@ -164,6 +165,12 @@ class NaturalFilter(Filter):
             return (loss,)
         above = [member for member in self.members if dominated(loss, member).proven]
         return above or f"no query of the catalogue dominates {described(loss)}"
+
+    def _below(self, spent: Pld) -> bool:
+        """Whether what was spent is proven to stay below; a family's Gaussians as written."""
+        if self.catalogue == "gaussian" and not self.budget.terms:
+            return gaussian_variance(spent) <= gaussian_variance(self.budget)
+        return dominated(spent, self.budget).proven
 
     def remaining_in(self, state: State) -> NaturalBudget:
         assert isinstance(state, Spent)
@@ -194,13 +201,6 @@ def _written_down(query: Query) -> Query:
         return as_mechanism(query)
     except ArgumentError:
         return query
-
-
-def _below(spent: Pld, budget: Pld) -> bool:
-    """Whether what was spent is proven to stay below; Gaussians count as they are written."""
-    if not spent.terms and not budget.terms:
-        return gaussian_variance(spent) <= gaussian_variance(budget)
-    return dominated(spent, budget).proven
 
 
 @lru_cache(maxsize=1024)
@@ -239,14 +239,15 @@ def _proven(
     try:
         finite = all(member.is_finite for member in members)
         accuracy = ACCURACY if finite else _CONTINUOUS
-        cost = natural_cost(members, budget, rounds, accuracy=accuracy)
+        rule = NaturalRule(members, budget, lenient=True)
+        found = attack(rule, budget, rounds, accuracy=accuracy)
     except TooLargeError:
         if point is None:
             raise
         return _for_any_queries(budget, rounds, point)
-    if cost.verdict is Verdict.YES:
+    if found.verdict is Verdict.YES:
         return Proven(budget, True, "the exact worst case lies below the budget")
-    return Proven(cost.pld, False, "the exact worst case of the catalogue")
+    return Proven(found.worst.pld, False, "the exact worst case of the catalogue")
 
 
 def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float] | None) -> Proven:

@@ -3,6 +3,8 @@
 `Nat_{𝓛,B}(L_1, …, L_t) = {L ∈ 𝓛 : L_1 ⊕ … ⊕ L_t ⊕ L ⪯ B}`. Since `⊕` commutes, the state is a
 multiset: how often each query was asked. `m` queries and `k` rounds make at most `C(m+k, k)`
 states. A query is allowed where `⪯` is proven; what is undecided is refused, as a filter would.
+A guarantee must not hang on that: `lenient` allows what is undecided, so that the rule admits
+whatever a filter could, and its worst case bounds them all.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from functools import cached_property
 from math import comb
 
 from residuum.adversary.rule import Rule, as_catalogue, as_queries
+from residuum.bounds import Verdict
 from residuum.filters.query import Query
 from residuum.pld.constructors import identity
 from residuum.pld.order import dominated
@@ -28,6 +31,7 @@ class NaturalRule(Rule):
 
     catalogue: Sequence[Query]
     budget: Pld
+    lenient: bool = False
     _fits: dict[Counts, bool] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -50,9 +54,11 @@ class NaturalRule(Rule):
                 yield loss, after
 
     def fits(self, counts: Counts) -> bool:
-        """Whether the composition of so many of each is proven to stay below the budget."""
+        """Whether the composition of so many of each stays below the budget."""
         if counts not in self._fits:
-            self._fits[counts] = dominated(self.composed(counts), self.budget).proven
+            verdict = dominated(self.composed(counts), self.budget).verdict
+            undecided = verdict is Verdict.UNDECIDED and self.lenient
+            self._fits[counts] = verdict is Verdict.YES or undecided
         return self._fits[counts]
 
     def composed(self, counts: Counts) -> Pld:
