@@ -36,7 +36,7 @@ from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transf
 from residuum.pld.finite_residue import finite_excess
 from residuum.pld.gdp_residue import gdp_residue_cost, squared
 from residuum.pld.residue_certificate import proven_by_cells
-from residuum.pld.residue_equation import Contact, solve
+from residuum.pld.residue_equation import Contact, bisected, solve
 from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residuum.pld.value import Pld, query
 
@@ -244,7 +244,10 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
     budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
     contact = solve(excess, v, None, budget)
-    for share in _SHARES:
+    for turn, share in enumerate((_SHARES[0], *_SHARES)):
+        if turn == 1:
+            # Contacts near and far compete: start again from a finer search.
+            contact = bisected(excess, v, budget)
         for _ in range(_REFUTATIONS):
             c = contact.c * (1.0 + share)
             if not c < v * (1.0 - 8.0 * U):

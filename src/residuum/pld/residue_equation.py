@@ -17,7 +17,7 @@ from residuum.bounds import Floats
 from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
 
-_GRID = np.sinh(np.linspace(0.0, 5.0, 49)) / math.sinh(5.0)
+_GRID = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
 _FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
 _SCANS = 6
@@ -41,16 +41,20 @@ def solve(
 ) -> Contact:
     """About the cost under `G_√v`, from a contact to improve on or from scratch."""
     if start is not None:
-        return _newton(excess, v, start, budget)
+        return _newton(excess, v, start, budget) or start
     above = rough(excess)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
-    found = Contact(c, 0.0)
+    found: Contact | None = Contact(c, 0.0)
     for _ in range(_SCANS):
-        scanned = _scan(above, v, found, budget)
+        scanned = None if found is None else _scan(above, v, found, budget)
         if scanned is None:
             break
         found = _newton(above, v, scanned, budget)
-    return found if above is excess else _newton(excess, v, found, budget)
+    if found is None:
+        found = bisected(above, v, budget)
+    if above is excess:
+        return found
+    return _newton(excess, v, found, budget) or bisected(excess, v, budget)
 
 
 def bisected(excess: FiniteExcess, v: float, budget: Budget = gaussian_transform) -> Contact:
@@ -76,7 +80,7 @@ def bisected(excess: FiniteExcess, v: float, budget: Budget = gaussian_transform
         if high <= low * (1.0 + 1e-5):
             break
     found = _newton(excess, v, Contact(low, at), budget)
-    return found if low <= found.c <= high else Contact(high, at)
+    return found if found is not None and low <= found.c <= high else Contact(high, at)
 
 
 def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
@@ -97,8 +101,8 @@ def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Con
     return Contact(new, float(l[best]))
 
 
-def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> Contact:
-    """Both unknowns together: `ln A = ln B`, and their slopes agree."""
+def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> Contact | None:
+    """Both unknowns together, `ln A = ln B` and equal slopes; None if that does not settle."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
     for _ in range(_STEPS):
@@ -117,8 +121,8 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
         settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-6 * reach
         c = new
         if settled:
-            break
-    return Contact(c, l)
+            return Contact(c, l)
+    return None
 
 
 def _moves(
