@@ -37,8 +37,8 @@ from residuum.pld.gdp_slack import largest_mu, slack_cost
 from residuum.pld.value import Pld
 
 _STEP = math.log(1.02)
-_FINEST = 60
-"""How many times `delta` is divided by the square root of two in search of a slack."""
+_FIRST, _ROUNDS = 64.0, 6
+"""How many queries are planned for at first, and how often that is corrected."""
 _SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
 """How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 
@@ -161,26 +161,19 @@ def _with_slack(v: float, d: float, eta: float, rest: Pld) -> tuple[float, float
 
 @lru_cache(maxsize=1024)
 def _usual_slack(v: float, d: float, rest: Pld) -> float:
-    """The `η` with which `v` and `d` last for about as many queries."""
-    low, high = 0, _FINEST
+    """The `η` with which `v` and `d` last for about as many queries.
 
-    def runs_out(j: int) -> bool:
-        return _lasting(v, rest, d * math.exp2(-0.5 * j)) <= math.exp2(0.5 * j)
-
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if runs_out(middle) else (middle + 1, high)
-    return d * math.exp2(-0.5 * low)
-
-
-def _lasting(v: float, rest: Pld, eta: float) -> float:
-    """About how many queries `v` bears at this slack: costs grow as it shrinks."""
-    count, cost = 0.0, slack_cost(v, rest, eta)
-    for _ in range(4):
+    The cost at three quarters of `v` stands for all of them; a few rounds come close enough.
+    """
+    count, tried = _FIRST, 1.0
+    for _ in range(_ROUNDS):
+        cost = slack_cost(0.75 * v, rest, d / count)
         if cost is None:
+            count = max(count / 8.0, 1.0)
+            continue
+        tried = count
+        bears = v / float(cost.hi) if cost.hi > 0.0 else count
+        if abs(bears - count) <= 0.1 * count:
             break
-        below = slack_cost(0.6 * v, rest, eta)
-        dear = cost if below is None else below
-        count += 0.8 * v / (float(cost.hi) + float(dear.hi))
-        v, cost = 0.6 * v, below
-    return count
+        count = max(math.sqrt(count * bears), 1.0)
+    return d / tried

@@ -81,7 +81,8 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     if part > v or eta >= 1.0:
         return None
     rest = Pld(None, L.terms)
-    if rest.is_identity:
+    # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
+    if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
     tents = _tents(rest, _level(eta), _FINE)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:

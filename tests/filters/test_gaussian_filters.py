@@ -1,0 +1,133 @@
+"""The GDP filters, with and without slack: residue conditions checked by the order and by hand."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import residuum as rz
+from residuum.errors import ArgumentError
+from residuum.filters.divergence import gaussian_variance
+
+QUERIES = {
+    "response": rz.pure_dp(0.2),
+    "laplace": rz.laplace(scale=5.0),
+    "gaussian": rz.gaussian(sigma=8.0),
+    "range": rz.bounded_range(0.3),
+    "pair": rz.from_pair([0.5, 0.3, 0.2], [0.4, 0.32, 0.28]),
+    "mixed": rz.gaussian(sigma=8.0) + rz.pure_dp(0.1),
+}
+
+
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=6), st.booleans())
+def test_what_is_left_and_the_query_fit_what_was_left(names, residue):
+    """The residue condition at each step, by the certified order (its own chords and tangents)."""
+    office = rz.GdpResidueFilter(mu=1.0) if residue else rz.GdpFilter(mu=1.0)
+    for name in names:
+        before = office.remaining
+        decision = office.request(QUERIES[name])
+        if not decision.admitted:
+            assert office.remaining == before
+            continue
+        # Reported values are rounded down by a hair; compare a hair below.
+        left = rz.gaussian(mu=0.9999999 * float(gaussian_variance(office.remaining)) ** 0.5)
+        assert left + QUERIES[name] <= before
+
+
+def test_the_residue_never_takes_more_than_the_parameter():
+    for query in QUERIES.values():
+        whole, part = rz.GdpFilter(mu=1.0), rz.GdpResidueFilter(mu=1.0)
+        assert part.request(query).cost <= whole.request(query).cost
+
+
+@pytest.mark.parametrize(
+    ("mu", "query", "left"),
+    [
+        (0.5, rz.pure_dp(0.1), 0.489831931927245),
+        (1.0, rz.pure_dp(0.5), 0.859990456825928),
+        (2.0, rz.pure_dp(0.5), 1.936456714092985),
+        (2.0, rz.pure_dp(1.0), 1.729140825371549),
+        (1.0, rz.laplace(scale=2.0), 0.881113541676889),
+    ],
+)
+def test_reference_residues(mu, query, left):
+    office = rz.GdpResidueFilter(mu=mu)
+    office.request(query)
+    reached = float(gaussian_variance(office.remaining)) ** 0.5
+    assert left * (1 - 1e-9) <= reached <= left * (1 + 1e-14)
+
+
+def test_ten_thousand_tiny_queries_neither_drift_nor_stall():
+    office = rz.GdpResidueFilter(mu=1.0)
+    tiny = rz.pure_dp(1e-4)
+    costs = []
+    for _ in range(2000):
+        decision = office.request(tiny)
+        assert decision.admitted
+        costs.append(Fraction(decision.cost))
+    spent = 1 - office.state.left[0]
+    assert abs(spent - sum(costs)) <= Fraction(1, 10**12) * spent
+    # Each takes about eps², a little more as the budget shrinks, never less.
+    assert all(a <= b * (1 + Fraction(1, 10**6)) for a, b in itertools.pairwise(costs))
+    assert Fraction(999, 1000) * 2000 * Fraction(1, 10**8) <= spent
+
+
+def test_slack_within_a_target():
+    for eps, delta in ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5)):
+        office = rz.ApproximateGdpResidueFilter.within(eps, delta)
+        assert office.guarantee <= rz.approximate_dp(eps, delta)
+        assert office.guarantee.delta(eps) >= 0.999 * delta
+
+
+def test_slack_takes_mass_that_splits_off_as_it_is_written():
+    office = rz.ApproximateGdpResidueFilter(1.0, 1e-5)
+    cost, slack = office.request(rz.approximate_dp(0.2, 1e-6)).cost
+    assert slack == 1e-6
+    assert cost == rz.GdpResidueFilter(mu=1.0).request(rz.pure_dp(0.2)).cost
+
+
+def test_mass_that_does_not_split_off_is_covered_by_slack():
+    """`P` has mass at infinity and `Q` is whole: `R_{0,d}` is no factor (THEORY's third trap)."""
+    query = rz.from_pair([0.499, 0.5, 0.001], [0.5, 0.5, 0.0])
+    office = rz.ApproximateGdpResidueFilter(1.0, 0.01)
+    decision = office.request(query)
+    assert decision.admitted
+    cost, slack = decision.cost
+    assert slack >= 0.001
+    left = rz.gaussian(mu=(1.0 - cost) ** 0.5 * 0.9999999)
+    budget = rz.gaussian(mu=1.0) + rz.approximate_dp(0.0, slack)
+    for x in (1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 1e3):
+        assert (left + query).hockey_stick(x) <= budget.hockey_stick_bounds(x).hi
+
+
+def test_a_sampled_gaussian_costs_far_less_with_slack():
+    query = rz.subsampled_gaussian(1.0, 0.01)
+    office = rz.ApproximateGdpResidueFilter.within(3.0, 1e-6, expect=query)
+    decision = office.request(query)
+    assert decision.admitted
+    cost, slack = decision.cost
+    assert cost < 1e-3 and slack < 1e-8
+    left = rz.gaussian(mu=(float(office.state.left[0])) ** 0.5)
+    budget = rz.gaussian(mu=office.mu) + rz.approximate_dp(0.0, slack)
+    for x in (1e-2, 0.3, 0.9, 1.0, 1.1, 3.0, 20.0, 1e3):
+        bounds = (left + query).hockey_stick_bounds(x)
+        assert bounds.lo <= budget.hockey_stick_bounds(x).hi
+    assert rz.GdpResidueFilter(mu=0.64).request(query).admitted is False
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 1e7])
+def test_bad_mu(bad):
+    for make in (rz.GdpFilter, rz.GdpResidueFilter):
+        with pytest.raises(ArgumentError, match="mu"):
+            make(mu=bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, float("nan")])
+def test_bad_delta(bad):
+    with pytest.raises(ArgumentError, match="delta"):
+        rz.ApproximateGdpResidueFilter(1.0, bad)
