@@ -68,6 +68,30 @@ def test_known_to_be_free(queries: list[rz.Pld], rounds: int | None) -> None:
         assert rz.find_violation(queries, rounds) is None
 
 
+def test_a_gaussian_and_another_query() -> None:
+    """Crossing curves of a Gaussian and a randomized response fail in two rounds, smooth or not."""
+    queries = [rz.gaussian(mu=1.0), rz.pure_dp(0.9)]
+    assert rz.is_universally_free(queries, 1)
+    found = rz.is_universally_free(queries, 2)
+    assert found.verdict is rz.Verdict.NO and found.gap is not None and found.gap.gap > 0.01
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: rz.is_universally_free([], 2), "catalogue must hold at least one query"),
+        (lambda: rz.is_universally_free([rz.gaussian(mu=1.0)], 0), "rounds must be 1 or more"),
+        (lambda: rz.is_universally_free([rz.pure_dp(1.0)], -2), "rounds must be"),
+        (lambda: rz.find_violation([rz.pure_dp(1.0)], None), "rounds must be"),
+        (lambda: rz.is_universally_free([HALF_SEEN, 0.5], 2), r"catalogue\[1\] must be a Pld"),
+        (lambda: rz.amplification(HALF_SEEN, 2.0), "second must be a Pld, got 2.0"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
+    with pytest.raises(rz.ResiduumError, match=said):
+        call()  # type: ignore[operator]
+
+
 def test_any_rounds_of_an_unknown_family_is_undecided() -> None:
     found = rz.is_universally_free([rz.pure_dp(1.0), rz.pure_dp(1.2)], None)
     assert not found and found.verdict is rz.Verdict.UNDECIDED

@@ -196,6 +196,26 @@ def test_a_rule_that_turns_in_circles_stands_still() -> None:
     assert worst.pld == end
 
 
+def test_a_late_query_is_not_missed() -> None:
+    """Nothing happens at the start for three rounds of a circle, then something does."""
+    end = rz.approximate_dp(0.0, 0.25)
+
+    class Late(rz.Rule):
+        @property
+        def start(self) -> int:
+            return 0
+
+        def _allowed(self, state: int) -> list[tuple[rz.Pld, int]]:
+            if state == 9:
+                return []
+            on = [(rz.identity(), (state + 1) % 4)]
+            return [*on, (end, 9)] if state == 3 else on
+
+    worst = rz.worst_case(Late())
+    assert worst.unlimited
+    assert worst.pld == end
+
+
 def test_too_many_states_are_counted() -> None:
     queries = catalogue(2, count=4)
     rule = rz.NaturalRule(queries, rz.approximate_dp(0.0, 1.0))

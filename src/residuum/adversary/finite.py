@@ -8,7 +8,8 @@ of 64 bits or more, so that it stays symmetric:
     (0, delta),  (1 - delta - p, delta + p),  (1 - delta, 1),      p = (1 - delta)/(1 + e^-eps).
 
 Everything else (Gaussians, Laplaces, mixtures) is replaced by a finite PLD just above or just
-below it (`pld/profile.py`), `accuracy` apart in `eps`.
+below it (`pld/profile.py`), `accuracy` apart in `eps`, with atoms merged within that share
+(`coarsen.py`).
 
 Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are monotone.
 """

@@ -4,8 +4,10 @@ In `k` rounds over a finite catalogue `𝓛`, exactly when
 
     L ⊕ (A ∨ C) = (L ⊕ A) ∨ (L ⊕ C)     for every L ∈ 𝓛 and all A, C ∈ 𝓛^{<k},
 
-degenerate ones included (pairs suffice: suprema of finitely many are built two at a time). A pair
-in order satisfies it, so a totally ordered `𝓛^{<k}` is free; that is a shortcut to yes and no more.
+degenerate ones included. Pairs suffice: at a threshold `x` equality says that one of the two is at
+least as high as the other at `x e^{-z}` for every loss `z` of `L`; if that is so of every pair, one
+of finitely many is the highest at all of them. A pair in order satisfies it, so a totally ordered
+`𝓛^{<k}` is free; that is a shortcut to yes and no more.
 An ordered non-degenerate part is *not* enough, and an unordered pair of `𝓛^{<k}` proves failure
 only somewhere within `2k - 2` rounds. A failing triple `(L, A, C)` gives a budget that the filter
 breaks: `(L ⊕ A) ∨ (L ⊕ C)`.
@@ -26,6 +28,8 @@ from itertools import combinations
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from residuum.adversary.closure import closure
 from residuum.adversary.finite import finite_atoms, is_exact
 from residuum.adversary.natural_cost import NaturalCost, natural_cost
@@ -33,7 +37,7 @@ from residuum.adversary.rule import as_catalogue, as_rounds
 from residuum.bounds import Verdict, float_down
 from residuum.errors import TooLargeError
 from residuum.filters.query import Query
-from residuum.pld.atoms import Atoms
+from residuum.pld.atoms import Atoms, atoms_from_exact
 from residuum.pld.constructors import from_exact
 from residuum.pld.domination import Witness
 from residuum.pld.exact import ExactAtoms, region
@@ -43,9 +47,10 @@ from residuum.pld.value import Pld
 
 Triple = tuple[Pld, Pld, Pld]
 _BUDGET_BITS = 40
-_ACCURACY = 0.01
+_ACCURACY = 0.02
 """Of continuous losses, in `eps`."""
 _MOST_ATOMS = 1 << 17
+_LARGEST_LOSS = 690.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ def is_universally_free(catalogue: Sequence[Query], rounds: int | None) -> Freen
     None means any number of rounds; that is decided for the closed, ordered families only.
     """
     losses = as_catalogue(catalogue)
+    if rounds is not None:
+        rounds = as_rounds(rounds)
     family = free_family(losses)
     if family is not None:
         return Freeness(True, None, Verdict.YES, None, family)
@@ -86,7 +93,7 @@ def is_universally_free(catalogue: Sequence[Query], rounds: int | None) -> Freen
         return Freeness(
             False, None, Verdict.UNDECIDED, None, "no known family that is free for any rounds"
         )
-    return _decided(losses, as_rounds(rounds))
+    return _decided(losses, rounds)
 
 
 def find_violation(catalogue: Sequence[Query], rounds: int) -> Violation | None:
@@ -133,7 +140,7 @@ def _is_pure_delta(loss: Pld) -> bool:
 
 def _primitive(loss: Pld) -> Any:
     """What a query is a multiple of, as a value to compare."""
-    share = gcd(*loss.terms.values())
+    share = gcd(*loss.terms.values()) or 1
     terms = frozenset((factor, n // share) for factor, n in loss.terms.items())
     return terms, loss._exact_variance / share
 
@@ -182,9 +189,13 @@ def triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
 
 
 def exact_gap(high: ExactAtoms, low: ExactAtoms) -> Witness | None:
-    """The largest gap of `high` above `low`, at a kink of `low`; None if it is nowhere above."""
+    """The largest gap of `high` above `low`, at a kink of `low`; None if it is nowhere above.
+
+    Floats choose the kink where they can tell; whether there is a gap is decided in rationals.
+    """
+    near = _near_gap(high, low)
     best: tuple[Fraction, Fraction] | None = None
-    for i in range(len(low)):
+    for i in range(len(low)) if near is None else [near]:
         x = low.kink(i)
         gap = high.hockey_stick(x) - low.height(i + 1, x.numerator, x.denominator)
         if gap > 0 and (best is None or gap > best[0]):
@@ -194,6 +205,20 @@ def exact_gap(high: ExactAtoms, low: ExactAtoms) -> Witness | None:
     at = float(best[1])
     gap = high.hockey_stick(Fraction(at)) - low.hockey_stick(Fraction(at))
     return Witness(at, max(0.0, float_down(gap)))
+
+
+def _near_gap(high: ExactAtoms, low: ExactAtoms) -> int | None:
+    """The kink of `low` with the largest gap, if floats see one beyond doubt."""
+    if not len(low) or not len(high):
+        return None
+    a, b = atoms_from_exact(high), atoms_from_exact(low)
+    if max(abs(float(b.z[0])), abs(float(b.z[-1]))) > _LARGEST_LOSS:
+        return None
+    x = np.exp(b.z)
+    ends = high.p_inf / high.p_den - low.p_inf / low.p_den
+    gaps = a.curve_at(x)[0] - b.curve_at(x)[1] + ends
+    best = int(np.argmax(gaps))
+    return best if gaps[best] > 1e-9 else None
 
 
 def _widened(atoms: ExactAtoms, bits: int) -> ExactAtoms:

@@ -14,7 +14,7 @@ query rounded down (`below`, a proven lower bound: for attacks). What may be ask
 own decision on the queries as given, the same in both.
 
 Unlimited rounds: if no history comes back to a state it has been in, the game ends by itself and
-its value is that of the longest history. Otherwise rounds are added until the value moves by no
+its value is that of the longest history. Otherwise rounds are added until no state's value moves by
 more than `tolerance`; unless it stands still in every state, that is a statement about so many
 rounds and not a bound for more, and the result says so (`unlimited` is False).
 """
@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 Values = dict[tuple[Hashable, int], ExactAtoms]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WorstCase:
     """The value of a rule: exact, or between two proven sides."""
 
@@ -63,7 +63,7 @@ class WorstCase:
     unlimited: bool
     """Whether it is the value of any number of rounds."""
     change: float
-    """How far the last round moved the curve (0.0 where rounds were given, or nothing moved)."""
+    """How far the last round moved the curve of any state (0.0 where rounds were given)."""
     states: int
     exact: bool
     """Whether both sides are the value itself."""
@@ -297,7 +297,6 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
     states = game.closed()
     above: Values = {(state, 0): EXACT_IDENTITY for state in states}
     below = above if game.exact else dict(above)
-    root = game.rule.start
     for rounds in range(1, _MOST_ROUNDS + 1):
         try:
             game.add_round(above, states, rounds, "above")
@@ -308,15 +307,16 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
                 raise
             rounds -= 1
             break
-        change = _moved(above[root, rounds - 1], above[root, rounds])
-        still = all(above[s, rounds].same(above[s, rounds - 1]) for s in states)
-        if still or change <= tolerance:
+        # A state whose value rests may still lead to one whose value does not.
+        moved = [s for s in states if not above[s, rounds].same(above[s, rounds - 1])]
+        change = max((_moved(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0)
+        if not moved or change <= tolerance:
             break
-    return WorstCase(rounds, still, change, len(states), below is above, game, above, below)
+    return WorstCase(rounds, not moved, change, len(states), below is above, game, above, below)
 
 
 def _moved(old: ExactAtoms, new: ExactAtoms) -> float:
-    """The largest distance between two curves, one above the other: at a kink of the new one."""
+    """The largest distance between two curves, one above the other: at a kink of either."""
     gaps = [new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))]
     kinks = [old.kink(i) for i in range(len(old))]
     gaps += [new.hockey_stick(x) - old.hockey_stick(x) for x in kinks]
