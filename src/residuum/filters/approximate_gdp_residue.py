@@ -151,12 +151,14 @@ def _rung(v: Fraction) -> float:
 
 
 def _with_slack(v: float, d: float, eta: float, rest: Pld) -> tuple[float, float] | None:
-    """`(c, η)` for the usual `η`, or for all that is left of `delta`; None if nothing fits."""
-    for share in (eta, d):
-        cost = slack_cost(v, rest, share) if 0.0 < share <= d else None
+    """`(c, η)` for the usual `η`, or the first multiple that will do; None if nothing fits."""
+    while eta < d:
+        cost = slack_cost(v, rest, eta)
         if cost is not None:
-            return float(cost.hi), share
-    return None
+            return float(cost.hi), eta
+        eta *= 2.0
+    cost = slack_cost(v, rest, d)
+    return None if cost is None else (float(cost.hi), d)
 
 
 @lru_cache(maxsize=1024)
