@@ -54,10 +54,17 @@ def test_plan_where_nothing_fits_or_everything() -> None:
     assert "9 or more" in text
 
 
+def test_a_budget_means_the_automatic_filter() -> None:
+    answer = run_json("plan", "--eps", "1", "--delta", "1e-6", "--pure-dp", "eps=0.1")
+    assert answer["filter"] == rz.AutoFilter(1.0, 1e-6).to_dict()
+    assert answer["how_many"] == rz.how_many(rz.AutoFilter(1.0, 1e-6), rz.pure_dp(0.1))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("plan", "--laplace", "scale=2"), "a filter must be given"),
+        (("plan", "--eps", "1", "--laplace", "scale=2"), "got no --delta"),
         (("plan", "--filter", BASIC), "QUERY"),
         (("plan", "--filter", BASIC, "--eps", "1", "--laplace", "scale=2"), "got both"),
         (("plan", "--filter", "bassic eps=1", "--laplace", "scale=2"), "got 'bassic'"),

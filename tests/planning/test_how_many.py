@@ -81,6 +81,20 @@ def test_agrees_where_costs_fall_with_what_is_left(mu: float, queries: list[obje
     assert rz.how_many(filter, queries, most=400) == one_by_one(filter, queries, 400)
 
 
+@pytest.mark.parametrize(
+    "filter",
+    [
+        rz.PlanFilter(1.0, 1e-6, [rz.pure_dp(0.1)] * 12),
+        rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.1), rz.gaussian(sigma=20.0)]),
+        rz.AutoFilter(1.0, 1e-6),
+    ],
+    ids=lambda filter: filter.kind,
+)
+def test_agrees_where_each_request_is_decided(filter: rz.Filter) -> None:
+    for queries in ([rz.pure_dp(0.1)], [rz.gaussian(sigma=20.0), rz.pure_dp(0.1)]):
+        assert rz.how_many(filter, queries) == one_by_one(filter, queries, 100)
+
+
 def test_after_a_commit_the_other_filter_counts() -> None:
     filter = rz.RenyiCommitFilter(eps=1.0, delta=1e-6)
     filter.request(rz.pure_dp(0.05))

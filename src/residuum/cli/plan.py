@@ -46,12 +46,14 @@ def plan(
 
     Several queries are asked in order, again and again. The count is that of asking one by one
     until the first refusal. The noise is the least with which n more fit (n rounds of several
-    queries, all turned by the same factor), rounded up and checked. Nothing is spent.
+    queries, all turned by the same factor), rounded up and checked. Nothing is spent. With a budget
+    instead of a filter, the filter is the automatic one.
 
     \b
     Example:
       residuum plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
       residuum plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
+      residuum plan --eps 1 --delta 1e-6 --laplace scale=20
     """
     from residuum.planning import how_many, least_noise
 
@@ -92,7 +94,7 @@ def plan(
 
 
 def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
-    from residuum.filters.kinds import KINDS, filter_class
+    from residuum.filters.auto import AutoFilter
 
     if given is not None:
         if eps is not None or delta is not None:
@@ -100,10 +102,8 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
         return filters.parse(given)
     if eps is None and delta is None:
         raise ArgumentError("a filter must be given by --filter, or by --eps and --delta, got none")
-    if "auto" not in KINDS:
-        raise ArgumentError("a filter must be given by --filter")
     eps, delta = filters.budget(eps, delta)
-    return filter_class("auto")(eps=eps, delta=delta)  # type: ignore[call-arg]
+    return AutoFilter(eps, delta)
 
 
 def _plain(query: "Query") -> dict[str, Any]:
