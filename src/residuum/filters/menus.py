@@ -48,7 +48,7 @@ class Line:
 
 
 def priced(grid: Grid, queries: Sequence[Pld], alpha: float, levels: int = LEVELS) -> list[Line]:
-    """Lines for some queries, by their Rényi divergence of order `alpha`; those too large left out."""
+    """Lines for some queries, by their Rényi divergence; those that are too large left out."""
     lines = []
     for query, price in zip(
         queries, renyi_prices(queries, alpha, whole_budget(grid, alpha), levels), strict=True
@@ -80,7 +80,10 @@ def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
     unit = whole_budget(grid, alpha) / LEVELS
     lines = []
     for price in _ladder(LEVELS):
-        for query in (gaussian(mu=math.sqrt(2.0 * price * unit / alpha)), _response(grid, alpha, price * unit)):
+        for query in (
+            gaussian(mu=math.sqrt(2.0 * price * unit / alpha)),
+            _response(grid, alpha, price * unit),
+        ):
             if grid.fits(step_of(grid, query).excess):
                 lines.append(Line(query, 1, price))
     lines += priced(grid, expected, alpha)
@@ -96,7 +99,7 @@ def _ladder(most: int) -> list[int]:
 
 
 def _response(grid: Grid, alpha: float, cost: float) -> Pld:
-    """The randomized response of a given Rényi cost, its loss on the grid where that is fine enough."""
+    """The randomized response of a given Rényi cost, on the grid where that is fine enough."""
     low, high = 0.0, 2.0 * grid.eps
     while high - low > 1e-6 * high:
         middle = 0.5 * (low + high)

@@ -102,7 +102,7 @@ def _most_copies(grid: Grid, loss: Pld, potential: Floats | None, most: int) -> 
 def ratios(
     grid: Grid, steps: Sequence[Step], prices: Sequence[int], best: Sequence[float]
 ) -> Floats:
-    """For each kind alone, what the prices admit against the best there is (as shares of levels)."""
+    """For each kind alone, what the prices admit against the best there is."""
     items = [Item(step, price) for step, price in zip(steps, prices, strict=True)]
     top = value_table(grid, items).top
     return np.array([top / c / b for c, b in zip(prices, best, strict=True)])
