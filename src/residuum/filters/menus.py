@@ -21,7 +21,14 @@ from functools import lru_cache
 
 from residuum.filters.grid import Grid, step_of
 from residuum.filters.noise import scaled
-from residuum.filters.prices import price_order, renyi_prices, whole_budget
+from residuum.filters.prices import (
+    BELOW,
+    most_copies,
+    price_order,
+    renyi_prices,
+    turning_order,
+    whole_budget,
+)
 from residuum.filters.table_cache import cached_table
 from residuum.filters.value_table import Item, Progress, Table
 from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
@@ -33,8 +40,9 @@ _DUST = 0.05
 _CHEAPEST = 12.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
+_WORTHWHILE = 8
+"""Prices follow the heaviest tail of which so many copies fit."""
 _NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
-_TRIED = 2
 """A family of heavy tails is listed at these multiples of its noise."""
 
 
@@ -75,8 +83,10 @@ def table_of(grid: Grid, lines: Sequence[Line], progress: Progress | None = None
 @lru_cache(maxsize=16)
 def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
     """The menu for queries nobody announced; with lines for those that somebody did."""
-    heavy = [query for query in expected if has_heavy_tails(query)]
-    alpha = min(price_order(q, grid.eps, grid.delta) for q in [gaussian(mu=1.0), *heavy[:_TRIED]])
+    alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
+    for query in expected:
+        if has_heavy_tails(query) and most_copies(grid, query) >= _WORTHWHILE:
+            alpha = min(alpha, 1.0 + BELOW * (turning_order(query) - 1.0))
     unit = whole_budget(grid, alpha) / LEVELS
     lines = []
     for price in _ladder(LEVELS):
@@ -86,7 +96,10 @@ def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
         ):
             if grid.fits(step_of(grid, query).excess):
                 lines.append(Line(query, 1, price))
-    lines += priced(grid, expected, alpha)
+    for line in priced(grid, expected, alpha):
+        lines.append(line)
+        if line.copies > 1:
+            lines.append(Line(line.query, 1, math.ceil(line.price / line.copies)))
     return table_of(grid, [*lines, dust(grid)])
 
 

@@ -53,6 +53,13 @@ def price_order(loss: Pld, eps: float, delta: float) -> float:
     return 1.0 + BELOW * (best_order(loss, eps, delta) - 1.0)
 
 
+def turning_order(loss: Pld) -> float:
+    """The order from which a heavy tail takes over: where `D_α / α` has doubled."""
+    alphas = np.geomspace(2.0, 200.0, 120)
+    growth = costs_at(loss, alphas) / alphas
+    return float(alphas[max(0, int(np.count_nonzero(growth <= 2.0 * growth[0])) - 1)])
+
+
 def renyi_prices(losses: Sequence[Pld], alpha: float, whole: float, levels: int) -> list[float]:
     """Prices in units of which `whole` (a Rényi divergence of order `alpha`) has `levels`."""
     at = np.array([alpha])
