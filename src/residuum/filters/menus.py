@@ -22,7 +22,6 @@ from functools import lru_cache
 from residuum.filters.grid import Grid, step_of
 from residuum.filters.noise import scaled
 from residuum.filters.prices import (
-    BELOW,
     most_copies,
     price_order,
     renyi_prices,
@@ -35,11 +34,12 @@ from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.value import Pld
 
-LEVELS = 1000
+LEVELS = 500
 _DUST = 0.05
-_CHEAPEST = 12.0
+_CHEAPEST = 8.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
+_BEFORE_TURNING = 0.9
 _WORTHWHILE = 8
 """Prices follow the heaviest tail of which so many copies fit."""
 _NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
@@ -86,7 +86,7 @@ def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
     alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
     for query in expected:
         if has_heavy_tails(query) and most_copies(grid, query) >= _WORTHWHILE:
-            alpha = min(alpha, 1.0 + BELOW * (turning_order(query) - 1.0))
+            alpha = min(alpha, 1.0 + _BEFORE_TURNING * (turning_order(query) - 1.0))
     unit = whole_budget(grid, alpha) / LEVELS
     lines = []
     for price in _ladder(LEVELS):

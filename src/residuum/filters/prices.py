@@ -23,7 +23,7 @@ from residuum.pld.value import Pld
 
 _TURNS = 48
 """Blocks double after so many."""
-BELOW = 0.9
+BELOW = 0.65
 """Where prices are taken: this share of `alpha - 1` at the best order."""
 
 
