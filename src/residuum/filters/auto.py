@@ -5,14 +5,13 @@ state becomes a plan with exits (`exits.py`), `n` copies of that query with `n` 
 can be, and from every point of it a way out to a menu (`menus.py`). Later,
 
 * a query the plan is made of takes one level;
-* any other query takes the least number of levels that the residue condition allows, or leaves the
+* any other query takes the least part of the plan that the residue condition allows, or leaves the
   plan for the best menu level, whichever keeps the larger share;
-* off a plan, a query that comes again gets a plan of its own, made from what is left.
+* off the plan, every query takes the least part of the menu level that the condition allows.
 
-Queries that are cheap against a level are bought in blocks, as many at once as have been asked for
-so far; copies that are paid for and not yet used are *held*. With copies of `W` held, the budget is
-`W^r` composed with the state's; using one is on the plan `W^r`, and any other query leaves `W^r`
-alone (`⊕` commutes).
+A long plan is made of blocks of copies; those that are paid for and not yet used are *held*. With
+copies of `W` held, the budget is `W^r` composed with the state's; using one is on the plan `W^r`,
+and any other query leaves `W^r` alone (`⊕` commutes).
 
 Every step is checked by the residue condition, so nothing here can break the guarantee; what is
 chosen depends on the queries asked before, never on answers. The filter is free by the theorem of
@@ -33,29 +32,28 @@ from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
 from residuum.filters.exits import Exits, plan_with_exits
 from residuum.filters.grid import step_of
-from residuum.filters.grid_filter import Counts, GridFilter, counted, target
+from residuum.filters.grid_filter import (
+    Counts,
+    GridFilter,
+    counted,
+    counts_from_json,
+    counts_to_json,
+    query_from_json,
+    state_fields,
+    target,
+)
 from residuum.filters.menus import family, general_menu
 from residuum.filters.prices import most_copies
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import State
-from residuum.filters.value_table import Item, Table, value_table
-from residuum.mechanisms.codec import from_dict as mechanism_from_dict
+from residuum.filters.value_table import PARTS, Item, Table, value_table
 from residuum.pld.value import Pld
 
 _BLOCKS = 200
 """A plan has at most about so many levels."""
-_PLANS = 12
-"""How many plans are made in a life, beside the first."""
 _SHARES = (1.0, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
-_LATER = (1.0, 0.96, 0.92)
 _LENGTH_COUNTS = 0.88
 """How much the length of a plan counts against the quality of its exits."""
-_SETTLED = 3
-_LOYALTY = 2.0
-_CHANGE = 0.02
-"""A query that interrupts a settled plan for the first time stays on it, if that takes at most so
-many times the share that leaving would, and a little; any other stays if it takes no more."""
-_REMEMBERED = 8
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,8 @@ class Walk(State):
     """The first query, if the menu has lines for its family."""
     plan: Plan | None
     left: int
-    """The level of the plan, or without one of the menu; -1 at the start."""
+    """The level of the plan, or without one of the menu, in parts; -1 at the start."""
     held: Counts
-    seen: Counts
-    plans: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ class AutoFilter(GridFilter):
     # -- states -------------------------------------------------------------------------
 
     def initial(self) -> Walk:
-        return Walk(self.fingerprint, None, None, -1, (), (), 0)
+        return Walk(self.fingerprint, None, None, -1, ())
 
     def menu(self, state: Walk) -> Table:
         """The menu that a state's exits lead to."""
@@ -112,10 +108,8 @@ class AutoFilter(GridFilter):
         if state.left < 0:
             return None
         if state.plan is None:
-            level: Floats = self.menu(state).levels[state.left]
-            return level
-        planned: Floats = self._table(state).levels[state.left]
-        return planned
+            return self.menu(state).at(state.left)
+        return self._table(state).at(state.left)
 
     def _table(self, state: Walk) -> Table:
         assert state.plan is not None
@@ -128,11 +122,14 @@ class AutoFilter(GridFilter):
         return state
 
     def _within(self, state: Walk) -> bool:
-        top = self.menu(state).top if state.left >= 0 else 0
+        if state.left < 0:
+            return state.left == -1 and state.plan is None
+        menu = self.menu(state)
         if state.plan is None:
-            return -1 <= state.left <= top
+            return state.left <= menu.whole
         exits = state.plan.exits
-        return 0 <= state.left < len(exits) and all(0 <= e <= top for e in exits)
+        inside = state.left <= (len(exits) - 1) * PARTS
+        return inside and all(0 <= e <= menu.top for e in exits)
 
     # -- decisions ----------------------------------------------------------------------
 
@@ -143,7 +140,7 @@ class AutoFilter(GridFilter):
         held = dict(state.held)
         if held.get(loss, 0) > 0:
             held[loss] -= 1
-            after = replace(state, held=counted(held), seen=_again(state.seen, loss))
+            after = replace(state, held=counted(held))
             return self._answer(state, after, "nothing (paid for before)", query, relation)
         if not self._on_plan(state, loss) and not self.admits(state, loss):
             return self._answer(state, None, None, query, relation)
@@ -152,65 +149,36 @@ class AutoFilter(GridFilter):
 
     def _on_plan(self, state: Walk, loss: Pld) -> bool:
         """Whether a query is what the plan is made of: then it fits by construction."""
-        return state.plan is not None and state.plan.query == loss and state.left > 0
+        return state.plan is not None and state.plan.query == loss and state.left >= PARTS
 
     def _walked(self, state: Walk, loss: Pld) -> tuple[Walk, str]:
         """Where to go on admitting a query that is known to fit."""
-        previous = state.seen[0][0] if state.seen else None
-        state = replace(state, seen=_again(state.seen, loss))
         if state.left < 0:
             state = replace(state, first=loss if family(loss) else None)
             return self._first(state, loss), "a share of the budget"
         plan = state.plan
         if plan is not None and self._on_plan(state, loss):
-            return _bought(state, loss, plan.copies, state.left - 1), f"1 level of {state.left}"
-        often = dict(state.seen)
-        again = often[loss]
-        if plan is not None and state.left > 0:
-            left, copies = self._best(self._table(state), state, loss, again)
-            staying = (state.left - left) / copies / state.left
-            level = self.menu(state).best(step_of(self.grid, loss), self.potential(state)) or 0
-            leaving = 1.0 - level / max(1, plan.exits[state.left])
-            loyal = previous == plan.query and often.get(plan.query, 0) >= _SETTLED
-            if staying <= (_LOYALTY * leaving + _CHANGE if loyal else leaving):
-                after = _bought(state, loss, copies, left)
-                return after, f"{state.left - left} of {state.left} levels"
-        if again > 1 and state.plans < _PLANS:
-            planned = self._planned(state, loss, _LATER)
-            if planned is not None:
-                return replace(planned, plans=state.plans + 1), "a new plan"
+            return _bought(state, loss, plan.copies, state.left - PARTS), "1 level of the plan"
+        step, potential = step_of(self.grid, loss), self.potential(state)
+        left = self.menu(state).best(step, potential) or 0
         if plan is not None:
-            level = self.menu(state).best(step_of(self.grid, loss), self.potential(state)) or 0
-            return replace(state, plan=None, left=level), "the plan"
-        left, copies = self._best(self.menu(state), state, loss, again)
-        return _bought(state, loss, copies, left), f"{state.left - left} of {state.left} levels"
-
-    def _best(self, table: Table, state: Walk, loss: Pld, asked: int) -> tuple[int, int]:
-        """The level to go on with and how many copies to buy: the cheapest per copy.
-
-        At most as many as were asked for so far, and a tenth of what is left.
-        """
-        potential = self.potential(state)
-        found = table.best(step_of(self.grid, loss), potential, state.left)
-        best, copies = (found or 0), 1
-        more = 2
-        while more <= asked:
-            left = table.best(step_of(self.grid, loss, more), potential, state.left)
-            if left is None or (state.left - left) * 10 > state.left:
-                break
-            if (state.left - left) * copies < (state.left - best) * more:
-                best, copies = left, more
-            more *= 2
-        return best, copies
+            kept = self._table(state).best(step, potential, state.left) or 0
+            staying = 1.0 - kept / max(1, state.left)
+            leaving = 1.0 - left / (PARTS * max(1, plan.exits[state.left // PARTS]))
+            if staying <= leaving:
+                return replace(state, left=kept), _share(staying)
+            return replace(state, plan=None, left=left), "the plan"
+        left = min(left, state.left)
+        return replace(state, left=left), _share(1.0 - left / max(1, state.left))
 
     def _first(self, state: Walk, loss: Pld) -> Walk:
-        planned = self._planned(state, loss, _SHARES)
+        planned = self._planned(state, loss)
         if planned is not None:
             return planned
         level = self.menu(state).best(step_of(self.grid, loss), None) or 0
         return replace(state, plan=None, left=level)
 
-    def _planned(self, state: Walk, loss: Pld, shares: tuple[float, ...]) -> Walk | None:
+    def _planned(self, state: Walk, loss: Pld) -> Walk | None:
         """The best plan for a query, exits and length weighed; None where there is none."""
         menu, grid, potential = self.menu(state), self.grid, self.potential(state)
         further = most_copies(grid, loss, potential) - 1
@@ -222,7 +190,7 @@ class AutoFilter(GridFilter):
         items = [Item(step_of(grid, loss, copies), 1)]
         best: tuple[float, int, Exits, int] | None = None
         tried: set[int] = set()
-        for share in shares:
+        for share in _SHARES:
             length = int(whole * share)
             if length < 1 or length in tried:
                 continue
@@ -231,9 +199,10 @@ class AutoFilter(GridFilter):
             tried.add(length)
             extra = spare if length == whole else 0
             lead = step_of(grid, loss, 1 + extra)
-            first = menu.best(lead, potential)
-            if first is None:
+            reached = menu.best(lead, potential)
+            if reached is None:
                 continue
+            first = reached // PARTS
             exits = plan_with_exits(menu, items, length, lead, potential, first)
             if exits is None:
                 continue
@@ -245,9 +214,9 @@ class AutoFilter(GridFilter):
             return None
         _, length, exits, extra = best
         plan = Plan(loss, copies, exits.levels)
-        made = replace(state, plan=plan, left=length)
+        made = replace(state, plan=plan, left=length * PARTS)
         # The lead pays for this query and for the copies that do not fill a block.
-        return _bought(made, loss, 1 + extra, length)
+        return _bought(made, loss, 1 + extra, made.left)
 
     # -- as text ------------------------------------------------------------------------
 
@@ -255,42 +224,36 @@ class AutoFilter(GridFilter):
         walk = self.own(state)
         assert isinstance(walk, Walk)
         out: dict[str, Any] = {"kind": self.kind, "of": walk.of, "left": walk.left}
-        out["plans"] = walk.plans
         if walk.first is not None:
-            out["first"] = _text(walk.first)
+            out["first"] = as_mechanism(walk.first).to_dict()
         if walk.plan is not None:
             query, copies, exits = walk.plan.query, walk.plan.copies, list(walk.plan.exits)
-            out["plan"] = {"query": _text(query), "copies": copies, "exits": exits}
-        for name in ("held", "seen"):
-            out[name] = [[_text(query), n] for query, n in getattr(walk, name)]
+            out["plan"] = {"query": as_mechanism(query).to_dict(), "copies": copies, "exits": exits}
+        out["held"] = counts_to_json(walk.held)
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
-        given = json.loads(text) if isinstance(text, str) else text
-        try:
-            plan = given.get("plan")
-            walk = Walk(
-                str(given["of"]),
-                _query(given["first"]) if "first" in given else None,
-                None
-                if plan is None
-                else Plan(
-                    _query(plan["query"]),
-                    checks.count("copies", plan["copies"]),
-                    tuple(checks.count("exits", e) for e in plan["exits"]),
-                ),
-                -1 if given["left"] == -1 else checks.count("left", given["left"]),
-                tuple((_query(q), checks.count("held", n)) for q, n in given["held"]),
-                tuple((_query(q), checks.count("seen", n)) for q, n in given["seen"]),
-                checks.count("plans", given["plans"]),
-            )
-        except (KeyError, AttributeError, TypeError, ValueError) as error:
-            if isinstance(error, ArgumentError | ArgumentTypeError):
-                raise
-            raise ArgumentError(
-                f"state must be a state of {self.kind}, got {checks.shown(text)}"
-            ) from None
+        fields = state_fields(self, text, {"of", "left", "held"}, {"first", "plan"})
+        left = fields["left"]
+        walk = Walk(
+            fields["of"],
+            query_from_json(fields["first"]) if "first" in fields else None,
+            _plan_from_json(fields["plan"]) if "plan" in fields else None,
+            -1 if type(left) is int and left == -1 else checks.count("left", left),
+            counts_from_json("held", fields["held"]),
+        )
         return self.own(walk)
+
+
+def _plan_from_json(given: Any) -> Plan:
+    if not isinstance(given, dict) or set(given) != {"query", "copies", "exits"}:
+        raise ArgumentError(f"plan must have query, copies and exits, got {checks.shown(given)}")
+    if not isinstance(given["exits"], list) or not given["exits"]:
+        raise ArgumentTypeError(f"exits must be a list, got {checks.shown(given['exits'])}")
+    copies = checks.count("copies", given["copies"])
+    checks.require(copies > 0, "copies", "at least 1", copies)
+    exits = tuple(checks.count("exits", e) for e in given["exits"])
+    return Plan(query_from_json(given["query"]), copies, exits)
 
 
 @lru_cache(maxsize=64)
@@ -300,23 +263,12 @@ def _plan_table(menu: Table, plan: Plan) -> Table:
     return value_table(menu.grid, [Item(step, 1)], floors, most=len(floors) - 1)
 
 
+def _share(share: float) -> str:
+    return f"{100.0 * share:.3g} % of what was left"
+
+
 def _bought(state: Walk, loss: Pld, copies: int, left: int) -> Walk:
     """The state after buying some copies, of which one is used now."""
     held = dict(state.held)
     held[loss] = held.get(loss, 0) + copies - 1
     return replace(state, left=left, held=counted(held))
-
-
-def _again(seen: Counts, loss: Pld) -> Counts:
-    """Queries by how recently they were asked for, with how often."""
-    often = dict(seen).get(loss, 0) + 1
-    rest = [(query, n) for query, n in seen if query != loss]
-    return tuple([(loss, often), *rest][:_REMEMBERED])
-
-
-def _text(query: Pld) -> Any:
-    return as_mechanism(query).to_dict()
-
-
-def _query(given: Any) -> Pld:
-    return mechanism_from_dict(given).pld()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.filters.grid import Step
-from residuum.filters.value_table import Item, Table
+from residuum.filters.value_table import GROWTH, Item, Table
 
 _ROUNDS = 6
 _ADDED = 3
@@ -46,7 +46,7 @@ class Readings:
 
 
 def readings(lead: Step, block: Step, count: int, points: Points, caps: Floats) -> Readings:
-    """Readings after `lead` and `0 … count` blocks (approximate: they only guide the allocation)."""
+    """Readings after `lead` and `0 … count` blocks; approximate, for they only guide."""
     weights = np.zeros((points.size, lead.grid.size))
     weights[np.arange(points.size), points] = 1.0
     offsets = weights @ lead.excess
@@ -147,7 +147,7 @@ def with_exits(
     read: Readings,
     first: int,
 ) -> Exits:
-    """A table of `most + 1` levels for the items, with exits to the menu as high as the gap allows."""
+    """A table of `most + 1` levels for the items, with exits as high as the gap allows."""
     grid = menu.grid
     blocks = most // items[0].price
     start = np.minimum(read.at(blocks, grid.zero), read.caps)
@@ -168,7 +168,7 @@ def with_exits(
             fits = bool(np.all(read.at(spent, candidate) <= limit * (1.0 - _MARGIN)))
             low, high = (middle, high) if fits else (low, middle - 1)
         exits.append(low)
-        made.append(np.maximum(base, menu.levels[low]))
+        made.append(np.maximum(base, menu.levels[low]) * (GROWTH if made else 1.0))
     levels = np.array(made)
     levels.flags.writeable = False
     return Exits(tuple(exits), Table(grid, levels))

@@ -49,7 +49,7 @@ _LEAST_TAIL = 1e-8
 """Tails of one query beyond this share of `delta` are cut (upwards)."""
 _CHORDS = 1e-3
 """How much chords may add to the variance of a query, relatively, before the lattice is refined."""
-_MARGIN = 1e-9
+MARGIN = 1e-9
 _FINEST = 32
 _LONGEST = 3000
 
@@ -140,7 +140,7 @@ class Step:
         return self.low + self.masses.size - 1
 
     def after(self, potential: Floats) -> Floats:
-        """`L ∘ φ`, rounded up: what a potential must be at least, to admit `L` and go on with `φ`."""
+        """`L ∘ φ`, rounded up: what a potential needs to be to admit `L` and go on with `φ`."""
         n, high = potential.size, self.high
         whole = np.concatenate([potential[0] * self._decay, potential, self._flat * potential[-1]])
         if self._atoms is not None:
@@ -160,10 +160,20 @@ class Step:
         It must hold with a margin, so that it still does where the tables were worked out on
         another machine, whose last bits differ.
         """
-        needed = self.after(after) * (1.0 + _MARGIN)
+        needed = self.after(after) * (1.0 + MARGIN)
         if potential is None:
             return self.grid.fits(needed)
         return bool(np.all(needed <= potential))
+
+    def limit(self, potential: Floats | None) -> Floats:
+        """What `after` may be at most, for `allowed` to say yes (about)."""
+        if potential is not None:
+            return potential * (1.0 - 2.0 * MARGIN)
+        limit = np.full(self.grid.size, np.inf)
+        right, left = self.grid.ceiling
+        limit[self.grid.half + self.grid.cells] = right * (1.0 - 2.0 * MARGIN)
+        limit[self.grid.half - self.grid.cells] = left * (1.0 - 2.0 * MARGIN)
+        return limit
 
     @cached_property
     def _atoms(self) -> tuple[tuple[int, float], ...] | None:
@@ -209,7 +219,7 @@ def _law(grid: Grid, loss: Pld, copies: int) -> Law:
         law = law_of(loss, spacing, tail, 2 * grid.half * ratio, ratio)
         alone = copies == 1 and law.repeats == 1
         if alone or law.chords <= _CHORDS or ratio == _FINEST or law.masses.size > 2 * _LONGEST:
-            return law.power(copies, 2 * grid.half * ratio)
+            return law.power(copies, 2 * grid.half * ratio, tail)
         ratio *= 2
 
 

@@ -13,12 +13,16 @@ from typing import Any
 
 from residuum import checks
 from residuum.bounds import Floats
+from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.decision import Decision
+from residuum.filters.describe import as_mechanism
 from residuum.filters.filter import Filter
 from residuum.filters.grid import Grid, grid_for, step_of
 from residuum.filters.noise import least_noise
 from residuum.filters.query import Query, described, loss_of
 from residuum.filters.state import State
+from residuum.mechanisms.codec import from_dict as mechanism_from_dict
+from residuum.mechanisms.codec import parsed_json
 from residuum.pld.constructors import approximate_dp, identity, pure_dp
 from residuum.pld.value import Pld
 
@@ -99,6 +103,46 @@ def target(eps: Any, delta: Any) -> tuple[float, float]:
     d = checks.real("delta", delta, "in (0, 1)")
     checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
     return e, d
+
+
+def state_fields(filter: Filter, given: Any, needed: set[str], more: set[str]) -> dict[str, Any]:
+    """The fields of a state as JSON, strictly: of this kind, none missing, none unknown."""
+    fields = parsed_json("state", given)
+    if not isinstance(fields, dict):
+        raise ArgumentTypeError(f"state must be a JSON object, got {checks.shown(given)}")
+    fields = dict(fields)
+    kind = fields.pop("kind", None)
+    if kind != filter.kind:
+        raise ArgumentError(f"kind must be {filter.kind!r}, got {checks.shown(kind)}")
+    for name in needed - set(fields):
+        raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
+    for name in set(fields) - needed - more:
+        raise ArgumentError(f"state of {filter.kind} got the unknown field {name!r}")
+    if not isinstance(fields["of"], str):
+        raise ArgumentTypeError(f"of must be a text, got {checks.shown(fields['of'])}")
+    return fields
+
+
+def counts_to_json(counts: Counts) -> list[Any]:
+    """Queries as descriptions, with their counts."""
+    return [[as_mechanism(query).to_dict(), n] for query, n in counts]
+
+
+def counts_from_json(name: str, given: Any) -> Counts:
+    """What `counts_to_json` wrote."""
+    if not isinstance(given, list):
+        raise ArgumentTypeError(f"{name} must be a list, got {checks.shown(given)}")
+    made = []
+    for pair in given:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ArgumentTypeError(f"{name} must hold pairs, got {checks.shown(pair)}")
+        made.append((query_from_json(pair[0]), checks.count(name, pair[1])))
+    return tuple(made)
+
+
+def query_from_json(given: Any) -> Pld:
+    """The loss of a described query."""
+    return mechanism_from_dict(given).pld()
 
 
 def _short(value: float) -> float:

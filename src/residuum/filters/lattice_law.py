@@ -12,9 +12,9 @@ jump of slopes, that is
     p_k = ((h_{k+1} - h_k) + e^d (h_{k-1} - h_k)) / (e^d - 1),
 
 from upper ends for `h_{k±1}` and lower ends for `h_k`; left of 0 the same for the reversed curve,
-times `e^{-kd}`; at 0 what the two slopes beside it leave of 1. Masses of atoms. `(p, z)` between two
-lattice points is split so that both `p` and `p e^-z` stay what they are: dominating, and exact on
-the lattice.
+times `e^{-kd}`; at 0 what the two slopes beside it leave of 1. Masses of atoms. `(p, z)` between
+two lattice points is split so that both `p` and `p e^-z` stay what they are: dominating, and exact
+on the lattice.
 
 The excess at lattice points needs no differences: with `S_k = Σ_{j>=k} p_j` and
 `A_k = Σ_{j>k} p_j (1 - e^{(k-j)d})`, `A_{k-1} = e^-d A_k + (1 - e^-d) S_k`.
@@ -69,13 +69,12 @@ class Law:
         masses = np.convolve(self.masses, other.masses)
         fewer = min(self.masses.size, other.masses.size)
         masses = np.where(masses > 0.0, masses * (1.0 + (fewer + 4.0) * U) + fewer * TINY, 0.0)
-        up = 1.0 + 4.0 * U
         return Law(
             self.spacing,
             self.low + other.low,
             masses,
-            (self.plus + other.plus) * up,
-            (self.minus + other.minus) * up,
+            _either(self.plus, other.plus),
+            _either(self.minus, other.minus),
             self.ratio,
             max(self.chords, other.chords),
             self.repeats + other.repeats,
@@ -107,9 +106,8 @@ class Law:
         k = np.arange(1.0 - self.low)
         return np.asarray(np.exp(d * k) * (1.0 + (EXP_ULPS + 4.0 + 4.0 * d * k) * U))
 
-    def power(self, n: int, reach: int) -> Law:
+    def power(self, n: int, reach: int, tail: float) -> Law:
         """The `n`-fold composition, cut where almost nothing is left."""
-        tail = max(self.plus, self.minus, 1e-30)
         made: Law | None = None
         square = self
         while n:
@@ -149,7 +147,7 @@ class Law:
         return out * (1.0 + 2.0 * U)
 
     def coarse(self) -> tuple[int, Floats]:
-        """The first grid point with mass, and the masses: each atom split between its neighbours."""
+        """The first grid point with mass, and the masses: atoms split between neighbours."""
         r = self.ratio
         if r == 1:
             return self.low, self.masses.copy()
@@ -169,6 +167,11 @@ class Law:
         return first, out * (1.0 + (2.0 * EXPM1_ULPS + 16.0 + 2.0 * r) * U)
 
 
+def _either(a: float, b: float) -> float:
+    """`1 - (1-a)(1-b)`, rounded up; upper bounds of masses may exceed 1."""
+    return (a + b * max(0.0, 1.0 - a)) * (1.0 + 8.0 * U)
+
+
 def _needed(masses: Floats, reach: int, tail: float) -> int:
     """How far to go so that at most `tail` lies beyond (zeros at the end are dropped at least)."""
     beyond = np.cumsum(masses[::-1])[::-1]
@@ -181,7 +184,7 @@ def law_of(loss: Pld, spacing: Fraction, tail: float, reach: int, ratio: int) ->
     whole: Law | None = None
     for part, n in _parts(loss):
         law = _factor_law(part, spacing, tail / n, reach, ratio)
-        law = replace(law, chords=_added(law)).power(n, reach)
+        law = replace(law, chords=_added(law)).power(n, reach, tail)
         whole = law if whole is None else (whole + law).cut(reach, tail)
     return whole or Law(spacing, -1, np.array([0.0, 1.0, 0.0]), 0.0, 0.0, ratio)
 

@@ -3,7 +3,7 @@
 Queries have integer prices and a value table (`value_table.py`) says what any use of them can come
 to; the highest level that fits the target is what there is to spend. A query on the menu takes its
 price, or less where the residue condition allows; any other takes the least price that it allows.
-Cheap queries are sold in blocks (a price is a whole number of levels): copies that are paid for
+Listed queries that would cost less than some levels are sold in blocks: copies that are paid for
 and not used are *held*, and cost nothing when they come.
 
 Free by the theorem of `grid.py`: `L ∘ V_{s-c} <= V_s` holds by construction for what is listed, and
@@ -21,21 +21,27 @@ from residuum import checks
 from residuum.bounds import Floats
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.decision import Decision
-from residuum.filters.describe import as_mechanism
 from residuum.filters.grid import Grid, step_of
-from residuum.filters.grid_filter import Counts, GridFilter, counted, target
+from residuum.filters.grid_filter import (
+    Counts,
+    GridFilter,
+    counted,
+    counts_from_json,
+    counts_to_json,
+    state_fields,
+    target,
+)
 from residuum.filters.menus import LEVELS, Line, dust, priced, table_of
 from residuum.filters.prices import price_order
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import State
-from residuum.filters.value_table import Progress, Table
-from residuum.mechanisms.codec import from_dict as mechanism_from_dict
+from residuum.filters.value_table import PARTS, Progress, Table
 from residuum.pld.value import Pld
 
 
 @dataclass(frozen=True)
 class Level(State):
-    """The level that is left, and the copies that are paid for."""
+    """The level that is left, in parts, and the copies that are paid for."""
 
     left: int
     held: Counts
@@ -83,17 +89,16 @@ class MenuFilter(GridFilter):
         return self
 
     def initial(self) -> Level:
-        return Level(self.fingerprint, self.table.top, ())
+        return Level(self.fingerprint, self.table.whole, ())
 
     def own(self, state: Any) -> State:
         state = super().own(state)
-        if not isinstance(state, Level) or not 0 <= state.left <= self.table.top:
+        if not isinstance(state, Level) or not 0 <= state.left <= self.table.whole:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
     def potential(self, state: Level) -> Floats:
-        level: Floats = self.table.levels[state.left]
-        return level
+        return self.table.at(state.left)
 
     def _decide(self, state: Level, query: Query, relation: str | None) -> Decision:
         loss = loss_of(query, relation)
@@ -106,52 +111,39 @@ class MenuFilter(GridFilter):
             return self._answer(state, after, 0, query, relation)
         if loss.is_infinite:
             return self._answer(state, None, None, query, relation)
-        listed = [line for line in self.lines if line.query == loss and line.price <= state.left]
         copies, left = 1, -1
-        for line in listed:
-            copies, left = line.copies, state.left - line.price
+        for line in self.lines:
+            if line.query == loss and line.price * PARTS <= state.left:
+                copies, left = line.copies, state.left - line.price * PARTS
         found = self.table.best(step_of(self.grid, loss, copies), self.potential(state), state.left)
         left = max(left, -1 if found is None else found)
-        if left < 0 and copies > 1:
-            copies = 1
-            found = self.table.best(step_of(self.grid, loss), self.potential(state), state.left)
-            left = -1 if found is None else found
         if left < 0:
             return self._answer(state, None, None, query, relation)
         held[loss] = held.get(loss, 0) + copies - 1
         after = Level(state.of, left, counted(held))
-        return self._answer(state, after, state.left - left, query, relation)
+        return self._answer(state, after, (state.left - left) / PARTS, query, relation)
 
-    def spent_in(self, state: State) -> int:
+    def spent_in(self, state: State) -> float:
         """Levels spent so far."""
         assert isinstance(state, Level)
-        return self.table.top - state.left
+        return (self.table.whole - state.left) / PARTS
 
     def worded(self, budget: Any) -> str:
-        if isinstance(budget, int):
-            return f"{budget} of {self.table.top} levels"
+        if isinstance(budget, int | float):
+            return f"{budget:.6g} of {self.table.top} levels"
         return super().worded(budget)
 
     def state_to_json(self, state: State) -> str:
         level = self.own(state)
         assert isinstance(level, Level)
-        held = [[as_mechanism(query).to_dict(), n] for query, n in level.held]
+        held = counts_to_json(level.held)
         out = {"kind": self.kind, "of": level.of, "left": level.left, "held": held}
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
-        given = json.loads(text) if isinstance(text, str) else text
-        try:
-            held = tuple(
-                (mechanism_from_dict(q).pld(), checks.count("held", n)) for q, n in given["held"]
-            )
-            made = Level(str(given["of"]), checks.count("left", given["left"]), held)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ArgumentError | ArgumentTypeError):
-                raise
-            shown = checks.shown(text)
-            raise ArgumentError(f"state must be a state of {self.kind}, got {shown}") from None
-        return self.own(made)
+        fields = state_fields(self, text, {"of", "left", "held"}, set())
+        left = checks.count("left", fields["left"])
+        return self.own(Level(fields["of"], left, counts_from_json("held", fields["held"])))
 
 
 @lru_cache(maxsize=16)

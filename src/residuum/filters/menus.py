@@ -21,20 +21,28 @@ from functools import lru_cache
 
 from residuum.filters.grid import Grid, step_of
 from residuum.filters.noise import scaled
-from residuum.filters.prices import price_order, renyi_prices, whole_budget
+from residuum.filters.prices import (
+    most_copies,
+    price_order,
+    renyi_prices,
+    turning_order,
+    whole_budget,
+)
 from residuum.filters.table_cache import cached_table
 from residuum.filters.value_table import Item, Progress, Table
 from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.value import Pld
 
-LEVELS = 1000
+LEVELS = 500
 _DUST = 0.05
-_CHEAPEST = 12.0
+_CHEAPEST = 8.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
+_BEFORE_TURNING = 0.9
+_WORTHWHILE = 8
+"""Prices follow the heaviest tail of which so many copies fit."""
 _NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
-_TRIED = 2
 """A family of heavy tails is listed at these multiples of its noise."""
 
 
@@ -48,7 +56,7 @@ class Line:
 
 
 def priced(grid: Grid, queries: Sequence[Pld], alpha: float, levels: int = LEVELS) -> list[Line]:
-    """Lines for some queries, by their Rényi divergence of order `alpha`; those too large left out."""
+    """Lines for some queries, by their Rényi divergence; those that are too large left out."""
     lines = []
     for query, price in zip(
         queries, renyi_prices(queries, alpha, whole_budget(grid, alpha), levels), strict=True
@@ -75,15 +83,23 @@ def table_of(grid: Grid, lines: Sequence[Line], progress: Progress | None = None
 @lru_cache(maxsize=16)
 def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
     """The menu for queries nobody announced; with lines for those that somebody did."""
-    heavy = [query for query in expected if has_heavy_tails(query)]
-    alpha = min(price_order(q, grid.eps, grid.delta) for q in [gaussian(mu=1.0), *heavy[:_TRIED]])
+    alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
+    for query in expected:
+        if has_heavy_tails(query) and most_copies(grid, query) >= _WORTHWHILE:
+            alpha = min(alpha, 1.0 + _BEFORE_TURNING * (turning_order(query) - 1.0))
     unit = whole_budget(grid, alpha) / LEVELS
     lines = []
     for price in _ladder(LEVELS):
-        for query in (gaussian(mu=math.sqrt(2.0 * price * unit / alpha)), _response(grid, alpha, price * unit)):
+        for query in (
+            gaussian(mu=math.sqrt(2.0 * price * unit / alpha)),
+            _response(grid, alpha, price * unit),
+        ):
             if grid.fits(step_of(grid, query).excess):
                 lines.append(Line(query, 1, price))
-    lines += priced(grid, expected, alpha)
+    for line in priced(grid, expected, alpha):
+        lines.append(line)
+        if line.copies > 1:
+            lines.append(Line(line.query, 1, math.ceil(line.price / line.copies)))
     return table_of(grid, [*lines, dust(grid)])
 
 
@@ -96,7 +112,7 @@ def _ladder(most: int) -> list[int]:
 
 
 def _response(grid: Grid, alpha: float, cost: float) -> Pld:
-    """The randomized response of a given Rényi cost, its loss on the grid where that is fine enough."""
+    """The randomized response of a given Rényi cost, on the grid where that is fine enough."""
     low, high = 0.0, 2.0 * grid.eps
     while high - low > 1e-6 * high:
         middle = 0.5 * (low + high)

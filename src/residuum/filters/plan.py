@@ -33,7 +33,7 @@ class Planned(State):
 
 @dataclass(frozen=True)
 class PlanFilter(Filter):
-    """Keeps `(eps, delta)` for the longest prefix of a plan that fits, and what it can stand for."""
+    """Keeps `(eps, delta)` for the longest prefix of a plan that fits, or what replaces it."""
 
     eps: float
     delta: float

@@ -23,7 +23,7 @@ from residuum.pld.value import Pld
 
 _TURNS = 48
 """Blocks double after so many."""
-BELOW = 0.9
+BELOW = 0.65
 """Where prices are taken: this share of `alpha - 1` at the best order."""
 
 
@@ -51,6 +51,13 @@ def costs_at(loss: Pld, alphas: Floats) -> Floats:
 def price_order(loss: Pld, eps: float, delta: float) -> float:
     """The order at which a menu for this kind of query is priced."""
     return 1.0 + BELOW * (best_order(loss, eps, delta) - 1.0)
+
+
+def turning_order(loss: Pld) -> float:
+    """The order from which a heavy tail takes over: where `D_α / α` has doubled."""
+    alphas = np.geomspace(2.0, 200.0, 120)
+    growth = costs_at(loss, alphas) / alphas
+    return float(alphas[max(0, int(np.count_nonzero(growth <= 2.0 * growth[0])) - 1)])
 
 
 def renyi_prices(losses: Sequence[Pld], alpha: float, whole: float, levels: int) -> list[float]:
@@ -102,7 +109,7 @@ def _most_copies(grid: Grid, loss: Pld, potential: Floats | None, most: int) -> 
 def ratios(
     grid: Grid, steps: Sequence[Step], prices: Sequence[int], best: Sequence[float]
 ) -> Floats:
-    """For each kind alone, what the prices admit against the best there is (as shares of levels)."""
+    """For each kind alone, what the prices admit against the best there is."""
     items = [Item(step, price) for step, price in zip(steps, prices, strict=True)]
     top = value_table(grid, items).top
     return np.array([top / c / b for c, b in zip(prices, best, strict=True)])

@@ -20,7 +20,7 @@ from residuum.bounds import Floats
 from residuum.filters.grid import Grid
 from residuum.filters.value_table import Item, Progress, Table, value_table
 
-_FORMAT = "residuum value table 1"
+_FORMAT = "residuum value table 2"
 _PROBES = 5
 
 
@@ -57,7 +57,7 @@ def _content(key: str, levels: Floats) -> str:
 
 def _read(path: Path, key: str, grid: Grid, items: Sequence[Item]) -> Table | None:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             levels = np.asarray(stored["levels"], dtype=np.float64)
             content = str(stored["content"])
     except Exception:  # whatever is wrong with the file, it is worked out anew
