@@ -178,4 +178,5 @@ def _usual_slack(v: float, d: float, rest: Pld) -> float:
         if abs(bears - count) <= 0.1 * count:
             break
         count = max(math.sqrt(count * bears), 1.0)
-    return d / tried
+    # Costs rise steeply towards the end: what is left of delta then is of no use.
+    return d / max(0.75 * tried, 1.0)
