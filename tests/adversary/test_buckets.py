@@ -68,7 +68,7 @@ def test_one_draw_is_bounded_by_the_total():
 
 @pytest.mark.parametrize("e", [0.05, 0.3, 0.8, 1.5])
 def test_heights_are_below_the_exact_curve_and_close(e):
-    mp.dps = 40
+
     known = heights(e, 1.0, 30)
     for m, h in enumerate(known.tolist()):
         p = 1 / (1 + mp.exp(-mp.mpf(e)))

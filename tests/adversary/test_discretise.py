@@ -39,7 +39,7 @@ def test_a_symmetric_loss_lies_between(name, points):
 
 @pytest.mark.parametrize("size", [0.1, 0.5, 2.0, 5.0])
 def test_masses_of_a_gaussian(size):
-    mp.dps = 40
+
     mass = tail_mass(rz.gaussian(mu=0.7), size)
     mu, e = mp.mpf(0.7), mp.mpf(size)
     exact = mp.ncdf(mu / 2 - e / mu) + mp.ncdf(-mu / 2 - e / mu)
@@ -49,7 +49,7 @@ def test_masses_of_a_gaussian(size):
 
 @pytest.mark.parametrize("size", [0.1, 0.25, 0.5])
 def test_masses_of_laplace_noise(size):
-    mp.dps = 40
+
     mass = tail_mass(rz.laplace(scale=2.0), size)
     e, t = mp.mpf("0.5"), mp.mpf(size)
     density = mp.quad(lambda z: mp.exp((z - e) / 2) / 4, [t, e])

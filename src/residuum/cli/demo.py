@@ -37,11 +37,11 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the noise.")] = 7,
     as_json: output.AsJson = False,
 ) -> None:
-    """An adaptive analyst looks for the busiest region; a filter keeps the budget.
+    """An adaptive analyst asks, a filter keeps the budget.
 
-    The analyst asks for rough counts first, then again with less noise where it looks promising,
-    until the filter refuses and says what would fit. Whatever the answers and whatever is asked
-    next, everything together stays below the budget: that is proven.
+    The analyst looks for the busiest region: rough counts first, then again with less noise where
+    it looks promising, until the filter refuses and says what would fit. Whatever the answers and
+    whatever is asked next, everything together stays below the budget: that is proven.
 
     \b
     Example:
