@@ -51,7 +51,7 @@ from residuum.pld.value import Pld
 
 _BLOCKS = 200
 """A plan has at most about so many levels."""
-_SHARES = (1.0, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
+_SHARES = (1.0, 0.995, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
 _LENGTH_COUNTS = 0.88
 """How much the length of a plan counts against the quality of its exits."""
 
