@@ -9,7 +9,8 @@ can be, and from every point of it a way out to a menu (`menus.py`). Later,
   plan for the best menu level, whichever keeps the larger share;
 * off the plan, every query takes the least part of the menu level that the condition allows.
 
-A long plan is made of blocks of copies; those that are paid for and not yet used are *held*. With
+A long plan is made of blocks of copies, and queries that cost small change are bought in blocks
+too, of as many as were asked for so far; what is paid for and not yet used is *held*. With
 copies of `W` held, the budget is `W^r` composed with the state's; using one is on the plan `W^r`,
 and any other query leaves `W^r` alone (`⊕` commutes).
 
@@ -51,7 +52,9 @@ from residuum.pld.value import Pld
 
 _BLOCKS = 200
 """A plan has at most about so many levels."""
-_SHARES = (1.0, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
+_SHARES = (1.0, 0.995, 0.99, 0.98, 0.97, 0.96, 0.94, 0.92, 0.9)
+_SMALL_CHANGE = 2
+_REMEMBERED = 16
 _LENGTH_COUNTS = 0.88
 """How much the length of a plan counts against the quality of its exits."""
 
@@ -75,6 +78,8 @@ class Walk(State):
     left: int
     """The level of the plan, or without one of the menu, in parts; -1 at the start."""
     held: Counts
+    seen: Counts
+    """How often the latest kinds of query were asked for."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class AutoFilter(GridFilter):
     # -- states -------------------------------------------------------------------------
 
     def initial(self) -> Walk:
-        return Walk(self.fingerprint, None, None, -1, ())
+        return Walk(self.fingerprint, None, None, -1, (), ())
 
     def menu(self, state: Walk) -> Table:
         """The menu that a state's exits lead to."""
@@ -140,7 +145,7 @@ class AutoFilter(GridFilter):
         held = dict(state.held)
         if held.get(loss, 0) > 0:
             held[loss] -= 1
-            after = replace(state, held=counted(held))
+            after = replace(state, held=counted(held), seen=_again(state.seen, loss))
             return self._answer(state, after, "nothing (paid for before)", query, relation)
         if not self._on_plan(state, loss) and not self.admits(state, loss):
             return self._answer(state, None, None, query, relation)
@@ -153,23 +158,40 @@ class AutoFilter(GridFilter):
 
     def _walked(self, state: Walk, loss: Pld) -> tuple[Walk, str]:
         """Where to go on admitting a query that is known to fit."""
+        state = replace(state, seen=_again(state.seen, loss))
         if state.left < 0:
             state = replace(state, first=loss if family(loss) else None)
             return self._first(state, loss), "a share of the budget"
         plan = state.plan
         if plan is not None and self._on_plan(state, loss):
             return _bought(state, loss, plan.copies, state.left - PARTS), "1 level of the plan"
-        step, potential = step_of(self.grid, loss), self.potential(state)
-        left = self.menu(state).best(step, potential) or 0
+        menu = self.menu(state)
+        left, copies = self._best(menu, state, loss, menu.whole if plan else state.left)
         if plan is not None:
-            kept = self._table(state).best(step, potential, state.left) or 0
-            staying = 1.0 - kept / max(1, state.left)
-            leaving = 1.0 - left / (PARTS * max(1, plan.exits[state.left // PARTS]))
+            kept, bought = self._best(self._table(state), state, loss, state.left)
+            staying = (1.0 - kept / max(1, state.left)) / bought
+            leaving = (1.0 - left / (PARTS * max(1, plan.exits[state.left // PARTS]))) / copies
             if staying <= leaving:
-                return replace(state, left=kept), _share(staying)
-            return replace(state, plan=None, left=left), "the plan"
-        left = min(left, state.left)
-        return replace(state, left=left), _share(1.0 - left / max(1, state.left))
+                return _bought(state, loss, bought, kept), _share(staying)
+            return _bought(replace(state, plan=None), loss, copies, left), "the plan"
+        share = 1.0 - left / max(1, state.left)
+        return _bought(state, loss, copies, left), _share(share)
+
+    def _best(self, table: Table, state: Walk, loss: Pld, most: int) -> tuple[int, int]:
+        """The level to go on with, and how many copies to buy.
+
+        Against a level that is small change: where copies cost less in a block, one is bought, of
+        no more copies than were asked for so far and at a price of a few levels.
+        """
+        potential = self.potential(state)
+        best, copies = table.best(step_of(self.grid, loss), potential, most) or 0, 1
+        asked, more = dict(state.seen).get(loss, 1), 2
+        while more <= asked and most - best <= _SMALL_CHANGE * PARTS:
+            left = table.best(step_of(self.grid, loss, more), potential, most)
+            if left is None or (most - left) * copies >= (most - best) * more:
+                break
+            best, copies, more = left, more, 2 * more
+        return best, copies
 
     def _first(self, state: Walk, loss: Pld) -> Walk:
         planned = self._planned(state, loss)
@@ -229,11 +251,11 @@ class AutoFilter(GridFilter):
         if walk.plan is not None:
             query, copies, exits = walk.plan.query, walk.plan.copies, list(walk.plan.exits)
             out["plan"] = {"query": as_mechanism(query).to_dict(), "copies": copies, "exits": exits}
-        out["held"] = counts_to_json(walk.held)
+        out["held"], out["seen"] = counts_to_json(walk.held), counts_to_json(walk.seen)
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
-        fields = state_fields(self, text, {"of", "left", "held"}, {"first", "plan"})
+        fields = state_fields(self, text, {"of", "left", "held", "seen"}, {"first", "plan"})
         left = fields["left"]
         walk = Walk(
             fields["of"],
@@ -241,6 +263,7 @@ class AutoFilter(GridFilter):
             _plan_from_json(fields["plan"]) if "plan" in fields else None,
             -1 if type(left) is int and left == -1 else checks.count("left", left),
             counts_from_json("held", fields["held"]),
+            counts_from_json("seen", fields["seen"]),
         )
         return self.own(walk)
 
@@ -261,6 +284,12 @@ def _plan_table(menu: Table, plan: Plan) -> Table:
     step = step_of(menu.grid, plan.query, plan.copies)
     floors = [menu.levels[level] for level in plan.exits]
     return value_table(menu.grid, [Item(step, 1)], floors, most=len(floors) - 1)
+
+
+def _again(seen: Counts, loss: Pld) -> Counts:
+    """The latest kinds of query, with how often they were asked for."""
+    often = dict(seen).get(loss, 0) + 1
+    return tuple([(loss, often), *(pair for pair in seen if pair[0] != loss)][:_REMEMBERED])
 
 
 def _share(share: float) -> str:

@@ -243,11 +243,13 @@ def _from_atoms(
         near = round(place)
         slack = error / d + 8.0 * U * (abs(place) + 1.0)
         if abs(place - near) <= _SNAP:
-            # Moved by `off`: the curve changes by at most p off, the reversed one by q off.
+            # Moved by `off`, its excess changes by at most p off right of 0 and e^t q off left
+            # of it; averaged over any V, by max(p, q) off and e^t times that.
             off = 1.01 * (abs(place - near) + slack) * d
             masses[near + most] += mass
-            plus += mass * off
-            minus += mass * float(np.exp(-loss)) * off
+            cost = mass * max(1.0, float(np.exp(-loss))) * off
+            plus += cost
+            minus += cost
             continue
         k = int(np.floor(place))
         share = float(np.expm1(-(place - k) * d) / np.expm1(-d))

@@ -34,9 +34,9 @@ from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.value import Pld
 
-LEVELS = 500
+LEVELS = 1000
 _DUST = 0.05
-_CHEAPEST = 8.0
+_CHEAPEST = 12.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
 _BEFORE_TURNING = 0.9
