@@ -71,6 +71,11 @@ _HOME = {
     "compose_tradeoff": "residuum.pld.curves",
     "hockey_stick_from_tradeoff": "residuum.pld.curves",
     "tradeoff_from_hockey_stick": "residuum.pld.curves",
+    "AdditiveProfileFilter": "residuum.adversary.additive_profile",
+    "Discretisation": "residuum.adversary.discretise",
+    "discretise": "residuum.adversary.discretise",
+    "Guarantee": "residuum.adversary.natural_guarantee",
+    "natural_guarantee": "residuum.adversary.natural_guarantee",
     "gdp_parameter": "residuum.pld.gdp_parameter",
     "gdp_residue": "residuum.pld.gdp_residue",
     "gdp_residue_cost": "residuum.pld.gdp_residue",
@@ -94,26 +99,29 @@ _PACKAGES = ("filters", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
+    "AdditiveProfileFilter",
     "ApproximateGdpResidueFilter",
     "ApproximateZcdpFilter",
     "ArgumentError",
     "ArgumentTypeError",
+    "AutoFilter",
     "BasicFilter",
     "Comparison",
     "Decision",
+    "Discretisation",
     "Filter",
     "Freeness",
     "GdpFilter",
     "GdpResidueFilter",
-    "AutoFilter",
-    "MenuFilter",
-    "PlanFilter",
+    "Guarantee",
     "HistoryRule",
     "Interval",
+    "MenuFilter",
     "NaturalCost",
     "NaturalFilter",
     "NaturalRule",
     "Order",
+    "PlanFilter",
     "Pld",
     "PureFilter",
     "RenyiCommitFilter",
@@ -140,6 +148,7 @@ __all__ = [
     "compare",
     "compare_filters",
     "compose_tradeoff",
+    "discretise",
     "filters",
     "find_violation",
     "from_atoms",
@@ -161,6 +170,7 @@ __all__ = [
     "mechanisms",
     "mixture_of_gaussians",
     "natural_cost",
+    "natural_guarantee",
     "planning",
     "pure_dp",
     "simulate",
@@ -188,12 +198,15 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from residuum import filters, mechanisms, planning
+    from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter
+    from residuum.adversary.discretise import Discretisation, discretise
     from residuum.adversary.filter_rule import as_rule
     from residuum.adversary.freeness import Freeness, find_violation, is_universally_free
     from residuum.adversary.natural_cost import NaturalCost, natural_cost
     from residuum.adversary.natural_filter import NaturalFilter
+    from residuum.adversary.natural_guarantee import Guarantee, natural_guarantee
     from residuum.adversary.natural_rule import NaturalRule
     from residuum.adversary.rule import HistoryRule, Rule
     from residuum.adversary.simulate import simulate

@@ -21,7 +21,6 @@ from residuum.filters import amounts
 from residuum.filters.filter import Additive
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
-from residuum.pld.constructors import approximate_dp
 from residuum.pld.value import Pld
 
 
@@ -91,7 +90,7 @@ class AdditiveProfileFilter(Additive):
 
     @property
     def guarantee(self) -> Pld:
-        return approximate_dp(self.proven.eps, self.proven.delta)
+        return self.proven.pld
 
     def worded(self, budget: Any) -> str:
         shown = ", ".join(

@@ -37,7 +37,7 @@ import numpy as np
 from residuum import checks
 from residuum.adversary.buckets import largest_total, overflow
 from residuum.bounds import Floats
-from residuum.pld.constructors import approximate_dp, identity, pure_dp
+from residuum.pld.constructors import approximate_dp, identity, infinite, pure_dp
 from residuum.pld.value import Pld
 
 _GRID = 64
@@ -58,8 +58,8 @@ class Guarantee:
 
     @property
     def pld(self) -> Pld:
-        """The largest PLD within it."""
-        return approximate_dp(self.eps, self.delta)
+        """The largest PLD within it: everything is lost where no finite `eps` is proven."""
+        return approximate_dp(self.eps, self.delta) if self.eps <= 600.0 else infinite()
 
 
 @dataclass(frozen=True)
