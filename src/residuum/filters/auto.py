@@ -39,6 +39,7 @@ from residuum.filters.grid_filter import (
     counted,
     counts_from_json,
     counts_to_json,
+    named,
     query_from_json,
     state_fields,
     target,
@@ -95,7 +96,7 @@ class AutoFilter(GridFilter):
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)
         given = () if self.expect is None else tuple(self.expect)
-        expect = tuple(as_query(q, "expect") for q in given)
+        expect = tuple(named(as_query(q, "expect")) for q in given)
         self._set(eps=eps, delta=delta, expect=expect or None)
         super().__post_init__()
 

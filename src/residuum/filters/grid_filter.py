@@ -91,6 +91,14 @@ Counts = tuple[tuple[Pld, int], ...]
 """Queries, and how many of each."""
 
 
+def named(query: Query) -> Query:
+    """A query by its description, where it has one: what is written down reads back the same."""
+    try:
+        return as_mechanism(query)
+    except ArgumentError:
+        return query
+
+
 def counted(counts: dict[Pld, int]) -> Counts:
     """Counts without zeros, as a value."""
     return tuple((query, n) for query, n in counts.items() if n > 0)

@@ -28,6 +28,7 @@ from residuum.filters.grid_filter import (
     counted,
     counts_from_json,
     counts_to_json,
+    named,
     state_fields,
     target,
 )
@@ -62,7 +63,7 @@ class MenuFilter(GridFilter):
         eps, delta = target(self.eps, self.delta)
         if isinstance(self.menu, str) or not hasattr(self.menu, "__iter__"):
             raise ArgumentTypeError(f"menu must be a list of queries, got {self.menu!r}")
-        menu = tuple(as_query(q, "menu") for q in self.menu)
+        menu = tuple(named(as_query(q, "menu")) for q in self.menu)
         checks.require(len(menu) > 0, "menu", "a non-empty list of queries", self.menu)
         prices = None
         if self.prices is not None:

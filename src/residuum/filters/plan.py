@@ -17,7 +17,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
-from residuum.filters.grid_filter import target
+from residuum.filters.grid_filter import named, target
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import State
 from residuum.pld.constructors import approximate_dp, identity
@@ -47,7 +47,7 @@ class PlanFilter(Filter):
             raise ArgumentTypeError(
                 f"plan must be a list of queries, got {checks.shown(self.plan)}"
             )
-        plan = tuple(as_query(q, "plan") for q in self.plan)
+        plan = tuple(named(as_query(q, "plan")) for q in self.plan)
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
         self._set(eps=eps, delta=delta, plan=plan)
         super().__post_init__()
