@@ -50,10 +50,12 @@ SLOW = {
 }
 SLOW |= {("update", "mixed"), ("gdp", "sampled"), ("gdp", "sampled, added")}
 """Advice takes dozens of comparisons, and these take seconds each."""
+QUICK = [name for name in NAMES if name not in ("plan", "menu", "auto")]
+"""Those of `test_grid.py` compare or tabulate every new kind of query, for seconds."""
 
 
 @pytest.mark.parametrize("extreme", EXTREMES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", QUICK)
 def test_extremes_are_decided_and_explained(name, extreme):
     if (name, extreme) in OPEN:
         return

@@ -115,8 +115,10 @@ def test_states_read_strictly(entry):
     data = json.loads(filter.state_to_json(filter.state))
     wrong = ["", "[]", "null", "3", b"\xff", None, filter.state]
     wrong += [json.dumps(data)[:-1] + ',"more":1}', json.dumps(data)[:-1] + ',"of":"x"}']
+    # Lists of counts are what these have in a state.
+    lists = ([], [3]) if filter.kind in ("plan", "menu", "auto") else ()
     for name in data:
-        wrong += [data | {name: value} for value in WRONG_FIELDS]
+        wrong += [data | {name: value} for value in WRONG_FIELDS if value not in lists]
         wrong.append({key: value for key, value in data.items() if key != name})
     wrong += [data | {"version": 2}, data | {"of": "0" * 16}]
     for given_text in wrong:

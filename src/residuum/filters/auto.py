@@ -247,8 +247,8 @@ class AutoFilter(GridFilter):
         walk = self.own(state)
         assert isinstance(walk, Walk)
         out: dict[str, Any] = {"kind": self.kind, "of": walk.of, "left": walk.left}
-        if walk.first is not None:
-            out["first"] = as_mechanism(walk.first).to_dict()
+        out["first"] = None if walk.first is None else as_mechanism(walk.first).to_dict()
+        out["plan"] = None
         if walk.plan is not None:
             query, copies, exits = walk.plan.query, walk.plan.copies, list(walk.plan.exits)
             out["plan"] = {"query": as_mechanism(query).to_dict(), "copies": copies, "exits": exits}
@@ -256,12 +256,12 @@ class AutoFilter(GridFilter):
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
-        fields = state_fields(self, text, {"of", "left", "held", "seen"}, {"first", "plan"})
+        fields = state_fields(self, text, {"of", "left", "held", "seen", "first", "plan"})
         left = fields["left"]
         walk = Walk(
             fields["of"],
-            query_from_json(fields["first"]) if "first" in fields else None,
-            _plan_from_json(fields["plan"]) if "plan" in fields else None,
+            None if fields["first"] is None else query_from_json(fields["first"]),
+            None if fields["plan"] is None else _plan_from_json(fields["plan"]),
             -1 if type(left) is int and left == -1 else checks.count("left", left),
             counts_from_json("held", fields["held"]),
             counts_from_json("seen", fields["seen"]),

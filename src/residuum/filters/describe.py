@@ -11,9 +11,11 @@ from residuum.mechanisms.laplace import Laplace
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.mechanisms.pure_dp import PureDp
 from residuum.mechanisms.self_composed import SelfComposed
+from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
 from residuum.pld import laplace
 from residuum.pld.atoms import Atoms
 from residuum.pld.factors import Factor
+from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.randomized_response import RandomizedResponse
 
 
@@ -47,4 +49,9 @@ def _described(factor: Factor) -> Mechanism | None:
         return Laplace(factor.scale, factor.sensitivity)
     if isinstance(factor, Atoms) and len(factor.p) == 1 and factor.is_symmetric:
         return ApproximateDp(0.0, float(factor.mass_at_infinity))
+    if isinstance(factor, GaussianMixture) and factor.q == () and len(factor.p) == 1:
+        # Poisson sampling seen from the side of the sampled record: the direction `remove`.
+        ((shift, weight),) = factor.p
+        if factor.p_rest == factor.q_rest == 0.0 < shift:
+            return SubsampledGaussian(factor.sigma, weight, shift)
     return None

@@ -113,7 +113,7 @@ def target(eps: Any, delta: Any) -> tuple[float, float]:
     return e, d
 
 
-def state_fields(filter: Filter, given: Any, needed: set[str], more: set[str]) -> dict[str, Any]:
+def state_fields(filter: Filter, given: Any, needed: set[str]) -> dict[str, Any]:
     """The fields of a state as JSON, strictly: of this kind, none missing, none unknown."""
     fields = parsed_json("state", given)
     if not isinstance(fields, dict):
@@ -124,7 +124,7 @@ def state_fields(filter: Filter, given: Any, needed: set[str], more: set[str]) -
         raise ArgumentError(f"kind must be {filter.kind!r}, got {checks.shown(kind)}")
     for name in needed - set(fields):
         raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
-    for name in set(fields) - needed - more:
+    for name in set(fields) - needed:
         raise ArgumentError(f"state of {filter.kind} got the unknown field {name!r}")
     if not isinstance(fields["of"], str):
         raise ArgumentTypeError(f"of must be a text, got {checks.shown(fields['of'])}")

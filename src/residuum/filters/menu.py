@@ -142,7 +142,7 @@ class MenuFilter(GridFilter):
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
-        fields = state_fields(self, text, {"of", "left", "held"}, set())
+        fields = state_fields(self, text, {"of", "left", "held"})
         left = checks.count("left", fields["left"])
         return self.own(Level(fields["of"], left, counts_from_json("held", fields["held"])))
 

@@ -97,9 +97,16 @@ class PlanFilter(Filter):
         assert isinstance(state, Planned)
         return self._budget(state.left)
 
+    def spent_in(self, state: State) -> Pld:
+        """The composition of what was taken off the plan."""
+        assert isinstance(state, Planned)
+        whole = self.initial().left
+        return self._budget(tuple(a - b for a, b in zip(whole, state.left, strict=True)))
+
     @property
     def guarantee(self) -> Pld:
-        return approximate_dp(self.eps, self.delta)
+        """The composition of the plan, as far as it was kept."""
+        return self._budget(self.initial().left)
 
     def _decide(self, state: Planned, query: Query, relation: str | None) -> Decision:
         loss = loss_of(query, relation)
