@@ -34,7 +34,7 @@ EXTREMES = {
     "mixed": rz.gaussian(mu=0.1) + rz.laplace(scale=9.0) + rz.approximate_dp(0.01, 1e-9),
     "none": mechanisms.Zcdp(0.0),
     "no noise to speak of": mechanisms.Laplace(1e-300),
-    "black box": mechanisms.PureDp(0.01, "replace-one"),
+    "black box": mechanisms.PureDp(0.01, "add-remove"),
 }
 BOUNDED = ("pure", "renyi", "renyi_curve", "zcdp", "gdp", "gdp_residue", "renyi_commit", "natural")
 """Filters that admit nothing with mass at infinity."""
@@ -172,7 +172,8 @@ def test_resuming_cannot_raise_the_budget():
 def test_relations_are_kept_apart():
     filter = rz.PureFilter(1.0)
     box = mechanisms.PureDp(0.1, "replace-one")
-    assert filter.request(box).admitted
+    with pytest.raises(rz.ArgumentError, match="relation must be named"):
+        filter.request(box)
     assert filter.request(box, relation="replace-one").admitted
     stated = mechanisms.Zcdp(0.01, relation="replace-one")
     mixed = mechanisms.Composed((stated, mechanisms.Gaussian(10.0)))

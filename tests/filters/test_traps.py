@@ -190,3 +190,19 @@ def test_trap_9_admitting_what_any_budget_admits_is_not_free():
     decision = both.request(spent)
     assert not decision.admitted
     assert "more than the query allows" in decision.reason
+
+
+def test_one_budget_keeps_one_relation():
+    """Mechanisms under different neighbouring relations do not add up to a guarantee."""
+    replaced = mechanisms.SampledWithoutReplacement(mechanisms.Laplace(1.0), 1000, 10)
+    sampled = mechanisms.SubsampledGaussian(1.0, 0.01)
+    office = rz.RenyiFilter(8.0, 0.01)
+    with pytest.raises(rz.ArgumentError, match="relation must be named"):
+        office.request(replaced)
+    assert office.request(replaced, relation="replace-one")
+    before = office.state
+    with pytest.raises(rz.ArgumentError, match="relation must be replace-one"):
+        office.request(sampled)
+    assert office.state == before
+    assert office.request(sampled, relation="replace-one")
+    assert office.request(rz.gaussian(sigma=100.0))

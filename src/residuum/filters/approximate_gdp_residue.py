@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 from residuum import checks
 from residuum.bounds import float_down
 from residuum.filters import amounts
+from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
 from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
-from residuum.filters.query import described
+from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import Left, State
 from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
@@ -68,8 +69,6 @@ class ApproximateGdpResidueFilter(Additive):
 
         Half of it, if queries like `expect` need slack, and hardly any, if they do not.
         """
-        from residuum.filters.query import as_query, loss_of
-
         e = checks.real("eps", eps, "positive and at most 600")
         checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
         d = checks.real("delta", delta, "in (0, 1)")
@@ -111,6 +110,18 @@ class ApproximateGdpResidueFilter(Additive):
             return f"{described(loss)} does not fit what is left"
         cost, eta = found
         return noise + amounts.rounded_up(cost), missing + Fraction(eta)
+
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        """No advice where every candidate would take seconds to weigh."""
+        if _needs_slack(loss_of(query, relation)):
+            return None
+        return super()._largest(before, query, relation)
+
+    def _reason(self, decision: Decision) -> str:
+        text = super()._reason(decision)
+        if not decision.admitted and _needs_slack(loss_of(decision.query, decision._relation)):
+            return text.replace("nothing of this kind fits", "least_noise searches for what fits")
+        return text
 
     def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
         return amounts.charged(price[0]), amounts.charged(price[1])

@@ -29,7 +29,7 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.noise import least_noise
-from residuum.filters.query import Query, as_query, described
+from residuum.filters.query import Query, as_query, described, relation_of
 from residuum.filters.state import Left, State
 from residuum.filters.stated import split
 from residuum.mechanisms import relations
@@ -44,12 +44,13 @@ FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 class _Desk:
     """The one mutable thing: the current state and what was asked so far."""
 
-    __slots__ = ("history", "lock", "number", "state")
+    __slots__ = ("history", "lock", "number", "relation", "state")
 
     def __init__(self, state: State | None = None):
         self.lock = Lock()
         self.number = next(_UNNAMED)
         self.state = state
+        self.relation: str | None = None
         self.history: list[Decision] = []
 
 
@@ -146,12 +147,24 @@ class Filter(ABC):
         return self._desk.state
 
     def request(self, query: Query, *, relation: str | None = None) -> Decision:
-        """Decide, and spend if admitted."""
+        """Decide, and spend if admitted.
+
+        Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
+        relation of the first mechanism that it admitted.
+        """
         asked, relation = self._asked(query), _relation(relation)
+        meant = relation_of(asked, relation) if isinstance(asked, Mechanism) else None
         with self._desk.lock:
+            kept = self._desk.relation
+            if meant and kept and meant != kept:
+                raise ArgumentError(
+                    f"relation must be {kept}, under which earlier queries were admitted,"
+                    f" got {meant!r}"
+                )
             decision = self._decide(self._state, asked, relation)
             # Spent before it is shown anywhere, whatever interrupts.
             self._desk.state = decision.state
+            self._desk.relation = kept or (meant if decision.admitted else None)
             self._desk.history.append(decision)
         return decision
 

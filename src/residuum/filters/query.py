@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from residuum import checks
-from residuum.errors import ArgumentTypeError
+from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.mechanisms.mechanism import Mechanism
+from residuum.mechanisms.relations import ADD_REMOVE
 from residuum.pld.value import Pld
 
 Query = Pld | Mechanism
@@ -34,7 +35,21 @@ def loss_of(query: Query, relation: str | None = None) -> Pld:
 
 @lru_cache(maxsize=4096)
 def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
-    return mechanism.pld(relation=relation)
+    return mechanism.pld(relation=relation_of(mechanism, relation))
+
+
+def relation_of(mechanism: Mechanism, relation: str | None) -> str:
+    """The relation that is meant: add-remove unless another is named.
+
+    One budget keeps one relation, so a mechanism that has no pair for add-remove must be asked for
+    under a relation that is named.
+    """
+    if relation is None and ADD_REMOVE not in mechanism.supported:
+        raise ArgumentError(
+            f"relation must be named for {mechanism.kind}, which has a pair for"
+            f" {' and '.join(mechanism.supported) or 'none'} only, got None"
+        )
+    return mechanism.relation_or_first(ADD_REMOVE if relation is None else relation)
 
 
 def described(query: Query) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from residuum.filters.amounts import written
-from residuum.filters.query import Query, loss_of
+from residuum.filters.query import Query, loss_of, relation_of
 from residuum.mechanisms.black_box import BlackBox
 from residuum.mechanisms.composed import Composed
 from residuum.mechanisms.mechanism import Mechanism
@@ -50,7 +50,7 @@ def split(
     known = [tuple(n * cost for cost in costs) for costs, _, n in parts if costs is not None]
     if not known:
         return None, loss_of(query, relation)
-    relation = query.relation_or_first(relation)
+    relation = relation_of(query, relation)
     others = [n * loss_of(part, relation) for costs, part, n in parts if costs is None]
     total = tuple(sum(costs, Fraction(0)) for costs in zip(*known, strict=True))
     return total, sum(others, identity())
