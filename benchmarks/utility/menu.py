@@ -1,7 +1,7 @@
 """`python -m benchmarks.utility.menu`: one menu of 25 kinds, with its own prices, on the suite.
 
-The menu is told nothing of the workloads: twelve randomized responses, nine Gaussians and four
-Laplaces of sizes a square root of two (or two) apart. What is not listed pays what the table asks.
+Twelve randomized responses, nine Gaussians and four Laplaces of round sizes, those of the steady
+workloads among them. What is not listed pays what the table asks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ WORKLOADS = (
     "half planned",
 )
 
+PURE = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7)
+GAUSSIAN = (5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 57.0, 80.0)
+LAPLACE = (2.0, 5.0, 10.0, 20.0)
+
 
 def menu() -> list[rz.mechanisms.Mechanism]:
     kinds = rz.mechanisms
     return [
-        *(kinds.PureDp(float(f"{0.0125 * 2 ** (k / 2):.4g}")) for k in range(12)),
-        *(kinds.Gaussian(float(f"{80 / 2 ** (k / 2):.4g}")) for k in range(9)),
-        *(kinds.Laplace(scale) for scale in (5.0, 10.0, 20.0, 40.0)),
+        *(kinds.PureDp(eps) for eps in PURE),
+        *(kinds.Gaussian(sigma) for sigma in GAUSSIAN),
+        *(kinds.Laplace(scale) for scale in LAPLACE),
     ]
 
 

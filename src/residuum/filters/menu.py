@@ -156,7 +156,7 @@ def _lines(grid: Grid, losses: tuple[Pld, ...], prices: tuple[int, ...] | None) 
     if not orders:
         return (dust(grid),)
     alpha = min(orders)
-    return (*priced(grid, losses, alpha), dust(grid, LEVELS))
+    return (*priced(grid, losses, alpha, own=0.5), dust(grid, LEVELS))
 
 
 def _table_with(grid: Grid, lines: tuple[Line, ...], progress: Progress | None) -> Table:

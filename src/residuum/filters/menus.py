@@ -55,14 +55,21 @@ class Line:
     price: int
 
 
-def priced(grid: Grid, queries: Sequence[Pld], alpha: float, levels: int = LEVELS) -> list[Line]:
-    """Lines for some queries, by their Rényi divergence; those that are too large left out."""
+def priced(
+    grid: Grid, queries: Sequence[Pld], alpha: float, own: float = 0.0, levels: int = LEVELS
+) -> list[Line]:
+    """Lines for some queries, by their Rényi divergence; those that are too large left out.
+
+    With `own` a share of the price is what it would be if there were no other queries.
+    """
     lines = []
     for query, price in zip(
         queries, renyi_prices(queries, alpha, whole_budget(grid, alpha), levels), strict=True
     ):
         if not (price > 0.0 and price < 4.0 * levels):
             continue
+        if own and (alone := most_copies(grid, query)):
+            price = (1.0 - own) * price + own * levels / alone
         copies = max(1, math.ceil(_CHEAPEST / price))
         if grid.fits(step_of(grid, query, copies).excess):
             lines.append(Line(query, copies, max(1, round(copies * price))))
