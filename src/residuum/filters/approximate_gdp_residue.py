@@ -29,6 +29,7 @@ from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import Left, State
+from residuum.filters.target import target
 from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp, gaussian
@@ -69,10 +70,7 @@ class ApproximateGdpResidueFilter(Additive):
 
         Half of it, if queries like `expect` need slack, and hardly any, if they do not.
         """
-        e = checks.real("eps", eps, "positive and at most 600")
-        checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
-        d = checks.real("delta", delta, "in (0, 1)")
-        checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+        e, d = target(eps, delta)
         share = _SHARE
         if expect is not None:
             share = _MUCH if _needs_slack(loss_of(as_query(expect, "expect"))) else _LITTLE

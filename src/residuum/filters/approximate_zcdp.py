@@ -30,6 +30,7 @@ from residuum.filters.losses import largest_loss, missing_mass, without_infinity
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_zcdp
+from residuum.filters.target import target
 from residuum.filters.zcdp import zcdp_cost
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp
@@ -49,10 +50,7 @@ class ApproximateZcdpFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        eps = checks.real("eps", self.eps, "positive and at most 600")
-        checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", self.eps)
-        delta = checks.real("delta", self.delta, "in (0, 1)")
-        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
+        eps, delta = target(self.eps, self.delta)
         if self.delta_conversion is None:
             aside = delta
         else:

@@ -39,10 +39,10 @@ from residuum.filters.grid_filter import (
     counted,
     counts_from_json,
     counts_to_json,
+    grid_target,
     named,
     query_from_json,
     state_fields,
-    target,
 )
 from residuum.filters.menus import family, general_menu
 from residuum.filters.prices import most_copies
@@ -94,7 +94,7 @@ class AutoFilter(GridFilter):
     kind: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
-        eps, delta = target(self.eps, self.delta)
+        eps, delta = grid_target(self.eps, self.delta)
         given = () if self.expect is None else tuple(self.expect)
         expect = tuple(named(as_query(q, "expect")) for q in given)
         self._set(eps=eps, delta=delta, expect=expect or None)

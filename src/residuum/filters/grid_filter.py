@@ -21,6 +21,7 @@ from residuum.filters.grid import Grid, grid_for, step_of
 from residuum.filters.noise import least_noise
 from residuum.filters.query import Query, described, loss_of
 from residuum.filters.state import State
+from residuum.filters.target import target
 from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.mechanisms.codec import parsed_json
 from residuum.pld.constructors import approximate_dp, identity, pure_dp
@@ -104,12 +105,11 @@ def counted(counts: dict[Pld, int]) -> Counts:
     return tuple((query, n) for query, n in counts.items() if n > 0)
 
 
-def target(eps: Any, delta: Any) -> tuple[float, float]:
-    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
-    e = checks.real("eps", eps, "positive and at most 100")
+def grid_target(eps: Any, delta: Any) -> tuple[float, float]:
+    """Check a target that a grid can carry."""
+    e, d = target(eps, delta)
     checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
-    d = checks.real("delta", delta, "in (0, 1)")
-    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
+    checks.require(d >= 1e-30, "delta", "at least 1e-30 and below 1", delta)
     return e, d
 
 

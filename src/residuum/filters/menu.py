@@ -28,9 +28,9 @@ from residuum.filters.grid_filter import (
     counted,
     counts_from_json,
     counts_to_json,
+    grid_target,
     named,
     state_fields,
-    target,
 )
 from residuum.filters.menus import LEVELS, Line, dust, priced, table_of
 from residuum.filters.prices import price_order
@@ -60,7 +60,7 @@ class MenuFilter(GridFilter):
     kind: ClassVar[str] = "menu"
 
     def __post_init__(self) -> None:
-        eps, delta = target(self.eps, self.delta)
+        eps, delta = grid_target(self.eps, self.delta)
         if isinstance(self.menu, str) or not hasattr(self.menu, "__iter__"):
             raise ArgumentTypeError(f"menu must be a list of queries, got {self.menu!r}")
         menu = tuple(named(as_query(q, "menu")) for q in self.menu)

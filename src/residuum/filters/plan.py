@@ -17,7 +17,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
-from residuum.filters.grid_filter import named, target
+from residuum.filters.grid_filter import grid_target, named
 from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import State
 from residuum.pld.constructors import approximate_dp, identity
@@ -42,7 +42,7 @@ class PlanFilter(Filter):
     kind: ClassVar[str] = "plan"
 
     def __post_init__(self) -> None:
-        eps, delta = target(self.eps, self.delta)
+        eps, delta = grid_target(self.eps, self.delta)
         if isinstance(self.plan, str) or not hasattr(self.plan, "__iter__"):
             raise ArgumentTypeError(
                 f"plan must be a list of queries, got {checks.shown(self.plan)}"

@@ -29,6 +29,7 @@ from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.renyi import order
 from residuum.filters.state import State
 from residuum.filters.stated import split, stated_renyi
+from residuum.filters.target import target
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp, gaussian
 from residuum.pld.value import Pld
@@ -253,12 +254,3 @@ class RenyiCommitFilter(Filter):
         if isinstance(budget, Pld):
             return described(budget)
         return f"rho {budget.rho if isinstance(budget, RenyiBudget) else budget:.6g}"
-
-
-def target(eps: Any, delta: Any) -> tuple[float, float]:
-    """Check an `(eps, delta)` that a filter is to keep; `delta` must be positive."""
-    e = checks.real("eps", eps, "positive and at most 600")
-    checks.require(0.0 < e <= 600.0, "eps", "positive and at most 600", eps)
-    d = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
-    return e, d
