@@ -3,7 +3,21 @@
     ResiduumError
     ├── ArgumentError        (also ValueError)  an argument's value is not allowed
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
-    └── TooLargeError        an exact computation would not fit; the message says its size
+    ├── TooLargeError        an exact computation would not fit; the message says its size
+    └── LedgerError          the ledger cannot do what it was asked to
+        ├── UnknownBudget    no budget has that name
+        ├── BudgetExists     one has it already, or the data has a budget
+        ├── RetiredBudget    it is closed
+        ├── UnknownHold      no open reservation has that id
+        ├── KeyReused        the same key came with another request
+        ├── AlreadySpent     a replayed receipt: what it permits has run
+        ├── OutcomeUnknown   the connection died while committing; ask again with the same key
+        ├── StoreUnavailable the database is away, read-only or full: nothing was spent
+        ├── UnsafeStore      the database is set up so that it may lose what it acknowledged
+        ├── ReadOnlyLedger   the store is behind its anchor: a backup was restored
+        ├── NotALedger       the file or database is something else
+        ├── NewerLedger      a newer version wrote it
+        └── BrokenRecord     a record is not one, or was tampered with
 
 A refusal is a value, never an exception; an exception is a malfunction or a
 wrong call. Messages say what was expected, the argument's name and its value.
@@ -24,3 +38,59 @@ class ArgumentTypeError(ResiduumError, TypeError):
 
 class TooLargeError(ResiduumError):
     """An exact computation would take too many states or atoms; the message says how many."""
+
+
+class LedgerError(ResiduumError):
+    """The ledger cannot do what it was asked to."""
+
+
+class UnknownBudget(LedgerError, LookupError):
+    """No budget has that name."""
+
+
+class BudgetExists(LedgerError):
+    """A budget of that name, or another root budget on the same data, exists already."""
+
+
+class RetiredBudget(LedgerError):
+    """The budget is closed: nothing can be spent from it any more."""
+
+
+class UnknownHold(LedgerError, LookupError):
+    """No open reservation has that id: it was committed, cancelled, expired, or never made."""
+
+
+class KeyReused(LedgerError):
+    """The same key came with another request; nothing was decided."""
+
+
+class AlreadySpent(LedgerError):
+    """The receipt is a replay: the one run that it permits has been permitted before."""
+
+
+class OutcomeUnknown(LedgerError):
+    """The connection died while committing. Ask again with the same key; until then it is spent."""
+
+
+class StoreUnavailable(LedgerError):
+    """The database cannot be reached, is read-only or is full; nothing was spent."""
+
+
+class UnsafeStore(LedgerError):
+    """The database is set up so that it may lose what it acknowledged."""
+
+
+class ReadOnlyLedger(LedgerError):
+    """The store is behind its anchor, or has lost it: spends may be missing."""
+
+
+class NotALedger(LedgerError):
+    """The file or database is something else."""
+
+
+class NewerLedger(LedgerError):
+    """A newer version of residuum wrote the ledger."""
+
+
+class BrokenRecord(LedgerError):
+    """A record is not one, or was tampered with."""
