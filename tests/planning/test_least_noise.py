@@ -81,3 +81,20 @@ def test_nothing_is_spent_and_states_are_taken() -> None:
 def test_bad_arguments_are_named(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduumError, match=said):
         call()  # type: ignore[operator]
+
+
+def test_answers_at_random() -> None:
+    filter = rz.PureFilter(eps=1.0)
+    asked = m.RandomizedResponse(noise_parameter=0.01)
+    refused = filter.check(asked, relation="replace-one")
+    fit = refused.largest
+    assert not refused.admitted and isinstance(fit, m.RandomizedResponse)
+    assert filter.check(fit, relation="replace-one").admitted
+    assert fit.noise_parameter is not None and fit.noise_parameter > 0.01
+    less = m.RandomizedResponse(noise_parameter=fit.noise_parameter - 1e-5)
+    assert not filter.check(less, relation="replace-one").admitted
+
+
+def test_noise_for_none_is_not_a_question() -> None:
+    with pytest.raises(rz.ArgumentError, match="n must be at least 1, got 0"):
+        rz.least_noise(rz.PureFilter(1.0), rz.pure_dp(0.1), 0)

@@ -171,3 +171,8 @@ def test_asking_what_was_not_measured(measured: rz.Yardstick) -> None:
         measured.ratio("pure 0.1", "natural")
     with pytest.raises(rz.ArgumentError, match=r"workload must be one of pure 0\.1"):
         measured.admitted("pure 7", "basic")
+
+
+def test_a_filter_of_a_larger_budget_is_refused() -> None:
+    with pytest.raises(rz.ArgumentError, match="filters must keep within"):
+        rz.compare_filters(EPS, DELTA, rz.pure_dp(0.1), {"mine": rz.PureFilter(2 * EPS)})

@@ -137,6 +137,9 @@ def _mechanism(query: Mechanism, turn: Rounding) -> Mechanism | None:
             continue
         elif field.name in _GROWING or field.name in _SHRINKING:
             changes[field.name] = turn(value, field.name in _GROWING)
+        elif field.name == "noise_parameter":
+            # The probability of an answer at random: what is left of 1 is the loss.
+            changes[field.name] = 1.0 - turn(1.0 - value, False)
         elif field.name in _SQUARES:
             changes[field.name] = turn(value, False, 2)
         elif field.name == "epsilons":

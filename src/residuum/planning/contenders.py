@@ -51,7 +51,7 @@ def contenders(filters: Any = None) -> tuple[Contender, ...]:
     """Those that are asked for: every kind of the yardstick without `filters`.
 
     `filters` is a list of kinds and filters, or maps names of columns to them. A filter that is
-    given is taken as it is: that its promise is within `(eps, delta)` is the caller's concern.
+    given is taken as it is, unless its promise is proven to be more than `(eps, delta)`.
     """
     if filters is None:
         return tuple(_contender(kind) for kind in _SET_UP if kind in KINDS)
@@ -77,12 +77,23 @@ def kinds() -> tuple[str, ...]:
 
 def _contender(given: Any, name: str | None = None) -> Contender:
     if isinstance(given, Filter):
-        return Contender(name or repr(given), lambda setting: given)
+        return Contender(name or repr(given), lambda setting: _kept(given, setting))
     if not isinstance(given, str):
         raise ArgumentTypeError(f"a filter or a kind must be given, got {checks.shown(given)}")
     if given not in kinds():
         raise ArgumentError(f"filters must be of {', '.join(kinds())}, got {given!r}")
     return Contender(name or given, _SET_UP[given])
+
+
+def _kept(given: Filter, setting: Setting) -> Filter:
+    """A filter that was set up elsewhere; beside the optimum of another budget it says nothing."""
+    least = given.guarantee.delta_bounds(setting.eps).lo
+    if least > setting.delta:
+        raise ArgumentError(
+            f"filters must keep within ({setting.eps!r}, {setting.delta!r}), got {given!r},"
+            f" whose guarantee has a delta of {least:.6g} there"
+        )
+    return given
 
 
 @lru_cache(maxsize=256)

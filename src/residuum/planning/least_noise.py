@@ -60,6 +60,7 @@ def least_noise(
     returned is checked: `n` more of it are admitted from `state`, or from where the filter is now.
     """
     filter, n = as_filter(filter), checks.count("n", n)
+    checks.require(n > 0, "n", "at least 1", n)
     state = filter.state if state is None else filter.own(state)
 
     def fits(queries: Queries) -> bool:
