@@ -29,9 +29,12 @@ lint: $(VENV)/.dev  ## style, formatting, types, import layers
 bench: $(VENV)/.bench  ## speed and accuracy beside other accountants
 	@$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.dev  ## regenerate docs/cli.md, then run every snippet in the documentation
+docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the site in out/site
 	@$(BIN)/python docs/cli_reference.py
-	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py
+	@$(BIN)/python docs/api_reference.py
+	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py tests/test_site.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open out/site/index.html"
 
 serve:  ## the budget service (not here yet)
 	@echo "make serve waits for the budget service: a ledger of spends behind an HTTP interface."
@@ -55,4 +58,8 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.dev
 	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.dev
+	@$(PIP) --editable '.[docs]'
 	@touch $@

@@ -36,6 +36,11 @@ def test_cli_reference_is_current() -> None:
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == generated, "run: make docs"
 
 
+def test_api_reference_is_current() -> None:
+    generated = _script("api_reference").reference()
+    assert (DOCS / "api.md").read_text(encoding="utf-8") == generated, "run: make docs"
+
+
 def test_mechanisms_are_all_listed_as_they_are() -> None:
     page = (DOCS / "mechanisms.md").read_text(encoding="utf-8")
     assert _script("mechanism_table").updated(page) == page, "run: make docs"
