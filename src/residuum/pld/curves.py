@@ -1,12 +1,5 @@
-"""Curves of a PLD and the ways between them.
-
-    epsilon(delta)   least `eps >= 0` with `h(e^eps) <= delta`
-    tau(alpha)       sup over x of `(1 - alpha - h(x)) / x`: the conjugacy `h(x) = 1 + (τ⁻¹)*(-x)`
-
-Any `x` gives a lower bound of `tau`. For the upper bound, `g(y) = (1 - alpha) y - y h(1/y)` is
-concave in `y = 1/x` (a perspective function), so between samples it lies below the chords of
-the neighbouring cells, extended. For `x < 1` the same number is `1 - alpha/x - h_rev(1/x)`, which
-does not cancel.
+"""Curves of a PLD and the ways between them: `epsilon(delta)`, the least `eps >= 0` with
+`h(e^eps) <= delta`; vertices and conjugates of piecewise-linear curves (`tradeoff.py` has `tau`).
 """
 
 from __future__ import annotations
@@ -22,15 +15,12 @@ from residuum import checks
 from residuum.bounds import Floats, Interval
 from residuum.pld.ends import mass_at_infinity_at_most
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
-from residuum.pld.special import EXP_ULPS, TINY, U
 
 if TYPE_CHECKING:
     from residuum.pld.value import Pld
 
 Points = tuple[Floats, Floats]
 
-_GRID = 16
-_ROUNDS = 24
 _FAR = 1e6
 
 
@@ -123,119 +113,6 @@ def _edge(
             share = np.log(above / delta) / np.log(above / below)
             guess = low + share * (high - low)
     return low, high
-
-
-# -- tradeoff -------------------------------------------------------------------------------
-
-
-def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
-    """Proven interval for the least type II error at type I error `alpha`, elementwise."""
-    flat = alpha.ravel()
-    if pld._evaluator._single_atoms is not None or pld.is_identity or pld.is_infinite:
-        exact = pld._atoms.exact if not pld.is_identity else EXACT_IDENTITY
-        ends = [_exact_tradeoff(exact, Fraction(a)) for a in flat.tolist()]
-    else:
-        ends = [_tradeoff(pld, a) for a in flat.tolist()]
-    return _interval(ends, alpha.shape)
-
-
-def _exact_tradeoff(exact: ExactAtoms, alpha: Fraction) -> tuple[float, float]:
-    from residuum.bounds import float_down, float_up
-
-    wanted = (1 - alpha) * exact.p_den
-    tails = exact.p_tails
-    low, high = 0, len(tails) - 1
-    while low < high:
-        mid = (low + high) // 2
-        low, high = (mid + 1, high) if tails[mid] > wanted else (low, mid)
-    if wanted <= tails[-1]:
-        return 0.0, 0.0
-    if low == 0:
-        value = Fraction(exact.q_tails[0], exact.q_den)
-    else:
-        share = (wanted - tails[low]) / (tails[low - 1] - tails[low])
-        q = exact.q_tails[low] + share * (exact.q_tails[low - 1] - exact.q_tails[low])
-        value = q / exact.q_den
-    return max(0.0, float_down(value)), float_up(value)
-
-
-def _tradeoff(pld: Pld, alpha: float) -> tuple[float, float]:
-    plus, minus = pld.mass_at_infinity_bounds, pld.mass_at_minus_infinity_bounds
-    if Fraction(alpha) >= 1 - Fraction(float(plus.lo)):
-        return 0.0, 0.0
-    if alpha == 0.0:
-        ends = Interval(1.0, 1.0) - minus if minus.hi > 0.0 else Interval(1.0, 1.0)
-        return max(0.0, float(ends.lo)), min(1.0, float(ends.hi))
-    ceiling = min(1.0 - alpha, float(np.nextafter(1.0 - float(minus.lo), 2.0))) * (1.0 + 2.0 * U)
-    # The best threshold t has P(Z <= t) about alpha: Chernoff bounds bracket it.
-    left = pld._evaluator.quantile_reach(alpha)
-    right = min(pld._evaluator.reach(1.0 - alpha), pld._evaluator._top)
-    t = np.linspace(-min(left, 600.0) - 1e-3, max(min(right, 600.0), 0.0) + 1e-3, 2 * _GRID + 1)
-    best_lo, best_hi = 0.0, ceiling
-    stalls = 0
-    for _ in range(_ROUNDS):
-        gap = best_hi - best_lo
-        lo, hi = _support(pld, alpha, t, max(1e-4, min(0.05 * float(t[1] - t[0]), 1.0)))
-        best_lo = max(best_lo, float(np.max(lo)))
-        best_hi = min(best_hi, _concave_maximum(t, lo, hi))
-        peak = int(np.argmax(lo))
-        left, right = float(t[max(peak - 2, 0)]), float(t[min(peak + 2, t.size - 1)])
-        if peak < 2 or peak > t.size - 3:
-            left, right = left - (right - left), right + (right - left)
-        stalls = stalls + 1 if best_hi - best_lo > 0.7 * gap else 0
-        if stalls == 4 or best_hi - best_lo <= 1e-12 * best_hi or right - left < 1e-11:
-            break
-        t = np.linspace(left, right, _GRID + 1)
-    return max(best_lo, 0.0), max(best_hi, best_lo)
-
-
-def _support(pld: Pld, alpha: float, t: Floats, accuracy: float) -> tuple[Floats, Floats]:
-    """Enclosure of `(1 - alpha - h(e^t)) e^-t`, the height of each supporting line at `alpha`."""
-    right = t >= 0.0
-    lo, hi = np.empty_like(t), np.empty_like(t)
-    if right.any():
-        low, high = pld._evaluator.right(t[right], 0.0, accuracy)
-        scale = np.exp(-t[right])
-        slack = (EXP_ULPS + 8.0) * U * scale
-        lo[right] = (1.0 - alpha - high) * scale - slack
-        hi[right] = (1.0 - alpha - low) * scale + slack
-    left = ~right
-    if left.any():
-        low, high = pld.reverse()._evaluator.right(-t[left], 0.0, accuracy)
-        cost = alpha * np.exp(-t[left])
-        slack = (EXP_ULPS + 8.0) * U * (1.0 + cost)
-        lo[left] = 1.0 - cost - high - slack
-        hi[left] = 1.0 - cost - low + slack
-    return lo, hi
-
-
-def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> float:
-    """An upper bound of a function concave in `y = e^-t` from its enclosures at the `t`.
-
-    Outside the samples it is bounded only if the end slopes point down; otherwise infinite.
-    """
-    y = np.exp(-(t - t[0]))[::-1]
-    low, high = lo[::-1], hi[::-1]
-    gaps = np.diff(y)
-    if not np.all(gaps > TINY):
-        return np.inf
-    with np.errstate(over="ignore"):
-        rise = (high[1:] - low[:-1]) / gaps
-        fall = (low[1:] - high[:-1]) / gaps
-    # Slopes of a concave function decrease: if it rises over the second cell it is below the end
-    # of the first one up to there, and likewise on the other side.
-    if not (fall[1] > 0.0 and rise[-2] < 0.0):
-        return np.inf
-    left = np.concatenate([[np.inf], rise[:-1]])
-    right = np.concatenate([fall[1:], [-np.inf]])
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        meet = (high[1:] - high[:-1] - right * gaps) / (left - right)
-    meet = np.where(np.isfinite(meet), np.clip(meet, 0.0, gaps), 0.0)
-    from_left = high[:-1] + np.where(np.isfinite(left), left, 0.0) * meet
-    from_right = high[1:] - np.where(np.isfinite(right), right, 0.0) * (gaps - meet)
-    inner = np.maximum(np.minimum(from_left, from_right), np.maximum(high[:-1], high[1:]))
-    inner[0], inner[-1] = high[1], high[-2]
-    return float(np.max(inner)) + 64.0 * U * float(np.max(np.abs(high)))
 
 
 # -- vertices and conjugates ----------------------------------------------------------------

@@ -191,6 +191,14 @@ class Evaluator:
             return float("inf")
         return self._chernoff(-_ORDERS, level)
 
+    def reaches(self, levels: Floats) -> Floats:
+        """`reach` of many levels."""
+        return self._chernoffs(_ORDERS, levels)
+
+    def quantile_reaches(self, levels: Floats) -> Floats:
+        """`quantile_reach` of many levels."""
+        return self._chernoffs(-_ORDERS, levels)
+
     def _above(self, t: Floats) -> Floats:
         """`D(t) <= A(r) M(r) e^{-rt}`, for want of a better bound: `_NOTHING` or more."""
         k, error = self._moments.log_moment(_ORDERS)
@@ -200,9 +208,13 @@ class Evaluator:
         return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING)
 
     def _chernoff(self, r: Floats, level: float) -> float:
+        return float(self._chernoffs(r, np.array([level]))[0])
+
+    def _chernoffs(self, r: Floats, levels: Floats) -> Floats:
         k, error = self._moments.log_moment(r)
-        best = float(np.min((k + error - np.log(level)) / np.abs(r)))
-        return max(best, 0.0) * (1.0 + 16.0 * U)
+        with np.errstate(divide="ignore"):
+            best = np.min((k + error - np.log(levels)[:, None]) / np.abs(r), axis=1)
+        return np.asarray(np.maximum(best, 0.0) * (1.0 + 16.0 * U))
 
     def resolution(self, accuracy: float) -> tuple[float, float]:
         """How finely to locate a point of this curve: relative to `1 + t`, and absolutely."""

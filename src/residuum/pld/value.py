@@ -333,7 +333,7 @@ class Pld:
 
     def tradeoff_bounds(self, alpha: Any) -> Interval:
         """Proven interval for `tradeoff(alpha)`."""
-        from residuum.pld.curves import tradeoff_bounds
+        from residuum.pld.tradeoff import tradeoff_bounds
 
         levels = checks.array_where("alpha", alpha, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return tradeoff_bounds(self, levels)
@@ -344,7 +344,7 @@ class Pld:
 
     def inverse_tradeoff_bounds(self, beta: Any) -> Interval:
         """Proven interval for `inverse_tradeoff(beta)`: the tradeoff curve of the reversal."""
-        from residuum.pld.curves import tradeoff_bounds
+        from residuum.pld.tradeoff import tradeoff_bounds
 
         levels = checks.array_where("beta", beta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return tradeoff_bounds(self.reverse(), levels)

@@ -1,0 +1,230 @@
+"""The tradeoff curve: the least type II error at a type I error, from the hockey-stick curve.
+
+    tau(alpha) = sup over x of (1 - alpha - h(x)) / x        (conjugacy `h(x) = 1 + (τ⁻¹)*(-x)`)
+
+Any `x = e^t` gives a lower bound: a supporting line. For the upper bound, write `y = 1/x`; then
+`g(y) = (1 - alpha) y - y h(1/y)` is concave in `y` (a perspective function), so between samples it
+lies below the chords of the neighbouring cells, extended. For `t < 0` the same number is
+`1 - alpha/x - h_rev(1/x)`, which does not cancel.
+
+All levels `alpha` are worked on together. Each has a bracket around its best `t`, sampled evenly
+and, finely, around two guesses: where a parabola through the highest sample has its top, and where
+the chords meet, which is exact at a kink. The neighbours of the highest sample are the next
+bracket, until the error of the curve itself is all that is left.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residuum.bounds import Floats, Interval, float_down, float_up
+from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.special import EXP_ULPS, U
+
+if TYPE_CHECKING:
+    from residuum.pld.value import Pld
+
+_FIRST = 33
+_FAR = 600.0
+_EVEN = np.array([-0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25])
+_NEAR = np.array([-1 / 16, -1 / 128, 1 / 128, 1 / 16])
+_APART = 2.0**-10
+_ROUNDS = 40
+_STALLS = 5
+_GOAL = 1e-12
+_FINEST = 1e-11
+_ACCURATE = 1e-4
+_AT_ONCE = 4096
+
+
+def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
+    """Proven interval for the least type II error at type I error `alpha`, elementwise."""
+    flat = np.asarray(alpha, dtype=np.float64).ravel()
+    if pld._evaluator._single_atoms is not None or pld.is_identity or pld.is_infinite:
+        exact = pld._atoms.exact if not pld.is_identity else EXACT_IDENTITY
+        ends = np.array([_exact(exact, Fraction(a)) for a in flat.tolist()]).reshape(-1, 2)
+        lo, hi = ends[:, 0], ends[:, 1]
+    else:
+        pld = pld._unread()  # What is found depends on the PLD and the levels alone.
+        pieces = [_bounds(pld, flat[i : i + _AT_ONCE]) for i in range(0, flat.size, _AT_ONCE)]
+        lo = np.concatenate([np.empty(0), *(low for low, _ in pieces)])
+        hi = np.concatenate([np.empty(0), *(high for _, high in pieces)])
+    if not alpha.shape:
+        return Interval(float(lo[0]), float(hi[0]))
+    return Interval(lo.reshape(alpha.shape), hi.reshape(alpha.shape))
+
+
+def _exact(exact: ExactAtoms, alpha: Fraction) -> tuple[float, float]:
+    """Of a finite PLD in rationals: along the vertices of the curve."""
+    wanted = (1 - alpha) * exact.p_den
+    tails = exact.p_tails
+    low, high = 0, len(tails) - 1
+    while low < high:
+        mid = (low + high) // 2
+        low, high = (mid + 1, high) if tails[mid] > wanted else (low, mid)
+    if wanted <= tails[-1]:
+        return 0.0, 0.0
+    if low == 0:
+        value = Fraction(exact.q_tails[0], exact.q_den)
+    else:
+        share = (wanted - tails[low]) / (tails[low - 1] - tails[low])
+        q = exact.q_tails[low] + share * (exact.q_tails[low - 1] - exact.q_tails[low])
+        value = q / exact.q_den
+    return max(0.0, float_down(value)), float_up(value)
+
+
+def _bounds(pld: Pld, alpha: Floats) -> tuple[Floats, Floats]:
+    plus, minus = pld.mass_at_infinity_bounds, pld.mass_at_minus_infinity_bounds
+    lo, hi = np.zeros(alpha.shape), np.zeros(alpha.shape)
+    start = alpha == 0.0
+    if start.any():
+        ends = Interval(1.0, 1.0) - minus if minus.hi > 0.0 else Interval(1.0, 1.0)
+        lo[start], hi[start] = max(0.0, float(ends.lo)), min(1.0, float(ends.hi))
+    # Where 1 - alpha <= p_inf nothing is left to be missed.
+    end = 1 - Fraction(float(plus.lo))
+    left = [end - Fraction(a) for a in alpha.tolist()]
+    inside = np.flatnonzero(~start & np.array([rest > 0 for rest in left], dtype=np.bool_))
+    if inside.size:
+        # The curve is convex, at most 1 - q_inf at 0 and 0 at the end.
+        first = 1 - Fraction(float(minus.lo))
+        chord = np.array([float_up(first * left[i] / end) for i in inside])
+        lo[inside], hi[inside] = _searched(pld, alpha[inside], chord, float(plus.hi))
+    return lo, hi
+
+
+def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Both ends for `0 < alpha < 1 - mass`, by sampling ever closer to the best `t`."""
+    low, high = np.zeros(alpha.shape), ceiling.copy()
+    stalls = np.zeros(alpha.shape, dtype=np.int64)
+    active = np.arange(alpha.size)
+    t = _started(pld, alpha, mass)
+    even = np.broadcast_to(np.arange(0, _FIRST, 2), (alpha.size, _FIRST // 2 + 1))
+    for _ in range(_ROUNDS):
+        level, gap = alpha[active], high[active] - low[active]
+        accuracy = max(_ACCURATE, min(0.05 * float(np.min(np.diff(t, axis=1))), 1.0))
+        lower, upper = _supports(pld, level, t, accuracy)
+        most, meet = _concave_maximum(t, lower, upper)
+        # Chords over short cells multiply the error of the curve; even points have longer ones.
+        rough, _ = _concave_maximum(*(np.take_along_axis(v, even, 1) for v in (t, lower, upper)))
+        low[active] = np.maximum(low[active], np.max(lower, axis=1))
+        high[active] = np.minimum(high[active], np.minimum(most, rough))
+        left = high[active] - low[active]
+        stalls[active] = np.where(left > 0.7 * gap, stalls[active] + 1, 0)
+        t, even = _closer(t, lower, meet, np.max(upper - lower, axis=1))
+        # Where floats run out there is nothing more to find.
+        going = np.min(np.diff(t, axis=1), axis=1) > _FINEST * _APART
+        going &= (stalls[active] < _STALLS) & (left > _GOAL * high[active])
+        if accuracy == _ACCURATE:
+            going &= left > 3.0 * np.max(upper - lower, axis=1)
+        active, t, even = active[going], t[going], even[going]
+        if not active.size:
+            break
+    return low, np.maximum(high, low)
+
+
+def _started(pld: Pld, alpha: Floats, mass: float) -> Floats:
+    """Even points over a range with the best `t`, for which P(Z <= t) is about `alpha`."""
+    evaluator = pld._evaluator
+    left = -np.minimum(evaluator.quantile_reaches(alpha), _FAR) - 1e-3
+    above = np.maximum(1.0 - alpha - mass, 0.0)
+    right = np.minimum(evaluator.reaches(above), min(evaluator._top, _FAR))
+    right = np.maximum(right, 0.0) + 1e-3
+    # Past the ends there must be room to see the curve fall.
+    room = (right - left)[:, None]
+    return np.asarray(left[:, None] + room * np.linspace(-0.1, 1.1, _FIRST))
+
+
+def _supports(pld: Pld, alpha: Floats, t: Floats, accuracy: float) -> tuple[Floats, Floats]:
+    """Enclosure of `(1 - alpha - h(e^t)) e^-t`: row `i` for `alpha[i]`, at the points `t[i]`."""
+    level = np.broadcast_to(alpha[:, None], t.shape)
+    right = t >= 0.0
+    lo, hi = np.empty_like(t), np.empty_like(t)
+    if right.any():
+        low, high = pld._evaluator.right(t[right], 0.0, accuracy)
+        scale = np.exp(-t[right])
+        slack = (EXP_ULPS + 8.0) * U * scale
+        lo[right] = (1.0 - level[right] - high) * scale - slack
+        hi[right] = (1.0 - level[right] - low) * scale + slack
+    left = ~right
+    if left.any():
+        low, high = pld.reverse()._evaluator.right(-t[left], 0.0, accuracy)
+        cost = level[left] * np.exp(-t[left])
+        slack = (EXP_ULPS + 8.0) * U * (1.0 + cost)
+        lo[left] = 1.0 - cost - high - slack
+        hi[left] = 1.0 - cost - low + slack
+    return lo, hi
+
+
+def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+    """Of functions concave in `y = e^-t`, from enclosures at the `t` of each row.
+
+    An upper bound of the maximum, and the `t` where the bound is attained. Outside the samples a
+    function is bounded only if it surely falls there: where the slope over the second cell from
+    either end points down, it is below the end of the first one up to there. Infinite elsewhere.
+    """
+    # The points in the order of y, from left to right; gaps are relatively accurate.
+    t, low, high = t[:, ::-1], lo[:, ::-1], hi[:, ::-1]
+    steps = t[:, :-1] - t[:, 1:]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        gaps = np.exp(t[:, :1] - t[:, :-1]) * np.expm1(steps)
+        rise = (high[:, 1:] - low[:, :-1]) / gaps
+        fall = (low[:, 1:] - high[:, :-1]) / gaps
+        bounded = (fall[:, 1] > 0.0) & (rise[:, -2] < 0.0)
+        # Inner cells: the chord from the left extended, and that from the right.
+        left, right, gap = rise[:, :-2], fall[:, 2:], gaps[:, 1:-1]
+        begin, end = high[:, 1:-2], high[:, 2:-1]
+        meet = (end - begin - right * gap) / (left - right)
+        meet = np.where(np.isfinite(meet), np.clip(meet, 0.0, gap), 0.0)
+        from_left = begin + left * meet
+        from_right = end - right * (gap - meet)
+        slack = 16.0 * U * (np.abs(left) * meet + np.abs(right) * (gap - meet))
+    # On either side of any point, one of the two lines bounds the other's minimum.
+    inner = np.maximum(np.maximum(from_left, from_right) + slack, np.maximum(begin, end))
+    inner = np.where(np.isfinite(inner), inner, np.inf)
+    best = np.argmax(inner, axis=1)
+    rows = np.arange(t.shape[0])
+    share = meet[rows, best] / gap[rows, best]
+    where = t[rows, best + 1] - np.log1p(share * np.expm1(steps[rows, best + 1]))
+    most = np.maximum(inner[rows, best], np.maximum(high[:, 1], high[:, -2]))
+    most = most + 64.0 * U * np.max(np.abs(high), axis=1)
+    return np.where(bounded, most, np.inf), where
+
+
+def _closer(t: Floats, lo: Floats, meet: Floats, error: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """The next points: even ones over the bracket of the highest sample, others at two guesses.
+
+    And which of them are the even ones. The bracket is long enough for the curve to bend by more
+    than its error.
+    """
+    last = t.shape[1] - 1
+    rows = np.arange(t.shape[0])
+    peak: NDArray[np.intp] = np.argmax(lo, axis=1)
+    centre = np.clip(peak, 1, last - 1)
+    left, top, right = (t[rows, centre + k] for k in (-1, 0, 1))
+    a, b, c = (lo[rows, centre + k] for k in (-1, 0, 1))
+    back, on = top - left, right - top
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        bend = on * (a - b) + back * (c - b)
+        guess = top + 0.5 * (on * on * (a - b) - back * back * (c - b)) / bend
+        least = 4.0 * np.sqrt(error * (back * on * (back + on)) / np.maximum(-2.0 * bend, 0.0))
+    # At an end it is lost: look further out.
+    whole = t[:, -1] - t[:, 0]
+    left = np.where(peak == 0, left - whole, left)
+    right = np.where(peak == last, right + whole, right)
+    least = np.where(np.isfinite(least), np.minimum(least, 0.25 * whole), 0.0)
+    left, right = np.minimum(left, top - least), np.maximum(right, top + least)
+    wide = right - left
+    guesses = [np.where(np.isfinite(g), np.clip(g, left, right), top) for g in (guess, meet)]
+    points = [left[:, None] + wide[:, None] * _EVEN]
+    points += [g[:, None] + wide[:, None] * _NEAR for g in guesses]
+    found = np.concatenate(points, axis=1)
+    order = np.argsort(found, axis=1)
+    found = np.take_along_axis(found, order, 1)
+    even = np.nonzero(order < _EVEN.size)[1].reshape(t.shape[0], _EVEN.size)
+    # Never two at one place.
+    shift = _APART * wide[:, None] * np.arange(found.shape[1])
+    return np.asarray(np.maximum.accumulate(found - shift, axis=1) + shift), even

@@ -1,0 +1,57 @@
+"""Tradeoff curves of many levels at once, narrow and around the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+import oracles
+import residuum as rz
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.395, 0.509), (0.3, 0.9), (2.0, 1e-6), (5.0, 0.45)])
+def test_approximate_dp_past_its_corner(eps: float, delta: float) -> None:
+    """Piecewise linear through (0, 1-δ), the corner α = β = (1-δ)/(1+e^ε), and (1-δ, 0)."""
+    alpha = np.concatenate([np.linspace(0.0, 1.0, 41), [1e-9, 1.0 - delta - 1e-6, 1.0 - delta]])
+    bounds = rz.approximate_dp(eps, delta).tradeoff_bounds(alpha)
+    with mp.workdps(40):
+        e, d = mp.e ** mp.mpf(eps), mp.mpf(delta)
+        for a, lo, hi in zip(alpha.tolist(), bounds.lo, bounds.hi, strict=True):
+            truth = max(mp.mpf(0), 1 - d - e * mp.mpf(a), (1 - d - mp.mpf(a)) / e)
+            assert oracles.agrees(rz.Interval(float(lo), float(hi)), truth)
+            assert hi - lo <= 1e-12
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.5, 3.0, 12.0])
+def test_gaussian_at_many_levels(mu: float) -> None:
+    alpha = np.concatenate([10.0 ** -np.arange(1.0, 20.0), np.linspace(0.05, 0.95, 50)])
+    bounds = rz.gaussian(mu=mu).tradeoff_bounds(alpha)
+    for a, lo, hi in zip(alpha.tolist(), bounds.lo, bounds.hi, strict=True):
+        assert oracles.agrees(
+            rz.Interval(float(lo), float(hi)), oracles.gaussian_tradeoff(mu, float(a))
+        )
+    assert np.max(bounds.hi - bounds.lo) <= 1e-11
+
+
+@pytest.mark.parametrize(
+    "pld",
+    [
+        rz.laplace(scale=2.0),
+        rz.laplace(scale=1.0) + rz.gaussian(mu=0.5),
+        rz.subsampled_gaussian(1.0, 0.01),
+        10 * rz.pure_dp(0.3),
+        30 * rz.laplace(scale=20.0),
+    ],
+    ids=repr,
+)
+def test_together_as_one_by_one(pld: rz.Pld) -> None:
+    """Both enclose the same numbers, and neither is much wider."""
+    alpha = np.linspace(0.02, 0.98, 13)
+    together = pld.tradeoff_bounds(alpha)
+    assert np.all(together.lo <= together.hi)
+    assert np.all(np.diff(together.lo) < np.max(together.hi - together.lo))
+    for place in (0, 5, 12):
+        alone = pld.tradeoff_bounds(float(alpha[place]))
+        assert alone.lo <= together.hi[place] and together.lo[place] <= alone.hi
+    assert np.max(together.hi - together.lo) <= 1e-4
