@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
+_NO_VARIANCE = Fraction(0)
 _LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
 """What is worked out once and knows nothing of contours."""
 
@@ -82,7 +83,7 @@ class Pld:
 
     @cached_property
     def _exact_variance(self) -> Fraction:
-        return self.gaussian.exact_variance if self.gaussian else Fraction(0)
+        return self.gaussian.exact_variance if self.gaussian else _NO_VARIANCE
 
     def __repr__(self) -> str:
         if self.is_infinite:
