@@ -7,6 +7,7 @@ relative error at most `u` (IEEE 754), and stepping to the neighbouring float
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -44,13 +45,19 @@ def up(x: Number) -> Number:
 def float_down(exact: Fraction) -> float:
     """The largest float at most `exact`."""
     near = float(exact)
-    return near if Fraction(near) <= exact else float(np.nextafter(near, -np.inf))
+    return near if _compared(near, exact) <= 0 else math.nextafter(near, -math.inf)
 
 
 def float_up(exact: Fraction) -> float:
     """The smallest float at least `exact`."""
     near = float(exact)
-    return near if Fraction(near) >= exact else float(np.nextafter(near, np.inf))
+    return near if _compared(near, exact) >= 0 else math.nextafter(near, math.inf)
+
+
+def _compared(near: float, exact: Fraction) -> int:
+    """The sign of `near - exact`, in integers: a comparison of rationals takes far longer."""
+    over, under = near.as_integer_ratio()
+    return over * exact.denominator - exact.numerator * under
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class ApproximateGdpResidueFilter(Additive):
                 return noise + amounts.rounded_up(float(alone.hi)), missing
         found = None
         if v > 0 and d > missing:
-            usual = _usual_slack(*(float_down(whole) for whole in self._amounts()), rest)
+            usual = _usual_slack(*(float_down(whole) for whole in self._whole), rest)
             found = _with_slack(_rung(v), float_down(d - missing), usual, rest)
         if found is None:
             return f"{described(loss)} does not fit what is left"
@@ -131,7 +131,7 @@ class ApproximateGdpResidueFilter(Additive):
 
     def spent_in(self, state: State) -> Pld:
         assert isinstance(state, Left)
-        whole = self._amounts()
+        whole = self._whole
         v, d = whole[0] - state.left[0], whole[1] - state.left[1]
         return gaussian(mu=amounts.root_up(v)) + approximate_dp(0.0, amounts.charged(d))
 

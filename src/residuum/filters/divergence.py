@@ -13,12 +13,15 @@ from residuum.pld.value import Pld
 from residuum.pld.zcdp_parameter import zcdp_parameter
 
 _WIDTH = 1e-6
+_NOTHING = Fraction(0)
 
 
 def gaussian_variance(loss: Pld) -> Fraction:
     """`mu²` of the Gaussian part, for the parameters as they are written."""
-    parts = loss.gaussian.parts if loss.gaussian else ()
-    return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), Fraction(0))
+    if loss.gaussian is None:
+        return _NOTHING
+    parts = loss.gaussian.parts
+    return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), _NOTHING)
 
 
 def without_gaussian(loss: Pld) -> Pld:

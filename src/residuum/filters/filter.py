@@ -170,7 +170,7 @@ class Filter(ABC):
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent."""
-        return self.decide(self.state, query, relation=relation)
+        return self._decide(self.state, self._asked(query), _relation(relation))
 
     @property
     def remaining(self) -> Any:
@@ -303,17 +303,21 @@ class Additive(Filter):
     def _amounts(self) -> tuple[Fraction, ...]:
         """What there is at the start."""
 
+    @cached_property
+    def _whole(self) -> tuple[Fraction, ...]:
+        return self._amounts()
+
     @abstractmethod
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         """What a loss takes when so much is left, or why no finite amount would do."""
 
     def initial(self) -> Left:
-        return Left(self.fingerprint, self._amounts())
+        return Left(self.fingerprint, self._whole)
 
     def own(self, state: Any) -> State:
         """Check that a state is one of this filter's, and holds no more than it ever gave."""
         state = super().own(state)
-        whole = self._amounts()
+        whole = self._whole
         if (
             not isinstance(state, Left)
             or type(state.left) is not tuple
@@ -373,7 +377,7 @@ class Additive(Filter):
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)
-        whole = self._amounts()
+        whole = self._whole
         return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
 
 

@@ -20,21 +20,28 @@ from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.atoms import Atoms
 from residuum.pld.constructors import gaussian, pure_dp
+from residuum.pld.factors import Factor
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.gdp_parameter import gdp_parameter
 from residuum.pld.value import Pld
 
 _LEAST = 1e-100
+_LISTED = (Atoms, GaussianMixture)
 
 
 def lifted(loss: Pld) -> Pld:
     """A loss above this one without factors so small that their squares underflow."""
-    tiny = {f: n for f, n in loss.terms.items() if not isinstance(f, Atoms | GaussianMixture)}
-    tiny = {f: n for f, n in tiny.items() if not f.mass_at_infinity and f.top < _LEAST}
+    tiny = {f: n for f, n in loss.terms.items() if _is_tiny(f)}
     if not tiny:
         return loss
     kept = Pld(loss.gaussian, {f: n for f, n in loss.terms.items() if f not in tiny})
     return kept + sum(tiny.values()) * pure_dp(_LEAST)
+
+
+def _is_tiny(factor: Factor) -> bool:
+    if isinstance(factor, _LISTED) or factor.eps > 2.0 * _LEAST:
+        return False
+    return not factor.mass_at_infinity and factor.top < _LEAST
 
 
 def gdp_cost(loss: Pld) -> Fraction | None:
@@ -81,7 +88,7 @@ class Gaussians(Additive):
 
     def spent_in(self, state: State) -> Pld:
         assert isinstance(state, Left)
-        return gaussian(mu=amounts.root_up(self._amounts()[0] - state.left[0]))
+        return gaussian(mu=amounts.root_up(self._whole[0] - state.left[0]))
 
     @property
     def guarantee(self) -> Pld:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from residuum.filters import amounts
@@ -16,7 +17,7 @@ from residuum.filters.filter import FallingCost
 from residuum.filters.gdp import Gaussians, lifted
 from residuum.filters.query import Query, described
 from residuum.filters.stated import split
-from residuum.pld.gdp_residue import gdp_residue_cost
+from residuum.pld.gdp_residue import cost_interval
 from residuum.pld.value import Pld
 
 
@@ -37,20 +38,19 @@ class GdpResidueFilter(Gaussians):
 
     def _bounds(self, left: Fraction, loss: Pld) -> tuple[Fraction, Fraction] | str:
         """What a loss takes when so much is left: at least, and what is charged."""
-        noise = gaussian_variance(loss)
         rest = without_gaussian(loss)
+        if rest is loss:
+            cost = _rest_bounds(left, loss)
+            return _no_room(loss) if cost is None else cost
+        noise = gaussian_variance(loss)
         if not rest.terms:
             return noise, noise
         if left <= noise:
             return (
                 f"{described(loss)} has Gaussian noise alone that needs {float(noise):.6g} of mu²"
             )
-        above = lifted(rest)
-        cost = gdp_residue_cost(left, above)
-        if cost is None:
-            return f"{described(loss)} does not fit the Gaussian that is left"
-        low = Fraction(float(cost.lo)) if above is rest else Fraction(0)
-        return noise + low, noise + amounts.rounded_up(float(cost.hi))
+        cost = _rest_bounds(left, rest)
+        return _no_room(loss) if cost is None else (noise + cost[0], noise + cost[1])
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
@@ -64,3 +64,18 @@ class GdpResidueFilter(Gaussians):
             return fixed + bounds[0], fixed + bounds[1]
 
         return cost
+
+
+@lru_cache(maxsize=4096)
+def _rest_bounds(left: Fraction, rest: Pld) -> tuple[Fraction, Fraction] | None:
+    """The same for a loss without a Gaussian part; None if it does not fit."""
+    above = lifted(rest)
+    cost = cost_interval(left, above)
+    if cost is None:
+        return None
+    low = Fraction(float(cost.lo)) if above is rest else Fraction(0)
+    return low, amounts.rounded_up(float(cost.hi))
+
+
+def _no_room(loss: Pld) -> str:
+    return f"{described(loss)} does not fit the Gaussian that is left"

@@ -36,221 +36,25 @@ relative accuracy: see `complement.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld import bounded_range, laplace, randomized_response
-from residuum.pld.atoms import Atoms
-from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.factors import Terms
-from residuum.pld.gaussian_mixture import GaussianMixture
-from residuum.pld.laplace import Laplace
-from residuum.pld.mixture import LATTICE
-from residuum.pld.products import COMPLEX_PRODUCT, multiply, powers
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, SINCOS_ULPS, TINY, U
+from residuum.pld.line import Line
+from residuum.pld.moments import Moments
+from residuum.pld.products import multiply
+from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
 
 _BATCH = 1 << 21
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
+_FEWEST = 16
 STALE = 3e-7
 """Aliases, relative to the value, at which a stream asks for another contour."""
-
-
-class Moments:
-    """Log moments and node values of a composition, evaluated family by family."""
-
-    def __init__(self, terms: Terms, variance: float, variance_error: float):
-        self.variance = variance
-        self.variance_error = variance_error
-        responses = [(f.eps, f.delta, n) for f, n in terms.items() if type(f) is RandomizedResponse]
-        laplaces = [(f.eps, n) for f, n in terms.items() if type(f) is Laplace]
-        ranges = [(f.eps, f.atomic, n) for f, n in terms.items() if type(f) is BoundedRange]
-        self.mixtures = [(f, n) for f, n in terms.items() if type(f) is GaussianMixture]
-        self.listed = [(f, n) for f, n in terms.items() if isinstance(f, Atoms | GaussianMixture)]
-        self.ranges = np.array(ranges, dtype=np.float64).reshape(-1, 3)
-        self.responses = np.array(responses, dtype=np.float64).reshape(-1, 3)
-        self.laplaces = np.array(laplaces, dtype=np.float64).reshape(-1, 2)
-
-    def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
-        """`K(s) = ln E[e^{sZ}; Z < inf]` at real `s` (one-dimensional) and its absolute error."""
-        bend = 0.5 * s * (s + 1.0)
-        value = self.variance * bend
-        error = np.abs(value) * (self.variance_error + 4.0 * U)
-        for family, parameters, counts in self._families():
-            k, e = family.log_moment(*parameters, s)
-            value = value + counts @ k
-            error = error + counts @ e + (counts @ np.abs(k)) * ((counts.size + 2.0) * U)
-        for factor, n in self.listed:
-            k, e = factor.log_moment(s)
-            value = value + n * k
-            error = error + n * e + 2.0 * U * np.abs(value)
-        return value, error * 1.01
-
-    def rough_log_moment(self, s: Floats) -> Floats:
-        """About `K(s)`, `s > 0`: what a tilt is chosen by."""
-        if not self.mixtures:
-            return self.log_moment(s)[0]
-        value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
-        for factor, n in self.mixtures:
-            pair = factor.pair
-            value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
-        return np.asarray(value)
-
-    def without(self, dropped: Collection[GaussianMixture]) -> Moments:
-        """The same without some of its mixtures."""
-        rest = copy(self)
-        rest.mixtures = [(f, n) for f, n in self.mixtures if f not in dropped]
-        rest.listed = [(f, n) for f, n in self.listed if f not in dropped]
-        return rest
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no factor at all."""
-        return self.variance == 0.0 and not self.listed and not self._families()
-
-    @property
-    def atomic_weight(self) -> tuple[float, float]:
-        """`ln Π w`, the log mass of the skeleton, and its absolute error."""
-        eps, counts = self.laplaces[:, 0], self.laplaces[:, 1]
-        logs = np.log1p(0.5 * np.expm1(-eps))
-        total = float(counts @ logs)
-        error = float(counts @ (np.abs(logs) + eps)) * U * (LOG1P_ULPS + EXPM1_ULPS + 8.0)
-        more = self.ranges[:, 2] * np.log(self.ranges[:, 1])
-        total += float(more.sum())
-        error += float(np.abs(more).sum()) * (LOG_ULPS + 4.0) * U
-        return total, error + 2.0 * (counts.size + more.size) * U * abs(total)
-
-    def _families(self) -> list[tuple[Any, list[Floats], Floats]]:
-        """Module, columns of parameters and counts of each family with members."""
-        tables = (
-            (randomized_response, self.responses),
-            (laplace, self.laplaces),
-            (bounded_range, self.ranges),
-        )
-        return [
-            (family, [table[:, i : i + 1] for i in range(table.shape[1] - 1)], table[:, -1])
-            for family, table in tables
-            if table.size
-        ]
-
-    def log_fall(self, lam: float, edges: Floats) -> Floats:
-        """An upper bound on `ln |V|` for all `ω >= edge`, for each edge (increasing, positive)."""
-        value = -0.5 * self.variance * (1.0 - self.variance_error - 8.0 * U) * edges * edges
-        for family, parameters, counts in self._families():
-            if family is not randomized_response:
-                value = value + counts @ family.log_fall(*parameters, lam, edges)
-        for factor, n in self.mixtures:
-            value = value + n * factor.fall(lam, edges)
-        return np.asarray(value)
-
-    def affordable(self, lam: float, per_edge: float, work: float) -> float:
-        """The number of nodes that, with `per_edge` nodes a unit of `ω`, take that much work."""
-        most = float("inf")
-        for factor, _ in self.mixtures:
-            fixed, slope = factor.pair.points(lam)
-            # count (fixed + slope count / per_edge) = work
-            turn = 0.5 * fixed * per_edge / slope
-            most = min(most, math.sqrt(turn * turn + work * per_edge / slope) - turn)
-        return most
-
-    def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
-        """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
-        lam, omega, count = line.lam, line.omega, line.count
-        value = np.ones(count, dtype=np.complex128)
-        error = np.zeros(count)
-        variance = self.variance + phantom
-        if variance > 0.0:
-            fall = 0.5 * variance * omega * omega
-            turn = variance * (lam + 0.5) * omega
-            value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
-            error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
-            error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
-        for family, parameters, counts in self._families():
-            rows = max(1, _BATCH // (16 * count))
-            for start in range(0, counts.size, rows):
-                part = slice(start, start + rows)
-                v, e = family.nodes(*(column[part] for column in parameters), lam, omega)
-                v, relative = powers(v, e, counts[part, None])
-                relative = relative.sum(axis=0) + v.shape[0] * COMPLEX_PRODUCT
-                value, error = multiply(value, error, np.multiply.reduce(v, axis=0), relative)
-        for factor, n in self.listed:
-            v, e = factor.nodes(lam, line.step, count)
-            v, relative = powers(v[None], e[None], np.array([[float(n)]]))
-            value, error = multiply(value, error, v[0], relative[0])
-        return value, error
-
-
-@dataclass(frozen=True)
-class Line:
-    """The nodes `λ + iω`, `ω = 0, step, …`, and what depends on them alone."""
-
-    lam: float
-    step: float
-    count: int
-    tau: float
-    points: Floats
-    """Real points at which moments are kept for the alias bound."""
-
-    @property
-    def edge(self) -> float:
-        """The first frequency left out, rounded down."""
-        return self.count * self.step * (1.0 - 8.0 * U)
-
-    @cached_property
-    def omega(self) -> Floats:
-        return np.arange(float(self.count)) * self.step
-
-    @cached_property
-    def kernel(self) -> NDArray[np.complex128]:
-        """`2 / (T s (s+1))`, half of it at the real node: the sum over `±k` in one."""
-        lam, omega = self.lam, self.omega
-        square = lam * (lam + 1.0) - omega * omega + 1j * (omega * (2.0 * lam + 1.0))
-        return np.asarray(self._scale / square, dtype=np.complex128)
-
-    @cached_property
-    def lower_kernel(self) -> NDArray[np.complex128]:
-        """The same for `1/(s(s+1)) - κ`."""
-        return self.kernel - self.kappa * self._scale
-
-    @cached_property
-    def _scale(self) -> Floats:
-        scale = np.full(self.count, self.step / math.pi)
-        scale[0] *= 0.5
-        return scale
-
-    @cached_property
-    def kernel_size(self) -> Floats:
-        return np.abs(self.kernel)
-
-    @cached_property
-    def lower_kernel_size(self) -> Floats:
-        return self.kernel_size + self.kappa * self._scale
-
-    @cached_property
-    def kappa(self) -> float:
-        return _kappa(self.tau)
-
-    @cached_property
-    def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
-        """Log weight of each point (`A`, geometric series), its side; the bound from `D <= 1`.
-
-        (The complement's is the point 0.)
-        """
-        period = 2.0 * math.pi / self.step * (1.0 - 16.0 * U)
-        r = self.points
-        gap = np.abs(r - self.lam) * period
-        flat = math.inf
-        if self.lam > 0.0:
-            flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
-        return log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
 
 
 @dataclass(frozen=True)
@@ -279,7 +83,7 @@ class Contour:
         line = start.line
         values, errors = more.nodes(line)
         values, errors = multiply(start.values, start.errors, values, errors)
-        k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
+        k, e = more.log_moment(line.tilts)
         log_m = self.log_m + float(k[0])
         fall = 1.0
         if max(start.tails) > 4.0 * _NEGLIGIBLE * height:
@@ -305,6 +109,9 @@ class Contour:
     @cached_property
     def height(self) -> float:
         """About `D/C` where it was aimed at."""
+        if self.line.kappa == 0.0:
+            real, imaginary = self.line.turned(self.aim)
+            return abs(float(self.values.real @ real) - float(self.values.imag @ imaginary))
         argument = self.aim * self.line.omega
         weights = self.values * self.line.lower_kernel
         return abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
@@ -315,9 +122,11 @@ class Contour:
         Beside it about `D/C` where it was aimed at, which is what they are held against.
         """
         line, height = self.line, self.height
+        if 0.8 * line.count < _FEWEST:
+            return self, height
         sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
-        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), 16)
+        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), _FEWEST)
         if count > 0.8 * line.count:
             return self, height
         lost = float(beyond[count])
@@ -395,9 +204,11 @@ class Contour:
         if wrong is None:
             wrong = size * np.expm1(np.minimum(self.errors, 100.0))
         wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
-        turning = size * line.omega
-        sizes = (line.kernel_size, line.lower_kernel_size)
-        return [(float(wrong @ kernel), float(turning @ kernel)) for kernel in sizes]
+        first = (float(wrong @ line.kernel_size), float(size @ line.kernel_reach))
+        if not line.kappa:
+            return [first, first]
+        kernel = line.lower_kernel_size
+        return [first, (float(wrong @ kernel), float((size * line.omega) @ kernel))]
 
     def _aliases(self, t: Floats, slack: Floats) -> Floats:
         """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
@@ -429,17 +240,3 @@ def truncation(line: Line, variance: float, log_fall: float) -> tuple[float, flo
         return flat, math.inf
     upper = min(flat, weight / (edge * edge))
     return upper, upper + line.kappa * weight
-
-
-def _kappa(tau: float) -> float:
-    """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a phantom."""
-    if tau == 0.0:
-        return 0.0
-    middle = math.erf(tau / (2.0 * math.sqrt(2.0)))
-    return tau * middle * math.sqrt(2.0 * math.pi) * math.exp(tau * tau / 8.0) * (1.0 + 64.0 * U)
-
-
-def log_peak(r: Floats) -> Floats:
-    """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`; 0, the complement's, for `r <= 0`."""
-    r = np.where(r > 0.0, r, 1e-300)
-    return np.asarray(-r * np.log1p(1.0 / r) - np.log1p(r))

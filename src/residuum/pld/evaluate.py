@@ -21,13 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_down, float_up
-from residuum.pld import complement, gaussian, table, tuning
+from residuum.pld import complement, gaussian, reading, table, tuning
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour, Moments, log_peak
+from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.lately import Lately
+from residuum.pld.line import log_peak
+from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
 from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
@@ -72,12 +74,13 @@ class Evaluator:
         self.pld = pld
         self.contours: tuple[Contour | Parted, ...] = ()
         self._hint: Contour | Parted | None = None
+        self._is_streamed = False
         self._lately = Lately()
 
     def unread(self, twin: Pld) -> Evaluator:
         """The same for a twin of the PLD, with no contour to start from."""
         made = copy(self)
-        made.pld, made.contours, made._hint = twin, (), None
+        made.pld, made.contours, made._hint, made._is_streamed = twin, (), None, False
         return made
 
     # -- entry points -----------------------------------------------------------------
@@ -92,6 +95,23 @@ class Evaluator:
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
         t = np.log(x)
         return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
+
+    def streamed(self, t: float) -> Interval | None:
+        """Enclosure of `h(e^t)` for one `t >= 0` if the contour at hand is good enough there.
+
+        What `at_log_x` would give, without its arrays: a stream is read after every query.
+        """
+        pld = self.pld
+        if not (0.0 <= t <= _HUGE and pld.terms and self._is_smooth and self._by_contour):
+            return None
+        if (pld.gaussian is None and t >= self._top) or pld.mass_at_infinity_bounds.hi != 0.0:
+            return None
+        self._inherit()
+        made = self.contours[0] if self.contours else None
+        if type(made) is not Contour or not reading.is_plain(made):
+            return None
+        lo, hi = reading.at(made, t)
+        return Interval(lo, hi) if hi - lo <= _RELATIVE * hi + _NOTHING else None
 
     def at_log_x(self, t: Floats, dt: Floats | float, accuracy: float) -> Interval:
         """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""
@@ -225,7 +245,11 @@ class Evaluator:
     @property
     def _is_smooth(self) -> bool:
         """Whether Gaussian noise takes part, alone or in mixtures."""
-        return self.pld.gaussian is not None or bool(self._moments.mixtures)
+        return self.pld.gaussian is not None or self._has_mixtures
+
+    @cached_property
+    def _has_mixtures(self) -> bool:
+        return GaussianMixture in map(type, self.pld.terms)
 
     # -- the method that fits -----------------------------------------------------------
 
@@ -282,8 +306,9 @@ class Evaluator:
     @cached_property
     def _finite_terms(self) -> dict[RandomizedResponse | Atoms, int] | None:
         """The terms, if all of them are finite."""
-        finite = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
-        return finite if len(finite) == len(self.pld.terms) else None
+        if not all(isinstance(f, _FINITE) for f in self.pld.terms):
+            return None
+        return {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
 
     @cached_property
     def _one_smooth(self) -> tuple[Factor, table.Table] | None:
@@ -443,7 +468,8 @@ class Evaluator:
         """Take over a parent's contours, extended by what was composed in since."""
         heritage = self.pld._heritage
         if heritage is None:
-            return any(made.absolute is None for made in self.contours)
+            return self._is_streamed or any(made.absolute is None for made in self.contours)
+        self._is_streamed = True
         lines, since = heritage
         object.__setattr__(self.pld, "_heritage", None)
         g = since.gaussian
@@ -453,7 +479,7 @@ class Evaluator:
             lines = tuple(made for made in lines if made.line.lam > 0.0)
         extended = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
         # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
-        stale = bool(self._moments.mixtures) and any(made.is_stale for made in extended)
+        stale = self._has_mixtures and any(made.is_stale for made in extended)
         self._hint = extended[0] if extended else None
         self.contours = () if stale else extended
         return True

@@ -142,7 +142,7 @@ class FiniteExcess:
         length = np.abs(self.losses)
         # With y = |z| - d: slope of the exponent in y at y = 0 is `pull`.
         pull = np.sign(self.losses) * l[:, None]
-        centre = np.clip((pull - 0.5) * m2, 0.0, length)
+        centre = np.minimum(np.maximum((pull - 0.5) * m2, 0.0), length)
         # Where the slope is still positive at `y = |z|`, the far end of the tent is what matters.
         rise = (pull - 0.5) - length / m2
         fall = 0.5 - pull
@@ -152,7 +152,7 @@ class FiniteExcess:
         high = np.minimum(centre + right, length)
         slope = np.maximum(np.maximum(rise, fall), 0.0)
         longest = np.minimum(min(m, 4.0), 6.0 / np.maximum(slope, 1e-300))
-        needed = np.ceil(np.max((high - low) / longest, axis=1, initial=1.0))
+        needed = np.ceil(((high - low) / longest).max(axis=1, initial=1.0))
         if l.size == 1:
             return self._integrals(m2, l, pull, low, high, int(needed[0]))
         kinds = np.ceil(2.0 * np.log2(needed))
@@ -210,16 +210,18 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     half = 0.5 * l * l * m2
     # The exponent is concave in w; its slope vanishes at e^w = 2 (1 + √(1 + l²m⁴)) / m².
     crest = np.log((2.0 / m2) * (1.0 + np.sqrt(1.0 + (l * m2) ** 2)))
-    peak = np.clip(crest, 0.0, end)
-    slope = np.abs(0.5 - 0.125 * m2 * np.exp(peak) + half * np.exp(-peak))
-    bend = 0.125 * m2 * np.exp(peak) + half * np.exp(-peak)
+    peak = np.minimum(np.maximum(crest, 0.0), end)
+    rising, falling = half * np.exp(-peak), 0.125 * m2 * np.exp(peak)
+    slope = np.abs(0.5 - falling + rising)
+    bend = falling + rising
     reach = np.sqrt(2.0 * math.e * _DROP / bend)
     reach = np.where(reach <= 1.0, reach, np.inf)
     sloped = (crest < 0.0) | (crest > end)
     reach = np.where(sloped, np.minimum(reach, _DROP / np.maximum(slope, 1e-300)), reach)
     low, high = np.maximum(peak - reach, 0.0), np.minimum(peak + reach, end)
     steep = np.maximum(np.where(sloped, slope, 0.0), np.sqrt(bend))
-    count = max(1, int(np.ceil(np.max((high - low) * np.maximum(1.0, 0.25 * steep)))))
+    needed = (high - low) * np.maximum(1.0, 0.25 * steep)
+    count = max(1, math.ceil(needed.max()))
     x, w = panels(count)
     width = high - low
     at = low[:, None] + width[:, None] * x

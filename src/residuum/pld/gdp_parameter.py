@@ -16,12 +16,13 @@ import numpy as np
 from residuum.bounds import Interval, float_down
 from residuum.pld import gaussian
 from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.central_law import CentralLaw, height, parameters
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.gdp_residue import cost_bounds, renyi_cost, written_out
 from residuum.pld.laplace import Laplace
 from residuum.pld.normal_quantiles import finite_parameter
 from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.residue_at_zero import CentralLaw, fits, height, parameters, refuses
+from residuum.pld.residue_at_zero import fits, refuses
 from residuum.pld.special import U
 from residuum.pld.tails import end
 from residuum.pld.value import Pld, query

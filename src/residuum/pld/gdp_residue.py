@@ -22,14 +22,12 @@ import numpy as np
 
 from residuum import checks
 from residuum.bounds import Interval, float_down, float_up
-from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.central_law import CENTRAL, CentralLaw, parameters
 from residuum.pld.finite_residue import finite_cost, finite_excess
 from residuum.pld.gaussian_mixture import GaussianMixture
-from residuum.pld.laplace import Laplace
 from residuum.pld.lattice_excess import LatticeExcess, lattice_excess
 from residuum.pld.normal_quantiles import finite_parameter
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.residue_at_zero import cost_at_zero, parameters
+from residuum.pld.residue_at_zero import cost_at_zero
 from residuum.pld.special import U
 from residuum.pld.structure import variance_above
 from residuum.pld.tails import end
@@ -58,19 +56,26 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
     None if `L` is not proven to fit. `hi` is at most `mu²`, rounded up.
     """
-    if type(mu_squared) is float and type(L) is Pld:
+    if type(L) is Pld and type(mu_squared) in (float, Fraction):
         return _remembered(mu_squared, L)
-    return _interval(mu_squared, L)
+    return cost_interval(mu_squared, query("L", L))
 
 
-def _interval(mu_squared: Fraction | float, L: Pld) -> Interval | None:
-    cost = cost_bounds(squared(mu_squared), query("L", L))
+def cost_interval(mu_squared: Fraction | float, L: Pld) -> Interval | None:
+    """The same, for those who remember it themselves."""
+    v = squared(mu_squared)
+    law = _central(L)
+    if law is not None:
+        low, high = float_down(v), float_up(v)
+        ends = cost_at_zero(law, low, high) if low > 0.0 else None
+        return None if ends is None else Interval(*ends)
+    cost = cost_bounds(v, L)
     if cost is None:
         return None
     return Interval(float_down(cost[0]), float_up(cost[1]))
 
 
-_remembered = lru_cache(maxsize=_CACHED)(_interval)
+_remembered = lru_cache(maxsize=_CACHED)(cost_interval)
 
 
 def squared(value: Any) -> Fraction:
@@ -108,11 +113,9 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     low, high = float_down(v), float_up(v)
     if low <= 0.0:
         return None
-    if list(L.terms.values()) == [1]:
-        (factor,) = L.terms
-        if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
-            law = parameters(factor)
-            return None if law is None else _exact(cost_at_zero(law, low, high))
+    law = _central(L)
+    if law is not None:
+        return _exact(cost_at_zero(law, low, high))
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
     written = written_out(L)
@@ -123,6 +126,14 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         return None
     found = finite_cost(excess, low, high, surplus)
     return _exact((max(renyi_cost(L), found[0]) if surplus else found[0], found[1]))
+
+
+def _central(L: Pld) -> CentralLaw | None:
+    """The law of a single query whose only contact is at `x = 1`."""
+    if L.gaussian is not None or len(L.terms) != 1:
+        return None
+    ((factor, n),) = L.terms.items()
+    return parameters(factor) if n == 1 and isinstance(factor, CENTRAL) else None
 
 
 def _exact(ends: tuple[float, float] | None) -> tuple[Fraction, Fraction] | None:

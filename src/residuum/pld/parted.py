@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld import parts
-from residuum.pld.contour import STALE, Contour, Line, Moments, log_peak, truncation
+from residuum.pld.contour import STALE, Contour, truncation
 from residuum.pld.cut import Cut
 from residuum.pld.factors import Terms
 from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.line import Line, log_peak
+from residuum.pld.moments import Moments
 from residuum.pld.parts import Parts
 from residuum.pld.special import EXP_ULPS, TINY, U
 
@@ -114,7 +116,7 @@ class Parted:
         """The contour of this composition with more factors composed in."""
         more = Moments(terms, variance, variance_error)
         line = self.line
-        k, e = more.log_moment(np.concatenate([[line.lam], line.points]))
+        k, e = more.log_moment(line.tilts)
         cuts = cut_at(more, self.level)
         values = node_parts(more, cuts, line)
         if values is None:

@@ -12,7 +12,9 @@ import numpy as np
 
 from residuum.bounds import Floats
 from residuum.pld import parts
-from residuum.pld.contour import Line, Moments, truncation
+from residuum.pld.contour import truncation
+from residuum.pld.line import Line
+from residuum.pld.moments import Moments
 from residuum.pld.parted import (
     Level,
     Parted,

@@ -24,13 +24,18 @@ def powers(
 ) -> tuple[NDArray[np.complex128], Floats]:
     """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
     size = np.abs(v)
+    if not (counts != 1.0).any():
+        relative = e / np.maximum(size, _FROZEN) * (1.0 + 4.0 * U)
+        if float(relative.max()) < 0.5 and float(size.min()) > _FROZEN:
+            return v, relative
+        lost = (relative >= 0.5) | (size <= _FROZEN)
+        return np.where(lost, size + e + _FROZEN + 0j, v), np.where(lost, _LOST, relative)
     reach = size + e
     relative = counts * (e / np.maximum(size, 1e-300)) * (1.0 + 4.0 * U)
     lost = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
-    if np.any(counts != 1.0):
-        relative = relative + counts * COMPLEX_PRODUCT
-        v = _integer_power(v, counts.astype(np.int64).ravel())
-    if np.any(lost):
+    relative = relative + counts * COMPLEX_PRODUCT
+    v = _integer_power(v, counts.astype(np.int64).ravel())
+    if lost.any():
         bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
         v = np.where(lost, bound + 0j, v)
         relative = np.where(lost, _LOST, relative)

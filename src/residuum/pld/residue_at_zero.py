@@ -24,16 +24,12 @@ Scalars in plain floating point; errors as in `excess.py`."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from residuum.bounds import float_up
-from residuum.pld.bounded_range import BoundedRange
+from residuum.pld.central_law import CentralLaw, density, height, lack
 from residuum.pld.excess import panels
-from residuum.pld.laplace import Laplace
-from residuum.pld.randomized_response import RandomizedResponse
-
-Central = RandomizedResponse | Laplace | BoundedRange
-"""Factors whose only contact is at `x = 1`."""
+from residuum.pld.residue_start import about
 
 _ROUNDING = 2e-14
 """Relative error of either side but for quadrature: under 100 roundings of `u`, and of a
@@ -45,36 +41,13 @@ _SAFE = (4.0, 16.0, 256.0, 1e4, 1e6, 1e8, 1e10, 1e11)
 _CLOSED = 0.2
 _HIGH = 0.9
 _STEPS = 100
+_SETTLED = 1e-8
+_SPARE = 1e-6
+"""Of a last step: for the density to change over it."""
+_DENSITY = 1e-9
+"""Far more than the relative error of a density, which is a sum of positive terms."""
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _NODES: list[tuple[tuple[float, float], ...]] = []
-
-
-class CentralLaw(NamedTuple):
-    """Largest loss, weights of `R_e` and `B_e`, and whether these stand for Laplace noise."""
-
-    eps: float
-    response: float
-    flat: float
-    is_laplace: bool
-
-
-def parameters(factor: Central) -> CentralLaw | None:
-    """The law in floats, rounded up; None with mass at infinity."""
-    if isinstance(factor, RandomizedResponse):
-        return None if factor.delta > 0.0 else CentralLaw(factor.eps, 1.0, 0.0, False)
-    if isinstance(factor, Laplace):
-        return CentralLaw(float_up(factor.top), 0.0, 0.0, True)
-    return CentralLaw(factor.eps, factor.atomic, 1.0 - factor.atomic, False)
-
-
-def height(law: CentralLaw) -> tuple[float, float]:
-    """`h_L(1) = e_L(0)` and `1 - h_L(1)`, relative errors below `_ROUNDING`."""
-    e = law.eps
-    if law.is_laplace:
-        return -math.expm1(-0.5 * e), math.exp(-0.5 * e)
-    lacking = 2.0 * law.response * math.exp(-e) / (1.0 + math.exp(-e))
-    lacking += 2.0 * law.flat * math.exp(-0.5 * e) / (1.0 + math.exp(-0.5 * e))
-    return _excess(law, 0.0, e), lacking
 
 
 def fits(law: CentralLaw, v: float) -> bool:
@@ -95,82 +68,120 @@ def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] 
     """Proven bounds of the cost under `G_√v`, `v` to `v_up`; None if it is not proven to fit."""
     if not fits(law, v):
         return None
-    side = _Complements() if height(law)[0] > _HIGH else _Excesses()
-    c = _root(law, v, side)
-    high, low = v, 0.0
-    error = _ROUNDING + _PANEL * (_panels(law, v - c) + 1)
+    both = _lacking if height(law)[0] > _HIGH else _themselves
+    at, near = _root(law, v, both)
+    error = _ROUNDING + _PANEL * (_panels(law, v - at.c) + 1)
+    high = _above(law, v, at, error)
+    if v_up > v and both is _lacking:
+        low = _below(law, v_up, both(law, v_up - at.c, at.c), error)
+    else:
+        # Neither side changes by more than half of the share by which m² does.
+        low = _below(law, v_up, at, error + (v_up - v) / (v - at.c))
+    if high is None:
+        high = _raised(law, v, near, both, error)
+    return _lowered(law, v_up, near, both, error) if low is None else low, high
+
+
+class _Reading(NamedTuple):
+    """Both sides at a cost: `A` and `B`, or what `B` and what `A` lack. The first falls short of
+    the second where the cost will do."""
+
+    c: float
+    more: float
+    less: float
+
+
+Sides = Callable[[CentralLaw, float, float], _Reading]
+
+
+def _themselves(law: CentralLaw, m2: float, c: float) -> _Reading:
+    return _Reading(c, _query_side(law, m2), _gaussian_side(m2, c))
+
+
+def _lacking(law: CentralLaw, m2: float, c: float) -> _Reading:
+    return _Reading(c, _gaussian_lack(m2, c), _query_lack(law, m2))
+
+
+def _move(law: CentralLaw, m2: float, at: _Reading, both: Sides) -> float:
+    """Newton's step in `c`: `A - B` falls by half the density a unit; of logarithms if lacking."""
+    gap = at.more - at.less
+    if both is _lacking:
+        gap = at.less * math.log(at.more / at.less) if at.more > 0.0 else -math.inf
+    weight = density(law, m2)
+    return 2.0 * gap / weight if weight > 0.0 else math.copysign(math.inf, gap)
+
+
+def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float]:
+    """The sides next to where they are equal, and about where that is."""
+    low, high = 0.0, v
+    c = about(law, v)
+    for _ in range(_STEPS):
+        at = both(law, v - c, c)
+        move = _move(law, v - c, at, both)
+        low, high = (c, high) if move > 0.0 else (low, c)
+        new = c + move
+        if abs(move) <= _SETTLED * c:
+            return at, new
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if high - low <= 1e-15 * high:
+            break
+        c = new
+    return at, new
+
+
+def _above(law: CentralLaw, v: float, at: _Reading, error: float) -> float | None:
+    """A cost that will do, from the sides at another one; None if that is not proven.
+
+    `w (A - B)` falls by `½ w ρ` a unit of `c`, where `w = e^{-m²/8} / m` rises and the density `ρ`
+    falls as `c` grows.
+    """
+    gap = at.more - at.less + 1.01 * error * (at.more + at.less)
+    weight = density(law, v - at.c)
+    if not weight > 0.0:
+        return None
+    step = 2.0 * gap / weight
+    c = math.nextafter(at.c + step + _SPARE * abs(step), math.inf)
+    if not 0.0 < c < v:
+        return None
+    fall = 0.5 * (c - at.c) * density(law, v - c)
+    return c if gap - fall + _DENSITY * abs(fall) <= 0.0 else None
+
+
+def _below(law: CentralLaw, v: float, at: _Reading, error: float) -> float | None:
+    """A cost below which none will do, likewise."""
+    gap = at.more - at.less - 1.01 * error * (at.more + at.less)
+    weight = density(law, v - at.c)
+    if not weight > 0.0:
+        return None
+    step = 2.0 * gap / weight
+    c = math.nextafter(at.c + step - _SPARE * abs(step), 0.0)
+    if not 0.0 < c < v:
+        return None
+    ratio = math.exp(0.125 * (c - at.c)) * math.sqrt((v - at.c) / (v - c))
+    fall = 0.5 * (c - at.c) * ratio * weight
+    return c if gap - fall - _DENSITY * abs(fall) >= 0.0 else None
+
+
+def _raised(law: CentralLaw, v: float, c: float, both: Sides, error: float) -> float:
+    """The same by raising the cost until it is proven; `v` itself if nothing less is."""
     for share in _SAFE:
         raised = c * (1.0 + share * error)
         if not raised < v:
             break
-        if side.balance(law, v - raised, raised) <= -2.5 * error:
-            high = raised
-            break
+        at = both(law, v - raised, raised)
+        if 0.0 < at.more <= at.less * (1.0 - 2.5 * error):
+            return raised
+    return v
+
+
+def _lowered(law: CentralLaw, v: float, c: float, both: Sides, error: float) -> float:
     for share in _SAFE:
         lowered = c * (1.0 - share * error)
-        if side.balance(law, v_up - lowered, lowered) >= 2.5 * error:
-            low = lowered
-            break
-    return low, high
-
-
-class _Excesses:
-    """`A` and `B` at 0 themselves."""
-
-    @staticmethod
-    def move(law: CentralLaw, m2: float, c: float) -> float:
-        """Newton's step in `c`: `A - B` falls by half the density a unit."""
-        gap, density = _query_side(law, m2) - _gaussian_side(m2, c), _density(law, m2)
-        return 2.0 * gap / density if density > 0.0 else math.copysign(math.inf, gap)
-
-    @staticmethod
-    def balance(law: CentralLaw, m2: float, c: float) -> float:
-        """Positive where `A > B`, relative to either."""
-        return _query_side(law, m2) / _gaussian_side(m2, c) - 1.0
-
-
-class _Complements:
-    """What `A` and `B` lack of their limits."""
-
-    @staticmethod
-    def move(law: CentralLaw, m2: float, c: float) -> float:
-        """Newton's step for the logarithms."""
-        theirs, mine = _gaussian_lack(m2, c), _query_lack(law, m2)
-        step, density = math.log(theirs / mine) if theirs > 0.0 else -math.inf, _density(law, m2)
-        return 2.0 * step * mine / density if density > 0.0 else math.copysign(math.inf, step)
-
-    @staticmethod
-    def balance(law: CentralLaw, m2: float, c: float) -> float:
-        return _gaussian_lack(m2, c) / _query_lack(law, m2) - 1.0
-
-
-def _root(law: CentralLaw, v: float, side: _Excesses | _Complements) -> float:
-    low, high = 0.0, v
-    c = 0.0
-    for _ in range(_STEPS):
-        move = side.move(law, v - c, c)
-        low, high = (c, high) if move > 0.0 else (low, c)
-        new = c + move
-        # The next step would be about the square of this one.
-        if abs(move) <= 1e-8 * c:
-            return new
-        if not low < new < high:
-            new = 0.5 * (low + high)
-        if high - low <= 1e-15 * high:
-            return new
-        c = new
-    return c
-
-
-def _excess(law: CentralLaw, t: float, d: float) -> float:
-    """`e_L(t)`, `d = e - t`."""
-    fall = math.exp(-0.5 * t)
-    if law.is_laplace:
-        return -fall * math.expm1(-0.5 * d)
-    value = law.response * -math.expm1(-d) / (1.0 + math.exp(-law.eps))
-    if law.flat:
-        value += law.flat * math.expm1(-0.5 * d) ** 2 / -math.expm1(-law.eps)
-    return fall * value
+        at = both(law, v - lowered, lowered)
+        if at.more >= at.less * (1.0 + 2.5 * error):
+            return lowered
+    return 0.0
 
 
 def _query_side(law: CentralLaw, m2: float) -> float:
@@ -230,23 +241,10 @@ def _query_lack(law: CentralLaw, m2: float) -> float:
     width, bend = high - low, -0.5 / m2
     for x, weight in _rule(max(1, math.ceil(width / min(m, 4.0)))):
         t = low + width * x
-        total += weight * _lack(law, t) * math.exp(bend * t * t)
+        total += weight * lack(law, t) * math.exp(bend * t * t)
     far = e / m + 0.5 * m
     rest = math.exp(-0.5 * e + bend * e * e) * m * float(erfcx(far * math.sqrt(0.5)))
     return 2.0 * width * total + _ROOT_TWO_PI * rest
-
-
-def _lack(law: CentralLaw, t: float) -> float:
-    """`e^{-t/2} - e_L(t)` for `0 <= t <= e`."""
-    e = law.eps
-    if law.is_laplace:
-        return math.exp(-0.5 * e)
-    # cosh(t/2) 2/(1 + e^e) of R_e, and (1 - e^{-e/2} cosh(t/2)) / sinh(e/2) of B_e.
-    tilt = math.exp(0.5 * t - e) + math.exp(-0.5 * t - e)
-    value = law.response * tilt / (1.0 + math.exp(-e))
-    if law.flat:
-        value += law.flat * (2.0 * math.exp(-0.5 * e) - tilt) / -math.expm1(-e)
-    return value
 
 
 def _gaussian_lack(m2: float, c: float) -> float:
@@ -254,17 +252,6 @@ def _gaussian_lack(m2: float, c: float) -> float:
 
     scaled = float(erfcx(math.sqrt(0.125 * (m2 + c))))
     return _ROOT_TWO_PI * math.sqrt(m2) * math.exp(-0.125 * c) * scaled
-
-
-def _density(law: CentralLaw, m2: float) -> float:
-    """The tilted law against `e^{-z²/2m²}`."""
-    m, e = math.sqrt(m2), law.eps
-    spread = m * _ROOT_TWO_PI * math.erf(e / (m * math.sqrt(2.0)))
-    ends = math.exp(-0.5 * e - 0.5 * e * e / m2)
-    if law.is_laplace:
-        return ends + 0.25 * math.exp(-0.5 * e) * spread
-    flat = 0.5 * spread * math.exp(-0.5 * e) / -math.expm1(-e) if law.flat else 0.0
-    return law.response * 2.0 * ends / (1.0 + math.exp(-e)) + law.flat * flat
 
 
 def _rule(count: int) -> tuple[tuple[float, float], ...]:

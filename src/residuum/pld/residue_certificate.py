@@ -21,7 +21,11 @@ from residuum.pld.special import U
 
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
-_WIDENINGS = 24
+_WIDER = 1.1 ** np.arange(1.0, 25.0)
+_AT_ONCE = 8
+_SHORT = 64
+_HALF = np.array([0.5])
+_EIGHTHS = np.arange(1.0, 8.0) / 8.0
 
 
 class Failure(NamedTuple):
@@ -79,9 +83,12 @@ def _right_half(
         open_cells = _open_cells(l, a, b)
         if open_cells.size == 0:
             return None
-        if l.size + open_cells.size > _MOST_POINTS:
+        # Points of short lists cost little beside another round.
+        inside = _EIGHTHS if excess.losses.size <= _SHORT else _HALF
+        if l.size + inside.size * open_cells.size > _MOST_POINTS:
             return Failure(float(l[open_cells[0]]), False)
-        new = 0.5 * (l[open_cells] + l[open_cells + 1])
+        left = l[open_cells]
+        new = (left + (l[open_cells + 1] - left) * inside[:, None]).ravel()
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
@@ -93,11 +100,11 @@ def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | 
     """An `l` where the slope of `ln B` exceeds the largest loss."""
     top = max(excess.top, 0.0) * (1.0 + 1e-9)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
-    l = top * (1.0 / m2 + 1.0 / c)
-    for _ in range(_WIDENINGS):
-        l *= 1.1
-        if budget(m2, c, np.array([l])).mean[0] > top:
-            return l
+    l = top * (1.0 / m2 + 1.0 / c) * _WIDER
+    for part in (l[:_AT_ONCE], l[_AT_ONCE:]):
+        enough = np.flatnonzero(budget(m2, c, part).mean > top)
+        if enough.size:
+            return float(part[enough[0]])
     return None
 
 

@@ -17,12 +17,13 @@ from residuum.bounds import Floats
 from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
 
-_GRID = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
+_GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
 _FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
-_SCANS = 6
+_SCANS = 1
 _STEPS = 60
-_SETTLED = 1e-10
+_SETTLED = 1e-6
+"""Relative steps at which the next ones would be about the squares of these."""
 _LESS_THAN_ALL = 1.0 - 1e-13
 
 
@@ -118,7 +119,7 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
         step = min(max(step, -reach), reach)
         # Newton's step in c is at fixed t = l m².
         l = (l + step) * (m2 / (v - new))
-        settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-6 * reach
+        settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-4 * reach
         c = new
         if settled:
             return Contact(c, l)

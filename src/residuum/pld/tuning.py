@@ -11,8 +11,10 @@ import numpy as np
 
 from residuum.bounds import Floats
 from residuum.pld import complement, parting
-from residuum.pld.contour import Contour, Line, Moments, log_peak, truncation
+from residuum.pld.contour import Contour, truncation
+from residuum.pld.line import Line, log_peak
 from residuum.pld.mixture import LATTICE
+from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
 from residuum.pld.special import EXP_ULPS, U
 
@@ -84,8 +86,8 @@ def tuned(
     floor = math.log(resolution) + min(saddle, -log_c)
     logs = k[1:] - points * t + log_peak(points) - log_c - floor
     needed = np.maximum(logs, 1.0) / np.abs(points - lam)
-    right = needed[points > lam].min()
-    left = needed[points < lam].min()
+    right = float(needed[points > lam].min())
+    left = float(needed[points < lam].min())
     if lam > 0.0:
         left = min(left, max(-log_c - floor, 1.0) / lam)
     if cautious:

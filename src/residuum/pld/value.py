@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
+_NO_VARIANCE = Fraction(0)
 _LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
 """What is worked out once and knows nothing of contours."""
 
@@ -48,7 +49,7 @@ class Pld:
     __slots__ = ("__dict__", "_heritage", "gaussian", "terms")
 
     gaussian: Gaussian | None
-    terms: Mapping[Factor, int]
+    terms: MappingProxyType[Factor, int]
     _heritage: tuple[tuple[Contour, ...], Pld] | None
 
     def __init__(self, gaussian: Gaussian | None, terms: Mapping[Factor, int]):
@@ -82,7 +83,7 @@ class Pld:
 
     @cached_property
     def _exact_variance(self) -> Fraction:
-        return self.gaussian.exact_variance if self.gaussian else Fraction(0)
+        return self.gaussian.exact_variance if self.gaussian else _NO_VARIANCE
 
     def __repr__(self) -> str:
         if self.is_infinite:
@@ -166,7 +167,8 @@ class Pld:
             return other
         if other.is_identity or self.is_infinite:
             return self
-        terms = dict(self.terms)
+        # Unlike `dict(...)`, which would hash every factor of a stream anew.
+        terms = self.terms.copy()
         for factor, n in other.terms.items():
             terms[factor] = terms.get(factor, 0) + n
         if self.gaussian and other.gaussian:
@@ -309,6 +311,10 @@ class Pld:
         Its width is relative 1e-6 or less where a Gaussian takes part (unless it is tiny
         beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
         """
+        if type(eps) is float and accuracy is None:
+            found = self._evaluator.streamed(eps)
+            if found is not None:
+                return found
         t = checks.array_where("eps", eps, np.isfinite, "finite")
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 

@@ -1,0 +1,80 @@
+"""About the cost that `residue_at_zero.py` proves: its equation in error functions, uncertified.
+
+With `∫ e^{-at - t²/2m²} dt` over `(0, e)` both sides of `A = B` at `x = 1` are in closed form: as
+`e_L` is a combination of `e^{-t/2}`, 1 and `e^{t/2}`, all are error functions. These cancel where
+the loss is small beside `m`, by about `(m/e)²`, and where `m` is large; that costs digits of a
+start and nothing else. Newton's method begins at the Rényi bound `-8 ln Σ √(pq)`, which is below
+the cost and close to it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from residuum.pld.central_law import CentralLaw, density
+
+_LARGEST = 64.0
+"""Of `v`: beyond, the error functions are too close to 1."""
+_LEAST = 1e-9
+"""Of `c/v`: below, they have too few digits left, and the Rényi bound has as many."""
+_STEPS = 12
+_SETTLED = 1e-6
+"""Relative: the next step would be about the square of this one."""
+_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+
+
+def about(law: CentralLaw, v: float) -> float:
+    """A cost to start from, in `(0, v)`."""
+    start = c = min(_renyi(law), 0.9 * v)
+    if not (v <= _LARGEST and start > _LEAST * v):
+        return start
+    whole = math.erf(math.sqrt(0.125 * v))
+    for _ in range(_STEPS):
+        m2 = v - c
+        weight = density(law, m2)
+        if weight <= 0.0:
+            return start
+        move = 2.0 * _gap(law, m2, whole) / weight
+        new = c + move
+        if not start <= new < v:
+            # Lost digits, or far from it.
+            new = 0.5 * (c + (v if move > 0.0 else start))
+        c, last = new, abs(new - c)
+        if last <= _SETTLED * c:
+            break
+    return c
+
+
+def _renyi(law: CentralLaw) -> float:
+    """`-8 ln Σ √(pq)`, about."""
+    x = 0.5 * law.eps
+    if law.is_laplace:
+        # e^-x (1 + x)
+        return 8.0 * (x - math.log1p(x) if x > 1e-4 else x * x * (0.5 - x / 3.0))
+    fall = math.exp(-2.0 * x)
+    atoms = math.expm1(-x) ** 2 / (1.0 + fall)
+    missing = law.response * atoms
+    if law.flat:
+        flat = 1.0 - 2.0 * x * math.exp(-x) / -math.expm1(-2.0 * x) if x > 1e-2 else x * x / 6.0
+        missing += law.flat * flat
+    return -8.0 * math.log1p(-missing) if missing < 1.0 else math.inf
+
+
+def _gap(law: CentralLaw, m2: float, whole: float) -> float:
+    """About `A - B`, `whole = erf(√(v/8))`."""
+    m, e = math.sqrt(m2), law.eps
+    end, half = e / m * _ROOT_HALF, 0.5 * m * _ROOT_HALF
+    rise = math.exp(0.125 * m2)
+    middle = math.erf(half)
+    falling = rise * (math.erf(end + half) - middle)
+    theirs = 2.0 * rise * (whole - middle)
+    if law.is_laplace:
+        mine = 2.0 * (falling - math.exp(-0.5 * e) * math.erf(end))
+        return m * _ROOT_HALF_PI * (mine - theirs)
+    growing = math.exp(-e) * rise * (math.erf(end - half) + middle)
+    mine = law.response * (falling - growing) / (1.0 + math.exp(-e))
+    if law.flat:
+        flat = falling - 2.0 * math.exp(-0.5 * e) * math.erf(end) + growing
+        mine += law.flat * flat / -math.expm1(-e)
+    return m * _ROOT_HALF_PI * (2.0 * mine - theirs)
