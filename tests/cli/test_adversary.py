@@ -1,6 +1,7 @@
 """`residuum natural` and `residuum attack`."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +94,42 @@ def test_bad_input_is_refused_by_name(arguments: tuple[str, ...], said: str) -> 
 def test_kinds_of_the_suite_are_the_kinds() -> None:
     text = refusal("attack", "--kind", "magic")
     assert all(kind in text for kind in KINDS)
+
+
+@pytest.mark.needs("matplotlib")
+def test_adversaries_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "tree.svg"
+    answer = run_json("natural", "cost", *BUDGET, *CROSSING, "--draw", str(path))
+    assert answer["picture"] == str(path) and path.stat().st_size > 0
+    text = run("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.png"))
+    assert "the adversary, drawn:" in text
+    arguments = ("--filter", "pure eps=1", "--rounds", "2", "--pure-dp", "eps=0.4")
+    text = run("attack", *arguments, "--draw", str(tmp_path / "none.svg"))
+    assert "no picture: no adversary was found" in text
+    assert not (tmp_path / "none.svg").exists()
+
+
+@pytest.mark.needs("matplotlib")
+def test_figures(tmp_path: Path) -> None:
+    answer = run_json("figures", "--out", str(tmp_path), "--only", "strategy")
+    (figure,) = answer["figures"]
+    assert figure["name"] == "strategy" and figure["numbers"]["rounds"] == 5
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "strategy.png", tmp_path / "strategy.svg"]
+    text = run("figures", "--out", str(tmp_path), "--only", "gdp-residue", "--format", "svg")
+    assert "gdp-residue.svg" in text and "a gain of 0.1485" in text
+    assert not (tmp_path / "gdp-residue.png").exists()
+
+
+def test_figures_names_what_is_wrong(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.touch()
+    for arguments, said in (
+        (("--out", str(tmp_path), "--only", "magic"), "only must be one of gdp-residue,"),
+        (("--out", str(tmp_path), "--format", "gif"), "format must be one of svg, png, got 'gif'"),
+        (("--out", str(taken)), "out must be a directory"),
+        (("--only", "strategy"), "--out"),
+    ):
+        assert said in refusal("figures", *arguments)
+    assert "--draw goes with --filter" in refusal("attack", "--draw", "x.svg")
+    wrong = refusal("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.xyz"))
+    assert "the file must be one to draw to" in wrong

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import filters, flags, output, queries
+from residuum.cli import filters, flags, output, pictures, queries
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError
 
@@ -37,6 +38,7 @@ def attack(
         list[str] | None,
         typer.Option(help="Attack an example of this kind of filter only; may be repeated."),
     ] = None,
+    draw: pictures.Draw = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Play the worst adversary against filters.
@@ -53,17 +55,26 @@ def attack(
     """  # noqa: E501
     if filter is None and query:
         raise ArgumentError("queries go with --filter, got queries and no filter")
+    if filter is None and draw is not None:
+        raise ArgumentError("--draw goes with --filter, got no filter")
     if filter is not None and not query:
         raise ArgumentError("--filter must come with queries to ask, got none")
     if filter is not None:
-        good = _one(filter, query or [], rounds, accuracy, as_json)
+        good = _one(filter, query or [], rounds, accuracy, draw, as_json)
     else:
         good = _suite(tuple(kind or ()), as_json)
     if not good:
         raise typer.Exit(1)
 
 
-def _one(text: str, asked: Sequence[str], rounds: int, accuracy: float, as_json: bool) -> bool:
+def _one(
+    text: str,
+    asked: Sequence[str],
+    rounds: int,
+    accuracy: float,
+    draw: Path | None,
+    as_json: bool,
+) -> bool:
     from residuum.adversary.attack import attack_filter
 
     filter = filters.parse(text)
@@ -76,12 +87,16 @@ def _one(text: str, asked: Sequence[str], rounds: int, accuracy: float, as_json:
             accuracy=accuracy,
             progress=lambda done, whole: tell("", done, whole),
         )
+    drawn, trouble = pictures.tree(found.strategy, draw)
     if as_json:
-        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **_as_json(found)})
+        shown = None if drawn is None else str(drawn)
+        told = {**_as_json(found), "picture": shown}
+        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **told})
     else:
         output.print_fields(_fields(filter, found))
         if found.strategy is not None:
             print(f"\n{found.strategy}")
+        pictures.tell(draw, drawn, trouble)
     return found.verdict.value != "NO"
 
 
