@@ -58,6 +58,31 @@ def test_attack_one_filter() -> None:
     assert "holds" in run("attack", *arguments)
 
 
+NATURAL = '{"kind": "natural", "budget": {"kind": "approximate_dp", "eps": %s, "delta": %s}, %s}'
+
+
+def test_a_trivial_guarantee_is_no_merit() -> None:
+    filter = NATURAL % (1.0, 0.3, '"rounds": 8')
+    arguments = ("attack", "--filter", filter, "--rounds", "2", "--pure-dp", "eps=0.4")
+    text = run(*arguments)
+    assert "holds, but it is trivial (delta = 1)" in text and "nothing is promised" in text
+    assert "these queries do not exceed it" in text
+    answer = run_json(*arguments)
+    assert answer["guarantee_is_trivial"] is True and answer["verdict"] == "YES"
+
+
+def test_a_budget_that_is_not_promised_is_told_apart() -> None:
+    queries = (
+        '[{"kind": "approximate_dp", "eps": 0.0847, "delta": 0.478},'
+        ' {"kind": "approximate_dp", "eps": 1.404, "delta": 0.0208}]'
+    )
+    filter = NATURAL % (1.395, 0.509, f'"rounds": 2, "catalogue": {queries}')
+    text = run("attack", "--filter", filter, "--rounds", "2", *CROSSING)
+    assert "the guarantee  holds\n" in text
+    assert "is not what is promised, and is exceeded by 0.08800 at eps = 1.395" in text
+    assert "the budget" not in run("attack", "--filter", "pure eps=1", "--pure-dp", "eps=0.4")
+
+
 def test_attack_one_kind() -> None:
     answer = run_json("attack", "--kind", "basic")
     assert {row["filter"] for row in answer["filters"]} == {"basic"}

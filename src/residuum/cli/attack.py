@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 SURVIVES = {"YES": "holds", "NO": "BROKEN", "UNDECIDED": "holds, but for rounding"}
+TRIVIAL = "holds, but it is trivial (delta = 1)"
 
 
 @app.command(cls=flags.QueryCommand)
@@ -100,13 +101,34 @@ def _one(
     return found.verdict.value != "NO"
 
 
+def _verdict(verdict: str, trivial: bool) -> str:
+    """What an attack came to; to keep a promise of nothing is no merit."""
+    return TRIVIAL if trivial and verdict != "NO" else SURVIVES[verdict]
+
+
+def _kept(found: "Attack") -> str:
+    """Whether the budget of a natural filter that does not promise it was kept all the same."""
+    if found.verdict.value == "NO":
+        assert found.x is not None
+        where = f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}"
+        return f"is not what is promised, and is exceeded {where}"
+    return "is not what is promised; these queries do not exceed it"
+
+
 def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
+    from residuum.adversary.attack import judged
+    from residuum.adversary.natural_filter import NaturalFilter
+
     rows = [
         ("filter", filter.to_json()),
         ("guarantee", repr(found.guarantee)),
         ("worst case", repr(found.worst.pld)),
-        ("the guarantee", SURVIVES[found.verdict.value]),
+        ("the guarantee", _verdict(found.verdict.value, found.guarantee.is_infinite)),
     ]
+    if found.guarantee.is_infinite:
+        rows.append(("", "every outcome may tell the data sets apart: nothing is promised"))
+    if isinstance(filter, NaturalFilter) and not filter.free:
+        rows.append(("the budget", _kept(judged(found.worst, filter.budget))))
     if found.x is not None:
         rows.append(
             ("exceeded", f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}")
@@ -137,7 +159,15 @@ def _suite(kinds: tuple[str, ...], as_json: bool) -> bool:
     output.print_table(
         "filters: the worst case against the guarantee",
         ("filter", "catalogue", "states", "guarantee"),
-        [(r["filter"], r["catalogue"], str(r["states"]), SURVIVES[r["verdict"]]) for r in survived],
+        [
+            (
+                r["filter"],
+                r["catalogue"],
+                str(r["states"]),
+                _verdict(r["verdict"], r["guarantee_is_trivial"]),
+            )
+            for r in survived
+        ],
     )
     if caught:
         output.print_table(
@@ -165,5 +195,6 @@ def _as_json(found: "Attack") -> dict[str, Any]:
         "exact": found.worst.exact,
         "worst_case": repr(found.worst.pld),
         "guarantee": repr(found.guarantee),
+        "guarantee_is_trivial": found.guarantee.is_infinite,
         "strategy": None if found.strategy is None else found.strategy.to_dict(),
     }
