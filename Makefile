@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs serve torture clean
+.PHONY: help run test lint bench docs figures serve torture clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py tests/test_site.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html"
+
+figures: $(VENV)/.dev  ## draw the pictures of the documentation anew (docs/figures)
+	@$(BIN)/residuum figures --out docs/figures --format svg
 
 serve:  ## the budget service (not here yet)
 	@echo "make serve waits for the budget service: a ledger of spends behind an HTTP interface."

@@ -98,9 +98,37 @@ def test_a_query_is_charged_as_one_that_dominates_it() -> None:
     natural = rz.NaturalFilter(R(1.0, 0.1), 2, (rz.pure_dp(0.3), rz.pure_dp(0.5)))
     assert natural.request(rz.pure_dp(0.2)).cost == rz.pure_dp(0.3)
     refused = natural.request(rz.pure_dp(0.6))
-    assert not refused.admitted and "no query of the catalogue dominates" in refused.reason
+    assert not refused.admitted and "no query of the catalogue does" in refused.reason
     family = rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian")
     assert "not of the family" in family.request(rz.pure_dp(0.1)).reason
+
+
+def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fit() -> None:
+    natural = rz.NaturalFilter(R(1.0, 1e-6), 3)
+    first = natural.request(rz.pure_dp(1.5))
+    needed = rz.pure_dp(1.5).delta(1.0)
+    assert first.reason == (
+        f"refused: pure_dp(1.5) needs delta {needed:.6g} at eps 1, where the budget has 1e-06;"
+        " approximate_dp(1.0, 1e-06) in 3 rounds left; pure_dp(1.0) would fit"
+    )
+    assert natural.check(first.largest).admitted
+    assert natural.request(rz.gaussian(mu=0.1)).reason == (
+        "admitted: gaussian(mu=0.1) costs gaussian(mu=0.1); approximate_dp(1.0, 1e-06) less"
+        " gaussian(mu=0.1) in 2 rounds left of approximate_dp(1.0, 1e-06) in 3 rounds"
+    )
+    refused = natural.request(rz.pure_dp(0.9))
+    together = (rz.gaussian(mu=0.1) + rz.pure_dp(0.9)).delta(1.0)
+    assert f"pure_dp(0.9) and what was spent need delta {together:.6g} at eps 1" in refused.reason
+    pure = rz.NaturalFilter(rz.pure_dp(1.0)).request(rz.pure_dp(1.1))
+    assert "at eps 1, where the budget has 0;" in pure.reason
+
+
+def test_a_guarantee_of_nothing_is_called_trivial() -> None:
+    natural = rz.NaturalFilter(R(1.0, 0.3), 8)
+    assert natural.proven.trivial and not natural.free
+    assert natural.guarantee.delta(50.0) == 1.0
+    assert "trivial (delta = 1): nothing is guaranteed" in natural.proven.reason
+    assert not rz.NaturalFilter(R(1.0, 1e-6), 3).proven.trivial
 
 
 def test_gaussians_fit_as_they_are_written() -> None:

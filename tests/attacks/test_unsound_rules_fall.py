@@ -7,14 +7,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import residuum as rz
 from residuum.adversary import suite
-from residuum.adversary.any_order_renyi import fitted_query
+from residuum.adversary.any_order_renyi import AnyOrderRenyi, fitted_query
 from residuum.adversary.attack import Attack
 from residuum.adversary.finite import finite_atoms
+from residuum.adversary.optimal_conversion import optimal_renyi_budget
 from residuum.adversary.plan_rule import PlanRule
 from residuum.adversary.replay_rule import ReplayRule
+from residuum.filters.conversion import renyi_budget
 from residuum.pld.constructors import from_exact
 from residuum.pld.lattice import exact_supremum
 
@@ -42,6 +45,9 @@ def _ratio(found: Attack) -> float:
 
 def test_how_bad_each_is(caught: dict[str, Attack]) -> None:
     assert _ratio(caught["Rényi at whichever order is best"]) >= 1.25
+    optimal = caught["Rényi at whichever order is best, optimal conversion"]
+    assert _ratio(optimal) >= 1.2
+    assert _ratio(optimal) == pytest.approx(1.229, abs=1e-3)
     assert _ratio(caught["several budgets at once"]) == pytest.approx(1.75, abs=0.02)
     assert caught["natural, approximate queries and budget"].gap == pytest.approx(0.088, abs=5e-4)
     assert caught["natural, pure queries in 3 rounds"].gap == pytest.approx(0.025, abs=5e-4)
@@ -55,12 +61,77 @@ def test_pure_queries_in_two_rounds_are_not_caught() -> None:
     assert rz.attack(rule, promise, 2).verdict is rz.Verdict.YES
 
 
-def test_one_order_fixed_in_advance_is_sound() -> None:
+@pytest.mark.parametrize("name", ["", ", optimal conversion"])
+def test_one_order_fixed_in_advance_is_sound(name: str) -> None:
     """The same queries against each order alone."""
-    rule, promise = UNSOUND["Rényi at whichever order is best"].make()
-    for order in (9.0, 40.0):
-        alone = type(rule)(1.0, 1e-3, (order,), rule.catalogue)  # type: ignore[attr-defined, call-arg]
+    rule, promise = UNSOUND["Rényi at whichever order is best" + name].make()
+    assert isinstance(rule, AnyOrderRenyi)
+    for order in rule.orders:
+        alone = AnyOrderRenyi(1.0, 1e-3, (order,), rule.catalogue, rule.conversion)
         assert rz.attack(alone, promise, 2).verdict is rz.Verdict.YES
+
+
+@pytest.mark.parametrize(
+    ("alpha", "eps", "delta"),
+    [(3.0, 1.0, 1e-3), (20.0, 1.0, 1e-3), (1.5, 0.3, 0.1), (8.0, 2.0, 1e-6), (8.0, 1.0, 0.5)],
+)
+def test_the_optimal_conversion_is_the_least_divergence_of_two_coins(
+    alpha: float, eps: float, delta: float
+) -> None:
+    """By search in many digits: more than the usual conversion, and no coins are below it."""
+    a, e, d = (Fraction(str(v)) for v in (alpha, eps, delta))
+    rho = optimal_renyi_budget(a, e, d)
+    assert rho >= renyi_budget(a, e, d)
+    with mp.workdps(40):
+        slope, least_p = mp.exp(mp.mpf(str(eps))), mp.mpf(str(delta))
+
+        def divergence(t: object) -> object:
+            q = mp.exp(t)
+            return _coin_divergence(alpha, least_p + slope * q, q)
+
+        low, high = mp.mpf(-40), mp.log((1 - least_p) / slope) - mp.mpf(10) ** -25
+        for _ in range(250):
+            one, two = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, two) if divergence(one) < divergence(two) else (one, high)
+        least, exact = divergence(high), mp.mpf(rho.numerator) / rho.denominator
+        assert exact <= least
+        assert least - exact <= mp.mpf(10) ** -15
+
+
+def test_the_attack_on_the_optimal_conversion_by_hand() -> None:
+    """`R_0.05`, then a coin fitted to order 20 after a positive loss, to order 3 after a negative.
+
+    The catalogue's coins are taken as they are; their divergences and the value are recomputed.
+    """
+    rule, _ = UNSOUND["Rényi at whichever order is best, optimal conversion"].make()
+    assert isinstance(rule, AnyOrderRenyi)
+    tops = [_upper_loss(coin) for coin in rule.losses[1:]]
+    near, far = {3.0: tops[0], 20.0: tops[2]}, {3.0: tops[1], 20.0: tops[3]}
+    with mp.workdps(40):
+        up = 1 / (1 + mp.exp(-mp.mpf(0.05)))
+        for order, budget in zip(rule.orders, rule.budgets, strict=True):
+            left = mp.mpf(budget.numerator) / budget.denominator
+            left -= _coin_divergence(order, up, 1 - up)
+            for p, q in (near[order], far[order]):
+                assert max(_coin_divergence(order, p, q), _coin_divergence(order, q, p)) <= left
+        reached = mp.mpf(0)
+        for mass, eps, coins, order in ((up, 0.95, near, 20.0), (1 - up, 1.05, far, 3.0)):
+            heights = {o: p - mp.exp(mp.mpf(eps)) * q for o, (p, q) in coins.items()}
+            assert heights[order] == max(heights.values())
+            reached += mass * heights[order]
+        assert 1.2 < reached / mp.mpf("1e-3") < 1.25
+
+
+def _upper_loss(coin: rz.Pld) -> tuple[object, object]:
+    """The masses of a coin's upper loss."""
+    exact = finite_atoms(coin, "above")
+    assert len(exact) == 2
+    return mp.mpf(exact.p[1]) / exact.p_den, mp.mpf(exact.q[1]) / exact.q_den
+
+
+def _coin_divergence(alpha: float, p: object, q: object) -> object:
+    powers = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)  # type: ignore[operator]
+    return mp.log(powers) / (alpha - 1)
 
 
 def test_a_fitted_query_stays_within_its_divergence() -> None:

@@ -1,6 +1,7 @@
 """`residuum natural` and `residuum attack`."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,31 @@ def test_attack_one_filter() -> None:
     assert "holds" in run("attack", *arguments)
 
 
+NATURAL = '{"kind": "natural", "budget": {"kind": "approximate_dp", "eps": %s, "delta": %s}, %s}'
+
+
+def test_a_trivial_guarantee_is_no_merit() -> None:
+    filter = NATURAL % (1.0, 0.3, '"rounds": 8')
+    arguments = ("attack", "--filter", filter, "--rounds", "2", "--pure-dp", "eps=0.4")
+    text = run(*arguments)
+    assert "holds, but it is trivial (delta = 1)" in text and "nothing is promised" in text
+    assert "these queries do not exceed it" in text
+    answer = run_json(*arguments)
+    assert answer["guarantee_is_trivial"] is True and answer["verdict"] == "YES"
+
+
+def test_a_budget_that_is_not_promised_is_told_apart() -> None:
+    queries = (
+        '[{"kind": "approximate_dp", "eps": 0.0847, "delta": 0.478},'
+        ' {"kind": "approximate_dp", "eps": 1.404, "delta": 0.0208}]'
+    )
+    filter = NATURAL % (1.395, 0.509, f'"rounds": 2, "catalogue": {queries}')
+    text = run("attack", "--filter", filter, "--rounds", "2", *CROSSING)
+    assert "the guarantee  holds\n" in text
+    assert "is not what is promised, and is exceeded by 0.08800 at eps = 1.395" in text
+    assert "the budget" not in run("attack", "--filter", "pure eps=1", "--pure-dp", "eps=0.4")
+
+
 def test_attack_one_kind() -> None:
     answer = run_json("attack", "--kind", "basic")
     assert {row["filter"] for row in answer["filters"]} == {"basic"}
@@ -93,3 +119,42 @@ def test_bad_input_is_refused_by_name(arguments: tuple[str, ...], said: str) -> 
 def test_kinds_of_the_suite_are_the_kinds() -> None:
     text = refusal("attack", "--kind", "magic")
     assert all(kind in text for kind in KINDS)
+
+
+@pytest.mark.needs("matplotlib")
+def test_adversaries_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "tree.svg"
+    answer = run_json("natural", "cost", *BUDGET, *CROSSING, "--draw", str(path))
+    assert answer["picture"] == str(path) and path.stat().st_size > 0
+    text = run("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.png"))
+    assert "the adversary, drawn:" in text
+    arguments = ("--filter", "pure eps=1", "--rounds", "2", "--pure-dp", "eps=0.4")
+    text = run("attack", *arguments, "--draw", str(tmp_path / "none.svg"))
+    assert "no picture: no adversary was found" in text
+    assert not (tmp_path / "none.svg").exists()
+
+
+@pytest.mark.needs("matplotlib")
+def test_figures(tmp_path: Path) -> None:
+    answer = run_json("figures", "--out", str(tmp_path), "--only", "strategy")
+    (figure,) = answer["figures"]
+    assert figure["name"] == "strategy" and figure["numbers"]["rounds"] == 5
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "strategy.png", tmp_path / "strategy.svg"]
+    text = run("figures", "--out", str(tmp_path), "--only", "gdp-residue", "--format", "svg")
+    assert "gdp-residue.svg" in text and "a gain of 0.1485" in text
+    assert not (tmp_path / "gdp-residue.png").exists()
+
+
+def test_figures_names_what_is_wrong(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.touch()
+    for arguments, said in (
+        (("--out", str(tmp_path), "--only", "magic"), "only must be one of gdp-residue,"),
+        (("--out", str(tmp_path), "--format", "gif"), "format must be one of svg, png, got 'gif'"),
+        (("--out", str(taken)), "out must be a directory"),
+        (("--only", "strategy"), "--out"),
+    ):
+        assert said in refusal("figures", *arguments)
+    assert "--draw goes with --filter" in refusal("attack", "--draw", "x.svg")
+    wrong = refusal("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.xyz"))
+    assert "the file must be one to draw to" in wrong

@@ -6,6 +6,7 @@ Read it in this order:
     natural_rule, update_rule,
     plan_rule, filter_rule        sound and doubtful rules
     any_order_renyi,
+    optimal_conversion,
     several_budgets, replay_rule  rules that are not sound, for demonstration
     finite, coarsen               queries as rational atoms, on a stated side
     worst_case                    the exact value of a rule

@@ -97,4 +97,5 @@ class AdditiveProfileFilter(Additive):
             f"{mass:.3g} from {size:g}"
             for size, mass in zip(budget.sizes, budget.totals, strict=True)
         )
-        return f"{budget.rounds} rounds and probabilities {shown}"
+        rounds = "1 round" if budget.rounds == 1 else f"{budget.rounds} rounds"
+        return f"{rounds} and probabilities {shown}"

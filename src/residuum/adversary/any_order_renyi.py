@@ -1,14 +1,15 @@
 """Rényi accounting at whichever order is best: an unsound rule, for demonstration.
 
-For each order `α` there is an amount `rho_α` that keeps `(eps, delta)` (Canonne, Kamath and
-Steinke 2020). One order fixed in advance is a sound filter. "Admit while *some* order still has
+For each order `α` there is an amount `rho_α` that keeps `(eps, delta)`: by the conversion of
+Canonne, Kamath and Steinke (2020), or by the optimal one (`optimal_conversion.py`), which grants
+more. One order fixed in advance is a sound filter. "Admit while *some* order still has
 budget" is not: after an answer the analyst goes on with a query fitted to one order or to another,
 whichever suits what was seen. Costs are proven upper bounds in the worse direction, so the rule
 here admits no more than any system that does this.
 
 `fitted_query` is what an adversary plays: two losses only, the upper one where Markov's inequality
 for `e^{(α-1)Z}` is tight at the threshold `x`, `z = ln(x α/(α-1))`, and as much mass there as the
-divergence allows.
+divergence allows. `best_query` looks for the best upper loss instead, which the second loss moves.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from residuum import checks
+from residuum.adversary.optimal_conversion import optimal_renyi_budget
 from residuum.adversary.rule import Rule, as_catalogue, as_queries
+from residuum.bounds import Floats
 from residuum.errors import ArgumentError
 from residuum.filters.amounts import written
 from residuum.filters.conversion import renyi_budget
@@ -29,6 +34,8 @@ from residuum.filters.query import Query
 from residuum.filters.renyi import order
 from residuum.pld.constructors import from_pair
 from residuum.pld.value import Pld
+
+_BUDGETS = {"canonne": renyi_budget, "optimal": optimal_renyi_budget}
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class AnyOrderRenyi(Rule):
     delta: float
     orders: Sequence[float]
     catalogue: Sequence[Query]
+    conversion: str = "canonne"
 
     def __post_init__(self) -> None:
         orders = tuple(order(f"orders[{i}]", a) for i, a in enumerate(self.orders))
@@ -47,6 +55,7 @@ class AnyOrderRenyi(Rule):
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
         delta = checks.probability("delta", self.delta)
         checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
+        checks.one_of("conversion", self.conversion, tuple(_BUDGETS))
         object.__setattr__(self, "orders", orders)
         object.__setattr__(self, "catalogue", as_queries(self.catalogue))
 
@@ -58,7 +67,8 @@ class AnyOrderRenyi(Rule):
     def budgets(self) -> tuple[Fraction, ...]:
         """What each order may spend, rounded down."""
         eps, delta = written(self.eps), written(self.delta)
-        return tuple(renyi_budget(written(a), eps, delta) for a in self.orders)
+        budget = _BUDGETS[self.conversion]
+        return tuple(budget(written(a), eps, delta) for a in self.orders)
 
     def _costs(self, loss: Pld) -> list[Fraction | None]:
         return [renyi_cost(loss, a) for a in self.orders]
@@ -84,6 +94,47 @@ def fitted_query(alpha: float, rho: float, x: float) -> Pld:
     x = checks.positive("x", x)
     ratio = x * alpha / (alpha - 1.0)
     checks.require(ratio > 1.0, "x", f"above {(alpha - 1.0) / alpha:.6g}", x)
+    return _heaviest(alpha, rho, x, ratio)
+
+
+def best_query(alpha: float, rho: float, x: float) -> Pld:
+    """The query of two losses with `D_α <= rho` in both directions, proven, highest at `x`.
+
+    As searched: the upper loss in floats, and then as much mass as is proven to fit.
+    """
+    alpha, rho = order("alpha", alpha), checks.positive("rho", rho)
+    x = checks.positive("x", x)
+    low, high = math.log(1e-12), math.log(0.5)
+    for _ in range(6):
+        t = np.linspace(low, high, 201)
+        q = np.exp(t)
+        p = _most_mass(alpha, rho, q)
+        k = int(np.argmax(p - x * q))
+        low, high = t[max(k - 1, 0)], t[min(k + 1, t.size - 1)]
+    return _heaviest(alpha, rho, x, float(p[k] / q[k]))
+
+
+def _most_mass(alpha: float, rho: float, q: Floats) -> Floats:
+    """The largest `p` for each `q` with a divergence of `rho` in both directions, in floats."""
+    low, high = np.log(q), np.full(q.shape, math.log1p(-1e-9))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        p = np.exp(middle)
+        fits = np.maximum(_divergence(alpha, p, q), _divergence(alpha, q, p)) <= rho
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.exp(low)
+
+
+def _divergence(alpha: float, p: Floats, q: Floats) -> Floats:
+    logs: Floats = np.logaddexp(
+        alpha * np.log(p) + (1.0 - alpha) * np.log(q),
+        alpha * np.log1p(-p) + (1.0 - alpha) * np.log1p(-q),
+    )
+    return logs / (alpha - 1.0)
+
+
+def _heaviest(alpha: float, rho: float, x: float, ratio: float) -> Pld:
+    """As much mass at the loss `ln ratio` as is proven to fit."""
     low, high = 0.0, 1.0 - 2.0**-30
     for _ in range(60):
         middle = math.sqrt(low * high) if low > 0.0 else high * 2.0**-40

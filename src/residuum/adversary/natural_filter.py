@@ -19,6 +19,7 @@ query that is not in the catalogue is charged as one that dominates it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,6 +74,11 @@ class Proven(NamedTuple):
     guarantee: Pld
     free: bool
     reason: str
+
+    @property
+    def trivial(self) -> bool:
+        """Whether nothing is guaranteed: delta is 1 whatever eps."""
+        return self.guarantee.is_infinite
 
 
 @dataclass(frozen=True)
@@ -138,9 +144,8 @@ class NaturalFilter(Filter):
         if loss.is_identity:
             return self._decision(state, state, loss, query, relation)
         if self.rounds is not None and not state.rounds < self.rounds:
-            return self._decision(
-                state, None, None, query, relation, f"all {self.rounds} rounds are used"
-            )
+            why = f"{described(query)} needs a round, and all {self.rounds} rounds are used"
+            return self._decision(state, None, None, query, relation, why)
         charges = self._charges(loss)
         if isinstance(charges, str):
             return self._decision(state, None, None, query, relation, charges)
@@ -149,8 +154,23 @@ class NaturalFilter(Filter):
             if self._below(after):
                 went = Spent(state.of, after, state.rounds + 1)
                 return self._decision(state, went, charge, query, relation)
-        why = "what was spent and it together are not proven to stay below the budget"
+        why = self._need(state, query, state.loss + charges[0])
         return self._decision(state, None, None, query, relation, why)
+
+    def _need(self, state: Spent, query: Query, after: Pld) -> str:
+        """What a query would take together with what was spent, where the budget has less."""
+        asked, fresh = described(query), state.loss.is_identity
+        witness = dominated(after, self.budget).witness
+        if witness is None:
+            together = "" if fresh else ", with what was spent,"
+            return f"{asked}{together} is not proven to stay below the budget"
+        needs = "needs" if fresh else "and what was spent need"
+        taken = float(after.hockey_stick_bounds(witness.x).hi)
+        there = float(self.budget.hockey_stick_bounds(witness.x).lo)
+        return (
+            f"{asked} {needs} delta {taken:.6g} at eps {math.log(witness.x):.6g},"
+            f" where the budget has {there:.6g}"
+        )
 
     def _charges(self, loss: Pld) -> Sequence[Pld] | str:
         """As what a query may be charged, or why it is none of the family."""
@@ -164,7 +184,10 @@ class NaturalFilter(Filter):
         if loss in self.members:
             return (loss,)
         above = [member for member in self.members if dominated(loss, member).proven]
-        return above or f"no query of the catalogue dominates {described(loss)}"
+        return above or (
+            f"{described(loss)} needs a query of the catalogue that dominates it,"
+            " and no query of the catalogue does"
+        )
 
     def _below(self, spent: Pld) -> bool:
         """Whether what was spent is proven to stay below; a family's Gaussians as written."""
@@ -183,8 +206,10 @@ class NaturalFilter(Filter):
 
     def worded(self, budget: Any) -> str:
         if isinstance(budget, NaturalBudget):
-            rounds = "" if budget.rounds is None else f" and {budget.rounds} rounds"
-            return f"{described(budget.budget)} less {described(budget.spent)}{rounds}"
+            rounds = "" if budget.rounds is None else f" in {budget.rounds} round"
+            rounds += "" if budget.rounds in (None, 1) else "s"
+            less = "" if budget.spent.is_identity else f" less {described(budget.spent)}"
+            return f"{described(budget.budget)}{less}{rounds}"
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
@@ -259,7 +284,10 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
     if rounds is None:
         raise ArgumentError("rounds must be given for arbitrary queries, got None")
     found = natural_guarantee(*point, rounds)
-    return Proven(found.pld, False, f"computed for arbitrary symmetric queries: {found.method}")
+    reason = f"computed for arbitrary symmetric queries: {found.method}"
+    if found.pld.is_infinite:
+        reason += "; it is trivial (delta = 1): nothing is guaranteed"
+    return Proven(found.pld, False, reason)
 
 
 def _approximate_dp(budget: Pld) -> tuple[float, float] | None:

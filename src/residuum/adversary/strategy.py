@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from residuum import checks
 from residuum.adversary.finite import ACCURACY, BITS, finite_atoms, irrational_factors
@@ -147,11 +147,50 @@ class Strategy:
         if self.stops:
             return ["stop"]
         lines = [f"ask {described(self.query)}"]
-        for label, after in _grouped(self):
-            head, *more = after._lines()
-            lines.append(f"  {label}: {head}")
+        for branch in self.branches():
+            head, *more = branch.then._lines()
+            lines.append(f"  loss {branch.label}: {head}")
             lines += [f"    {line}" for line in more]
         return lines
+
+    def _shape(self, known: dict[Any, int]) -> int:
+        """A number for what is done, the same for strategies that read alike."""
+        if id(self) not in known:
+            after = tuple(strategy._shape(known) for strategy in self.then)
+            if all(strategy.stops for strategy in self.then):
+                after = ()
+            key = (described(self.query), after)
+            known[id(self)] = known.setdefault(key, len(known))
+        return known[id(self)]
+
+    def branches(self) -> tuple[Branch, ...]:
+        """What follows, neighbouring losses that are followed alike taken together."""
+        if not self.then or all(after.stops for after in self.then):
+            return ()
+        own = self.outcomes("below")
+        known: dict[Any, int] = {}
+        shapes = [after._shape(known) for after in self.then]
+        found = []
+        first = 0
+        for i in range(1, len(shapes) + 1):
+            if i == len(shapes) or shapes[i] != shapes[first]:
+                found.append(Branch(_loss_at(own, first), _loss_at(own, i - 1), self.then[first]))
+                first = i
+        return tuple(found)
+
+
+class Branch(NamedTuple):
+    """What is done after losses from `low` to `high`."""
+
+    low: float
+    high: float
+    then: Strategy
+
+    @property
+    def label(self) -> str:
+        """The losses, in words."""
+        low, high = (f"{z:+.4g}" if abs(z) > 5e-13 else "0" for z in (self.low, self.high))
+        return low if self.low == self.high else f"{low} to {high}"
 
 
 STOP = Strategy(identity())
@@ -229,23 +268,6 @@ def _moved(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
 @lru_cache(maxsize=1024)
 def _refuted(seen: Pld, loss: Pld) -> bool:
     return dominated(seen, loss).verdict is Verdict.NO
-
-
-def _grouped(strategy: Strategy) -> list[tuple[str, Strategy]]:
-    """What follows, neighbouring outcomes with the same text taken together."""
-    if not strategy.then or all(after.stops for after in strategy.then):
-        return []
-    own = strategy.outcomes("below")
-    texts = [str(after) for after in strategy.then]
-    groups: list[tuple[str, Strategy]] = []
-    first = 0
-    for i in range(1, len(texts) + 1):
-        if i == len(texts) or texts[i] != texts[first]:
-            low, high = _loss_at(own, first), _loss_at(own, i - 1)
-            label = f"loss {low:+.4g}" if first == i - 1 else f"loss {low:+.4g} to {high:+.4g}"
-            groups.append((label, strategy.then[first]))
-            first = i
-    return groups
 
 
 def _loss_at(atoms: ExactAtoms, i: int) -> float:

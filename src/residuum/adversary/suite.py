@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from residuum.adversary.any_order_renyi import AnyOrderRenyi, fitted_query
+from residuum.adversary.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residuum.adversary.attack import Attack, attack, attack_filter
 from residuum.adversary.finite import ACCURACY
 from residuum.adversary.freeness import triple_budget
@@ -167,21 +167,30 @@ def _approximate_gaussian_budget() -> tuple[Rule, Pld]:
 
 
 def any_order_attack(
-    eps: float, delta: float, orders: tuple[float, float], first: Pld, size: float
+    eps: float,
+    delta: float,
+    orders: tuple[float, float],
+    first: Pld,
+    size: float,
+    conversion: str = "canonne",
 ) -> AnyOrderRenyi:
     """The any-order rule with the queries that break it.
 
     After a first query of losses `± size` what is left at each order is spent on a query fitted to
-    it: to the larger order where the loss was positive (the threshold came nearer), to the
-    smaller one where it was negative.
+    it: one order where the loss was positive (the threshold came nearer), the other where it was
+    negative. With the optimal conversion each order has a query for either case.
     """
-    rule = AnyOrderRenyi(eps, delta, orders, (first,))
+    rule = AnyOrderRenyi(eps, delta, orders, (first,), conversion)
     fitted = []
     for order, budget, sign in zip(rule.orders, rule.budgets, (1.0, -1.0), strict=True):
         cost = renyi_cost(first, order)
         assert cost is not None
-        fitted.append(fitted_query(order, reported(budget - cost), math.exp(eps + sign * size)))
-    return AnyOrderRenyi(eps, delta, orders, (first, *fitted))
+        left, nearer, farther = reported(budget - cost), math.exp(eps - size), math.exp(eps + size)
+        if conversion == "optimal":
+            fitted += [best_query(order, left, nearer), best_query(order, left, farther)]
+        else:
+            fitted.append(fitted_query(order, left, farther if sign > 0 else nearer))
+    return AnyOrderRenyi(eps, delta, orders, (first, *fitted), conversion)
 
 
 def _any_order() -> tuple[Rule, Pld]:
@@ -190,6 +199,12 @@ def _any_order() -> tuple[Rule, Pld]:
         any_order_attack(eps, delta, (9.0, 40.0), pure_dp(0.04), 0.04),
         approximate_dp(eps, delta),
     )
+
+
+def _any_order_optimal() -> tuple[Rule, Pld]:
+    eps, delta = 1.0, 1e-3
+    rule = any_order_attack(eps, delta, (3.0, 20.0), pure_dp(0.05), 0.05, "optimal")
+    return rule, approximate_dp(eps, delta)
 
 
 def _several_budgets() -> tuple[Rule, Pld]:
@@ -211,6 +226,7 @@ UNSOUND = (
     Unsound("natural, Gaussian budget", _gaussian_budget, 2),
     Unsound("natural, approximate Gaussian budget", _approximate_gaussian_budget, 2),
     Unsound("Rényi at whichever order is best", _any_order, 2),
+    Unsound("Rényi at whichever order is best, optimal conversion", _any_order_optimal, 2),
     Unsound("several budgets at once", _several_budgets, 2),
     Unsound("a ledger that cancels by replay", _replay, 4, 1e-2),
 )

@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "residuum.cli.compare",
     "attack": "residuum.cli.attack",
     "natural": "residuum.cli.natural",
+    "figures": "residuum.cli.figures",
     "version": "residuum.cli.version",
 }
 

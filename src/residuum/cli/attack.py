@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import filters, flags, output, queries
+from residuum.cli import filters, flags, output, pictures, queries
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 SURVIVES = {"YES": "holds", "NO": "BROKEN", "UNDECIDED": "holds, but for rounding"}
+TRIVIAL = "holds, but it is trivial (delta = 1)"
 
 
 @app.command(cls=flags.QueryCommand)
@@ -37,6 +39,7 @@ def attack(
         list[str] | None,
         typer.Option(help="Attack an example of this kind of filter only; may be repeated."),
     ] = None,
+    draw: pictures.Draw = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Play the worst adversary against filters.
@@ -53,17 +56,26 @@ def attack(
     """  # noqa: E501
     if filter is None and query:
         raise ArgumentError("queries go with --filter, got queries and no filter")
+    if filter is None and draw is not None:
+        raise ArgumentError("--draw goes with --filter, got no filter")
     if filter is not None and not query:
         raise ArgumentError("--filter must come with queries to ask, got none")
     if filter is not None:
-        good = _one(filter, query or [], rounds, accuracy, as_json)
+        good = _one(filter, query or [], rounds, accuracy, draw, as_json)
     else:
         good = _suite(tuple(kind or ()), as_json)
     if not good:
         raise typer.Exit(1)
 
 
-def _one(text: str, asked: Sequence[str], rounds: int, accuracy: float, as_json: bool) -> bool:
+def _one(
+    text: str,
+    asked: Sequence[str],
+    rounds: int,
+    accuracy: float,
+    draw: Path | None,
+    as_json: bool,
+) -> bool:
     from residuum.adversary.attack import attack_filter
 
     filter = filters.parse(text)
@@ -76,22 +88,47 @@ def _one(text: str, asked: Sequence[str], rounds: int, accuracy: float, as_json:
             accuracy=accuracy,
             progress=lambda done, whole: tell("", done, whole),
         )
+    drawn, trouble = pictures.tree(found.strategy, draw)
     if as_json:
-        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **_as_json(found)})
+        shown = None if drawn is None else str(drawn)
+        told = {**_as_json(found), "picture": shown}
+        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **told})
     else:
         output.print_fields(_fields(filter, found))
         if found.strategy is not None:
             print(f"\n{found.strategy}")
+        pictures.tell(draw, drawn, trouble)
     return found.verdict.value != "NO"
 
 
+def _verdict(verdict: str, trivial: bool) -> str:
+    """What an attack came to; to keep a promise of nothing is no merit."""
+    return TRIVIAL if trivial and verdict != "NO" else SURVIVES[verdict]
+
+
+def _kept(found: "Attack") -> str:
+    """Whether the budget of a natural filter that does not promise it was kept all the same."""
+    if found.verdict.value == "NO":
+        assert found.x is not None
+        where = f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}"
+        return f"is not what is promised, and is exceeded {where}"
+    return "is not what is promised; these queries do not exceed it"
+
+
 def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
+    from residuum.adversary.attack import judged
+    from residuum.adversary.natural_filter import NaturalFilter
+
     rows = [
         ("filter", filter.to_json()),
         ("guarantee", repr(found.guarantee)),
         ("worst case", repr(found.worst.pld)),
-        ("the guarantee", SURVIVES[found.verdict.value]),
+        ("the guarantee", _verdict(found.verdict.value, found.guarantee.is_infinite)),
     ]
+    if found.guarantee.is_infinite:
+        rows.append(("", "every outcome may tell the data sets apart: nothing is promised"))
+    if isinstance(filter, NaturalFilter) and not filter.free:
+        rows.append(("the budget", _kept(judged(found.worst, filter.budget))))
     if found.x is not None:
         rows.append(
             ("exceeded", f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}")
@@ -122,7 +159,15 @@ def _suite(kinds: tuple[str, ...], as_json: bool) -> bool:
     output.print_table(
         "filters: the worst case against the guarantee",
         ("filter", "catalogue", "states", "guarantee"),
-        [(r["filter"], r["catalogue"], str(r["states"]), SURVIVES[r["verdict"]]) for r in survived],
+        [
+            (
+                r["filter"],
+                r["catalogue"],
+                str(r["states"]),
+                _verdict(r["verdict"], r["guarantee_is_trivial"]),
+            )
+            for r in survived
+        ],
     )
     if caught:
         output.print_table(
@@ -150,5 +195,6 @@ def _as_json(found: "Attack") -> dict[str, Any]:
         "exact": found.worst.exact,
         "worst_case": repr(found.worst.pld),
         "guarantee": repr(found.guarantee),
+        "guarantee_is_trivial": found.guarantee.is_infinite,
         "strategy": None if found.strategy is None else found.strategy.to_dict(),
     }

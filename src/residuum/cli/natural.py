@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from residuum.cli import flags, output, queries
+from residuum.cli import flags, output, pictures, queries
 from residuum.cli.patience import patience
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -40,13 +40,15 @@ def cost(
     coarse: Annotated[
         float | None, typer.Option(help="Merge atoms within this share, both ways.")
     ] = None,
+    draw: pictures.Draw = None,
     relation: flags.Relation = None,
     as_json: output.AsJson = False,
 ) -> None:
     """What the natural filter over these queries really costs.
 
     The worst case is exact where masses are rational, and else between two proven sides. Where it
-    exceeds the budget, the point, the gap and the adversary that attains it are shown.
+    exceeds the budget, the point, the gap and the adversary that attains it are shown, and drawn
+    with --draw.
 
     \b
     Example:
@@ -66,6 +68,7 @@ def cost(
             progress=lambda done, whole: tell("", done, whole),
         )
     at = found.witness
+    drawn, trouble = pictures.tree(found.strategy, draw)
     if as_json:
         output.print_json(
             {
@@ -80,6 +83,7 @@ def cost(
                 "promised": None if at is None else float(promised.hockey_stick(at)),
                 "real": None if at is None else output.bounds(found.worst.hockey_stick_bounds(at)),
                 "strategy": None if found.strategy is None else found.strategy.to_dict(),
+                "picture": None if drawn is None else str(drawn),
             }
         )
         return
@@ -96,6 +100,7 @@ def cost(
     output.print_fields(rows)
     if found.strategy is not None:
         print(f"\n{found.strategy}")
+    pictures.tell(draw, drawn, trouble)
 
 
 @app.command(cls=flags.QueryCommand)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from residuum.errors import ArgumentError, ResiduumError
+from residuum.errors import ArgumentError
+from residuum.figures.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,19 +101,6 @@ def _draw_tradeoff(
     axes.set_ylabel("least type II error τ(α)")
     axes.set_title("Tradeoff curve")
     axes.legend()
-
-
-def new_figure(panels: int) -> tuple["Figure", list["Axes"]]:
-    """A figure of its own, with panels side by side; says what to install where it cannot."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ResiduumError(
-            f"figures need {error.name}, not installed here; "
-            "install with: pip install 'residuum[figures]'"
-        ) from error
-    figure = Figure(figsize=(6.4 * panels, 5.2), layout="constrained")
-    return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
 def _checked(plds: Mapping[str, "Pld"]) -> Mapping[str, "Pld"]:

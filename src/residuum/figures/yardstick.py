@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residuum.errors import ArgumentTypeError
-from residuum.figures.curves import new_figure
+from residuum.figures.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,381 @@
+"""The pictures of the documentation: every number in a caption against an oracle of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from mpmath import mp, mpf
+
+import adversary_oracles as oracles
+import residuum as rz
+from oracles import gaussian, gaussian_tradeoff
+from residue_oracles import Check
+from residuum.adversary.natural_guarantee import best_plan, total
+from residuum.figures import gdp_residue, lines
+from residuum.figures.counterexamples import (
+    Counterexample,
+    gaussian_budgets,
+    natural_filter_fails,
+)
+from residuum.figures.gallery import GALLERY
+from residuum.figures.natural_guarantee import ROUNDS, GuaranteePicture, guarantee_by_rounds
+from residuum.figures.picture import Picture
+from residuum.figures.strategy_gain import COIN, REVEAL, StrategyPicture
+from snippets import ROOT
+
+Curve = Callable[[mpf], mpf]
+
+
+@pytest.fixture(scope="module")
+def pictures() -> dict[str, Picture]:
+    """All of them; the guarantee at the rounds that its caption names."""
+    named = {name: make(lambda done, whole: None) for name, make in GALLERY.items()
+             if name != GuaranteePicture.name}  # fmt: skip
+    return {**named, GuaranteePicture.name: guarantee_by_rounds(rounds=(10, 11, 100, ROUNDS[-1]))}
+
+
+# -- the GDP residue ----------------------------------------------------------------------------
+
+
+def test_the_papers_two_panels() -> None:
+    picture = gdp_residue.gdp_residue_panels()
+    first, second, _ = picture.panels
+    assert (round(first.mu_res, 4), round(first.mu_naive, 4)) == (1.9365, 1.9002)
+    assert (round(second.mu_res, 4), round(second.mu_naive, 4)) == (0.8600, 0.7815)
+    assert (round(first.gain, 3), round(second.gain, 3)) == (0.036, 0.078)
+    for said in ("mu = 1.9002", "1.9365", "0.0363", "mu = 0.7815", "0.8600", "0.0785"):
+        assert said in picture.caption
+
+
+def _pairs(query: rz.Pld) -> list[tuple[Fraction, Fraction]]:
+    """Outcomes; a randomized response to 300 bits."""
+    if query.terms and query._atoms is not None:
+        return [(p, q) for p, q in oracles.law(query) if p]
+    raise AssertionError
+
+
+@pytest.mark.parametrize("panel", gdp_residue.gdp_residue_panels().panels, ids=["a", "b", "c"])
+def test_residues_touch_the_budget_and_no_more(panel: gdp_residue.ResiduePanel) -> None:
+    """By definition, in ball arithmetic: what is left fits, and a millionth more would not."""
+    if panel.query == rz.pure_dp(0.5):
+        e = Fraction(str(mp.nstr(mp.exp(mpf("0.5")), 60)))
+        pairs = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
+    else:
+        pairs = _pairs(panel.query)
+    v = Fraction(panel.mu) ** 2
+    check = Check(pairs, v)
+    grid = [float(t) for t in np.linspace(-6.0, 8.0, 57)]
+    assert check.largest(v - Fraction(panel.mu_res) ** 2, grid)[0] <= 1e-12
+    assert check.largest(v - Fraction(panel.mu_res + 1e-5) ** 2, grid)[0] > 0.0
+
+
+def test_the_third_panel_is_far_from_gaussian() -> None:
+    """The least Gaussian above meets a corner of the testing region; the rest is as claimed."""
+    picture = gdp_residue.gdp_residue_panels()
+    panel = picture.panels[2]
+    outcomes = sorted(oracles.law(panel.query), key=lambda o: -o[0] / o[1] if o[1] else -9)
+    nu = mpf(0)
+    p = q = Fraction(0)
+    with mp.workdps(40):
+        for dp, dq in outcomes[:-1]:
+            p, q = p + dp, q + dq
+            if 0 < q < 1 and 0 < p < 1:
+                nu = max(nu, _quantile(p) - _quantile(q))
+        naive = mp.sqrt(mpf(panel.mu) ** 2 - nu**2)
+    assert panel.mu_naive <= naive
+    assert panel.mu_naive == pytest.approx(float(naive), abs=1e-9)
+    largest = max(abs(math.log(p / q)) for p, q in oracles.law(panel.query) if p and q)
+    assert largest == pytest.approx(math.log(7)), "a pure query"
+    assert panel.gain > 0.14
+    assert f"{panel.mu_res - float(naive):.4f}" in picture.caption
+
+
+def _quantile(p: Fraction) -> mpf:
+    return mp.sqrt(2) * mp.erfinv(2 * mpf(p.numerator) / p.denominator - 1)
+
+
+# -- counterexamples ----------------------------------------------------------------------------
+
+
+def _response(eps: float, delta: float = 0.0) -> Curve:
+    def h(x: mpf) -> mpf:
+        e, d = mp.exp(mpf(eps)), mpf(delta)
+        up, down = (1 - d) * e / (1 + e), (1 - d) / (1 + e)
+        return d + max(up - x * down, mpf(0)) + max(down - x * up, mpf(0))
+
+    return h
+
+
+def _after(eps: float, delta: float, follow: Curve) -> Curve:
+    """`R_{eps,delta}` first, then what `follow` is the curve of."""
+
+    def h(x: mpf) -> mpf:
+        e, d = mp.exp(mpf(eps)), mpf(delta)
+        return d + (1 - d) * (e * follow(x / e) + follow(x * e)) / (1 + e)
+
+    return h
+
+
+def _better(one: Curve, two: Curve) -> Curve:
+    return lambda x: max(one(x), two(x))
+
+
+ONE = _response(1.0)
+CASES = {
+    "approximate": (
+        lambda: natural_filter_fails().panels[0], (1.404, 0.0208),
+        _response(0.0847, 0.478), _response(1.404, 0.0208), _response(1.395, 0.509), 1e-15,
+    ),
+    "pure": (
+        lambda: natural_filter_fails().panels[1], (1.0, 0.0),
+        _response(1.2), _after(1.0, 0.0, ONE),
+        _better(_after(1.0, 0.0, _response(1.2)), _after(1.0, 0.0, _after(1.0, 0.0, ONE))), 1e-11,
+    ),
+    "Gaussian": (
+        lambda: gaussian_budgets().panels[0], (0.5, 0.0),
+        _response(0.78), lambda x: gaussian(mpf("0.8599"), x),
+        lambda x: gaussian(mpf(1), x), 2e-4,
+    ),
+    "Gaussian with delta": (
+        lambda: gaussian_budgets().panels[1], (0.84, 0.028),
+        _response(0.33, 0.155), _response(0.84, 0.028),
+        lambda x: mpf(0.2) + (1 - mpf(0.2)) * gaussian(mpf(1), x), 1e-13,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counterexamples(name: str) -> None:
+    """Delta at the witness by hand; each plan fits at every threshold tried."""
+    make, (eps, delta), a, c, budget, near = CASES[name]
+    panel = make()
+    assert isinstance(panel, Counterexample)
+    with mp.workdps(30):
+        x = mp.exp(mpf(panel.eps))
+        real, promised = _after(eps, delta, _better(a, c))(x), budget(x)
+        assert panel.real <= real * (1 + mpf(2) ** -50)
+        assert real - panel.real <= near
+        assert 0 <= panel.promised - promised + mpf(2) ** -50 <= near + mpf(2) ** -50
+        for t in np.linspace(-4.0, 4.0, 81):
+            at = mp.exp(mpf(float(t)))
+            for plan in (a, c):
+                assert _after(eps, delta, plan)(at) <= budget(at) + mpf(10) ** -20
+    for number in (real, promised, real - promised):
+        assert f"{float(number):.4f}" in panel.told or near > 1e-5
+    assert f"eps = {panel.eps:.3f}" in panel.told
+
+
+def test_counterexamples_have_the_known_numbers() -> None:
+    approximate, pure = natural_filter_fails().panels
+    assert (round(approximate.promised, 3), round(approximate.real, 3)) == (0.509, 0.597)
+    assert round(approximate.eps, 3) == 1.395
+    assert round(pure.gap, 3) == 0.025
+    caption = natural_filter_fails().caption
+    assert "delta 0.5970 where 0.5090 is promised at eps = 1.395" in caption
+    assert "a gap of 0.0250" in caption
+    smooth = gaussian_budgets()
+    assert all(panel.gap > 0.02 for panel in smooth.panels)
+    for panel in smooth.panels:
+        assert f"a gap of {panel.gap:.4f}" in smooth.caption
+
+
+# -- the strategy and its gain --------------------------------------------------------------
+
+
+def test_gain_over_rounds_is_that_of_brute_force(pictures: dict[str, Picture]) -> None:
+    picture = pictures[StrategyPicture.name]
+    assert isinstance(picture, StrategyPicture)
+    x = Fraction(math.exp(1.0))
+    coin, reveal = oracles.law(COIN), oracles.law(REVEAL)
+    with mp.workdps(60):  # e lies strictly between: no composition has a curve of 1/8 in there
+        near = Fraction(str(mp.nstr(mp.e, 50)))
+    low, high = near - Fraction(1, 10**45), near + Fraction(1, 10**45)
+
+    @cache
+    def counted(coins: int, reveals: int) -> bool:
+        spent = _composed((coin,) * coins + (reveal,) * reveals)
+        verdicts = {oracles.hockey_stick(spent, at) <= Fraction(1, 8) for at in (low, high)}
+        assert len(verdicts) == 1
+        return verdicts == {True}
+
+    def fits(history: tuple[oracles.Law, ...]) -> bool:
+        return counted(history.count(coin), history.count(reveal))
+
+    def allowed(history: tuple[oracles.Law, ...]) -> list[oracles.Law]:
+        return [query for query in (coin, reveal) if fits((*history, query))]
+
+    for rounds, (fixed, adaptive) in enumerate(
+        zip(picture.fixed[:5], picture.adaptive[:5], strict=True), 1
+    ):
+        value = oracles.game_value(allowed, rounds, x)
+        assert Fraction(adaptive) <= value
+        assert adaptive == pytest.approx(float(value), rel=1e-15)
+        plans = [
+            plan
+            for length in range(rounds + 1)
+            for plan in combinations_with_replacement((coin, reveal), length)
+            if fits(plan)
+        ]
+        best = max(oracles.hockey_stick(_composed(plan), x) for plan in plans)
+        assert fixed == pytest.approx(float(best), rel=1e-9)
+        assert fixed <= picture.promised
+        if adaptive > picture.promised:
+            assert f"{float(value):.4f} in {rounds}" in picture.caption
+    assert picture.rounds == 5 and f"{float(value) / 0.125:.2f} times" in picture.caption
+    reached = oracles.hockey_stick(oracles.strategy_law(picture.strategy), x)
+    assert reached == value, "the tree that is drawn attains it"
+
+
+def _composed(plan: tuple[oracles.Law, ...]) -> oracles.Law:
+    spent: oracles.Law = ((Fraction(1), Fraction(1)),)
+    for query in plan:
+        spent = oracles.compose(spent, query)
+    return spent
+
+
+# -- the guarantee ------------------------------------------------------------------------------
+
+
+STEP = 2e-4
+
+
+def _losses_of_copies(
+    points: tuple[float, ...], copies: tuple[int, ...], step: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Losses and masses of so many randomized responses of each size.
+
+    With a step, each size's total is rounded up to a multiple of it, so that losses meet.
+    """
+    z, law = np.zeros(1), np.ones(1)
+    for e, n in zip(points, copies, strict=True):
+        p = math.exp(e) / (1.0 + math.exp(e))
+        masses = np.array([math.comb(n, j) * p**j * (1.0 - p) ** (n - j) for j in range(n + 1)])
+        own = (2.0 * np.arange(n + 1) - n) * e
+        if not step:
+            z, law = np.add.outer(z, own).ravel(), np.multiply.outer(law, masses).ravel()
+            continue
+        places = np.ceil(own / step).astype(int)
+        wider = np.zeros(law.size + places[-1] - places[0])
+        for place, mass in zip(places - places[0], masses, strict=True):
+            wider[place : place + law.size] += mass * law
+        z, law = z[0] + step * (places[0] + np.arange(wider.size)), wider
+    return z, law
+
+
+def _delta(z: np.ndarray, masses: np.ndarray, eps: float) -> float:
+    return float(np.sum(masses[z > eps] * -np.expm1(eps - z[z > eps])))
+
+
+def _overflow(expected: float, draws: int) -> float:
+    """The bound of the proof, its parameter by search."""
+    n = draws + 1
+    low, high = 1e-6, 1e9
+    for _ in range(6):
+        w = np.geomspace(low, high, 201)
+        log = expected * w - 1.0 - np.log(w) - (n - 1) * np.log1p(w)
+        best = int(np.argmin(log))
+        low, high = float(w[max(best - 1, 0)]), float(w[min(best + 1, 200)])
+    return min(1.0, expected, float(np.exp(np.min(log))))
+
+
+def test_guarantees_hold_by_direct_sums(pictures: dict[str, Picture]) -> None:
+    picture = pictures[GuaranteePicture.name]
+    assert isinstance(picture, GuaranteePicture)
+    assert picture.at(100) <= 28.0 and picture.target_delta == 1e-5
+    assert picture.at(10) <= picture.composed[0] <= 10.0
+    assert list(picture.proven) == sorted(picture.proven, key=lambda found: found.eps)
+    for rounds, found in zip(picture.rounds, picture.proven, strict=True):
+        assert found.method == "buckets"
+        plan, reached = best_plan(1.0, 1e-6, rounds, 1e-5)
+        assert reached == found.eps
+        failure = total(plan.points[-1], 1.0, 1e-6, rounds)
+        for low, draws in zip(plan.points, plan.draws, strict=False):
+            if draws < rounds:
+                failure += _overflow(total(low, 1.0, 1e-6, rounds), draws)
+        copies = plan.copies(rounds)
+        assert sum(copies) == rounds
+        z, masses = _losses_of_copies(plan.points, copies, STEP if rounds > 20 else 0.0)
+        rounded = STEP * len(copies) if rounds > 20 else 1e-12
+        low, high = _delta(z, masses, found.eps + rounded), _delta(z, masses, found.eps)
+        assert high - low <= 0.02 * high, "rounding moved next to nothing"
+        assert low + failure <= 1e-5 <= (high + failure) * (1 + 1e-6), "just so"
+    mass = 1 - (1 - mpf(10) ** -6) ** 11
+    assert mass > mpf(10) ** -5 and picture.composed[1] == math.inf, "nothing in 11 rounds"
+    for k in (10, 100, 200):
+        said = re.search(rf"([0-9.]+) in {k}\b", picture.caption)
+        assert said is not None
+        assert picture.at(k) <= float(said[1]) < picture.at(k) + 0.011
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def test_committed_files_are_current(pictures: dict[str, Picture]) -> None:
+    """The caption in each file is what a run says today; `make figures` draws them anew."""
+    for name, picture in pictures.items():
+        path = ROOT / "docs" / "figures" / f"{name}.svg"
+        assert path.stat().st_size < 150_000
+        root = ElementTree.parse(path).getroot()
+        (said,) = [node.text for node in root.iter() if node.tag.endswith("}description")]
+        assert said == picture.caption, "run: make figures"
+    committed = {path.stem for path in (ROOT / "docs" / "figures").glob("*")}
+    assert committed == set(GALLERY)
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_pictures_are_drawn_without_overlaps(name: str, pictures: dict[str, Picture]) -> None:
+    figure = pictures[name].draw()
+    FigureCanvasAgg(figure).draw()
+    boxes = []
+    for axes in figure.axes:
+        assert axes.get_xlim()[0] < axes.get_xlim()[1]
+        texts = [*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label]
+        boxes += [(t.get_text(), t.get_window_extent()) for t in texts if t.get_text()]
+        if axes.get_legend() is not None:
+            boxes.append(("legend", axes.get_legend().get_window_extent()))
+    boxes += [(t.get_text(), t.get_window_extent()) for t in figure.texts]
+    width, height = figure.bbox.width, figure.bbox.height
+    for i, (text, box) in enumerate(boxes):
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
+        for other, others in boxes[i + 1 :]:
+            assert not box.overlaps(others), f"{text!r} covers {other!r}"
+
+
+def test_lines_are_the_curves() -> None:
+    for pld, exact in (
+        (rz.gaussian(mu=1.3), lambda a: gaussian_tradeoff(mpf("1.3"), a)),
+        (rz.approximate_dp(1.395, 0.509), lambda a: _corner(mpf(1.395), mpf(0.509), a)),
+    ):
+        alpha, beta = lines.tradeoff_line(pld)
+        for a in (0.01, 0.05, 0.2, 0.3, 0.45, 0.8):
+            drawn = float(np.interp(a, alpha, beta))
+            assert drawn == pytest.approx(float(exact(mpf(a))), abs=1e-3)
+
+
+def _corner(eps: mpf, delta: mpf, alpha: mpf) -> mpf:
+    e = mp.exp(eps)
+    return max(mpf(0), 1 - delta - e * alpha, (1 - delta - alpha) / e)
+
+
+def test_thinned_lines_keep_their_corners() -> None:
+    x = np.linspace(0.0, 1.0, 101)
+    y = np.abs(x - 0.3)
+    few = lines.thinned(x, y)
+    assert few[0].size <= 4 and 0.3 in few[0]
+    assert np.max(np.abs(np.interp(x, *few) - y)) <= 1e-3
+
+
+def test_numbers_are_plain_data(pictures: dict[str, Picture]) -> None:
+    import json
+
+    for picture in pictures.values():
+        assert json.loads(json.dumps(picture.numbers(), allow_nan=False))
