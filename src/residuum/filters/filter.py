@@ -239,13 +239,6 @@ class Filter(ABC):
 
         return state_from_json(self, text)
 
-    def tables(self, state: State) -> dict[str, bytes]:
-        """What a verifier needs beside configuration and state, by name: nothing, mostly.
-
-        A ledger keeps each content once and names it in the records by its hash.
-        """
-        return {}
-
     # -- for subclasses -----------------------------------------------------------------
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
