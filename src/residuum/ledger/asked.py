@@ -102,19 +102,18 @@ def from_text(text: str) -> Asked:
 def _from_dict(given: Mapping[str, Any]) -> Query:
     if given.get("kind") != "commit":
         return from_dict(given)
-    if set(given) == {"kind", "filter"}:
-        return Commit(filter_from_dict(given["filter"]))
-    if set(given) == {"kind", "mechanism"}:
-        return Commit(from_dict(given["mechanism"]))  # type: ignore[arg-type]
-    raise ArgumentError(
-        f"commit takes filter or mechanism, got {checks.shown(sorted(map(str, given)))}"
-    )
+    if set(given) != {"kind", "to"}:
+        raise ArgumentError(f"commit takes to alone, got {checks.shown(sorted(map(str, given)))}")
+    to = given["to"]
+    if isinstance(to, list):
+        return Commit([from_dict(each) for each in to])  # type: ignore[arg-type]
+    return Commit(filter_from_dict(to))
 
 
 def _commit_to_dict(commit: Commit) -> dict[str, Any]:
     if isinstance(commit.to, Filter):
-        return {"kind": "commit", "filter": commit.to.to_dict()}
-    return {"kind": "commit", "mechanism": as_mechanism(commit.to).to_dict()}
+        return {"kind": "commit", "to": commit.to.to_dict()}
+    return {"kind": "commit", "to": [as_mechanism(commit.to).to_dict()]}
 
 
 def _leaves(query: Query) -> list[Mechanism]:

@@ -78,15 +78,26 @@ class Gate:
 
     def submit(self, request: Request) -> Any:
         """Do what is asked; the answer once it is durable."""
+        (slot,) = self._through([request])
+        return slot.result()
+
+    def submit_all(self, requests: Sequence[Request]) -> list[Any]:
+        """The same for several, in one transaction: of each the answer, or the error it met."""
+        slots = self._through(requests)
+        return [slot.answer if slot.error is None else slot.error for slot in slots]
+
+    def _through(self, requests: Sequence[Request]) -> list[_Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
-        slot = _Slot(request)
+        slots = [_Slot(request) for request in requests]
+        if not slots:
+            return slots
         with self._turn:
-            self._waiting.append(slot)
-            while self._led and not slot.done:
+            self._waiting += slots
+            while self._led and not slots[-1].done:
                 self._turn.wait()
-            if slot.done:
-                return slot.result()
+            if slots[-1].done:
+                return slots
             self._led = True
             batch, self._waiting = self._waiting, []
         try:
@@ -104,7 +115,7 @@ class Gate:
                 self._led = False
                 self._turn.notify_all()
         faults.point("answered")
-        return slot.result()
+        return slots
 
     # -- one transaction ----------------------------------------------------------------
 

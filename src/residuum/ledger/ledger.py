@@ -12,21 +12,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import select
 
 from residuum import checks
-from residuum.ledger import arguments, clock, rules, schema
-from residuum.ledger.asked import Asked, asked
+from residuum.errors import ResiduumError
+from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.budgets import Create, Refresh, Retire
+from residuum.ledger.export import export
 from residuum.ledger.gate import Gate, overdue
-from residuum.ledger.holding import Cancel, Commit, Reserve
 from residuum.ledger.page import Page
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
-from residuum.ledger.requests import Done, binding, standings_now
-from residuum.ledger.spending import Spend, judged
+from residuum.ledger.recover import Recovered, recover
+from residuum.ledger.requests import binding, standings_now
+from residuum.ledger.spending import judged
+from residuum.ledger.status import Status, by_data, promises
 from residuum.ledger.store import Store
 from residuum.ledger.views import Budget, view
 from residuum.mechanisms import relations
@@ -53,7 +56,8 @@ class Ledger:
         return None if self._gate.closed is None else str(self._gate.closed)
 
     @property
-    def _store(self) -> Store:
+    def store(self) -> Store:
+        """The database behind it."""
         return self._gate.store
 
     def as_principal(self, name: str) -> Ledger:
@@ -103,7 +107,7 @@ class Ledger:
 
     def budgets(self) -> tuple[Budget, ...]:
         """All budgets as they stand now, in the order in which they were made."""
-        with self._store.reading() as connection:
+        with self.store.reading() as connection:
             names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
         with self._reading(names) as page:
             return tuple(view(page, name) for name in names)
@@ -122,7 +126,7 @@ class Ledger:
 
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now. Nothing is written."""
-        request = self._spend(budgets, query, None, assume_budget_relation)
+        request = calls.spend(self.principal, budgets, query, None, assume_budget_relation)
         with self._reading(request.names) as page:
             entries, rulings = judged(page, request, rules.spend)
             refused_by, reason = binding(rulings)
@@ -141,15 +145,9 @@ class Ledger:
 
         The same key asks for the same receipt again, and permits no other run.
         """
-        request = self._spend(budgets, query, key, assume_budget_relation)
-        return _receipt(self._gate.submit(request))
-
-    def _spend(self, budgets: Any, query: Any, key: Any, assumed: Any) -> Spend:
-        names, one = arguments.names(budgets)
-        return Spend(
-            self.principal, names, one, _asked(query), arguments.key(key),
-            checks.flag("assume_budget_relation", assumed),
-        )  # fmt: skip
+        request = calls.spend(self.principal, budgets, query, key, assume_budget_relation)
+        receipt: Receipt = calls.answer(self, self._gate.submit(request))
+        return receipt
 
     def reserve(
         self,
@@ -161,32 +159,33 @@ class Ledger:
         assume_budget_relation: bool = False,
     ) -> Reservation:
         """Hold budget for a mechanism that has not started, for `ttl` seconds at most."""
-        names, one = arguments.names(budgets)
-        request = Reserve(
-            self.principal, names, one, _asked(query), arguments.key(key),
-            checks.flag("assume_budget_relation", assume_budget_relation),
-            checks.positive("ttl", ttl),
-        )  # fmt: skip
-        done = self._gate.submit(request)
-        body = done.record.body
-        return Reservation(
-            id=body["hold"],
-            expires=body["expires"],
-            **_parts(done),
-            _ledger=self,
-        )
+        request = calls.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
+        made: Reservation = calls.answer(self, self._gate.submit(request))
+        return made
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        under = None if key is None else arguments.key(key)
-        request = Commit(self.principal, arguments.label("hold", hold), under)
-        return _receipt(self._gate.submit(request))
+        request = calls.commit(self.principal, hold, key)
+        receipt: Receipt = calls.answer(self, self._gate.submit(request))
+        return receipt
 
     def cancel(self, hold: str, reason: str) -> None:
         """Let a hold go whose mechanism was not started and never will be."""
-        self._gate.submit(
-            Cancel(self.principal, arguments.label("hold", hold), arguments.reason(reason))
-        )
+        self._gate.submit(calls.cancel(self.principal, hold, reason))
+
+    def many(self, wanted: Sequence[calls.Call]) -> list[Any]:
+        """Several calls in one transaction: of each its answer, or the error that it met."""
+        answers: list[Any] = [None] * len(wanted)
+        requests = {}
+        for place, call in enumerate(wanted):
+            try:
+                requests[place] = calls.request_of(call, self.principal)
+            except ResiduumError as error:
+                answers[place] = error
+        done = self._gate.submit_all(list(requests.values()))
+        for place, each in zip(requests, done, strict=True):
+            answers[place] = calls.answer(self, each)
+        return answers
 
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations, oldest first, with their ages by the database's time."""
@@ -221,12 +220,51 @@ class Ledger:
             page.entry(name)
             return tuple(Record(text) for text in page.connection.execute(query).scalars())
 
+    def status(self) -> Status:
+        """Budgets, open holds with their ages, what is promised of each data set, the store."""
+        gate, facts = self._gate, self.store.facts()
+        budgets = self.budgets()
+        return Status(
+            ledger=gate.ledger,
+            incarnation=gate.incarnation,
+            store=facts,
+            anchor=str(gate.anchor),
+            read_only=self.read_only,
+            budgets=budgets,
+            holds=self.holds(),
+            data=by_data(budgets),
+            promises=promises(facts, self.read_only),
+        )
+
+    def verify(
+        self,
+        expect_head: Any = None,
+        since: Any = None,
+        jobs: int = 1,
+        progress: Any = None,
+    ) -> Any:
+        """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
+
+        Without `expect_head` the heads that the anchor knows are expected.
+        """
+        from residuum.ledger.verifying import verify
+
+        return verify(self._gate, expect_head, since, jobs, progress)
+
+    def export(self, to: str | Path | IO[str]) -> int:
+        """Write every record, and the tables they name, as JSON Lines; the number of lines."""
+        return export(self.store, to)
+
+    def recover(self, export: Any = None, retire: bool = False) -> Recovered:
+        """After a restored backup: take over exported records, or retire what lost spends."""
+        return recover(self._gate, self.principal, export, checks.flag("retire", retire))
+
     @contextmanager
     def _reading(self, names: Sequence[str]) -> Iterator[Page]:
         """A page to look at, with what is overdue done to it as the gate would; never written."""
         gate = self._gate
-        with self._store.reading() as connection:
-            page = Page(connection, self._store, gate.ledger, gate.incarnation)
+        with self.store.reading() as connection:
+            page = Page(connection, self.store, gate.ledger, gate.incarnation)
             page.look()
             page.load(names)
             loaded: set[str] = set()
@@ -242,7 +280,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of files and connections."""
-        self._store.close()
+        self.store.close()
         if self._gate.anchor is not None:
             self._gate.anchor.close()
 
@@ -258,27 +296,4 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"open_ledger({str(self._store.place)!r}, principal={self.principal!r})"
-
-
-def _asked(query: Any) -> Asked:
-    return query if isinstance(query, Asked) else asked(query)
-
-
-def _parts(done: Done) -> dict[str, Any]:
-    body = done.record.body
-    return {
-        "admitted": body["admitted"],
-        "reason": body["reason"],
-        "seq": done.record.seq,
-        "key": body["key"],
-        "replayed": done.replayed,
-        "head": done.record.hash,
-        "binding": body["binding"],
-        "budgets": dict(done.budgets),
-        "_standings": done.standings,
-    }
-
-
-def _receipt(done: Done) -> Receipt:
-    return Receipt(**_parts(done))
+        return f"open_ledger({str(self.store.place)!r}, principal={self.principal!r})"

@@ -217,7 +217,6 @@ class Page:
         self, entry: Entry, type: str, by: str, fields: Mapping[str, Any], state_text: str
     ) -> Record:
         """Append a record to a chain; the committed state is `state_text` then."""
-        entry.time = max(self.now, entry.time)
         made = record(
             type,
             {
@@ -225,17 +224,22 @@ class Page:
                 "budget": entry.name,
                 "seq": entry.head_seq + 1,
                 "prev": entry.head_hash,
-                "time": entry.time,
+                "time": max(self.now, entry.time),
                 "by": by,
             },
             fields,
         )
-        entry.head_seq += 1
+        self.adopt(entry, made, state_text)
+        return made
+
+    def adopt(self, entry: Entry, made: Record, state_text: str) -> None:
+        """A record becomes the head of a chain."""
+        entry.head_seq = made.seq
         entry.head_hash = made.hash
+        entry.time = str(made.body["time"])
         entry.state_text = state_text
         self._records.append((entry, made))
         self._changed[entry.name] = entry
-        return made
 
     def add_key(self, principal: str, key: str, row: KeyRow) -> None:
         """Say where the decision on a key is."""
@@ -254,16 +258,24 @@ class Page:
 
     def add_hold(self, row: HoldRow) -> None:
         """A new reservation, last in line with all its members."""
-        self.holds[row.id] = row
-        self._holds_made.append(row)
+        self.new_hold(row)
         for name in row.members:
             entry = self.entries[name]
             entry.holds = (*entry.holds, row.id)
 
-    def end_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
-        """A reservation is over."""
+    def new_hold(self, row: HoldRow) -> None:
+        """A row for a reservation."""
+        self.holds[row.id] = row
+        self._holds_made.append(row)
+
+    def close_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
+        """The row of a reservation that is over."""
         row.status, row.ended_by = status, ended_by
         self._holds_ended.append(row)
+
+    def end_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
+        """A reservation is over."""
+        self.close_hold(row, status, ended_by)
         for name in row.members:
             entry = self.entries[name]
             entry.holds = tuple(id for id in entry.holds if id != row.id)

@@ -137,7 +137,8 @@ def append_group(
         own = {**fields, "group": group, "before": before, "after": moved}
         if "mechanism" in own:
             own["relation"] = entry.neighbouring
-            own["tables"] = tables_of(page, entry, state_text)
+            stays = state_text == entry.state_text
+            own["tables"] = {} if stays else tables_of(page, entry, state_text)
         made[entry.name] = page.append(entry, type, by, own, state_text)
     return made
 
