@@ -8,7 +8,8 @@ error and leaves the others alone; a transaction that fails is answered to all o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Condition
 from typing import Any
 
@@ -26,6 +27,7 @@ from residuum.ledger.anchor import Anchor, Marks
 from residuum.ledger.budgets import Refresh, due
 from residuum.ledger.holding import Expire
 from residuum.ledger.page import Page
+from residuum.ledger.rehearsal import ROUNDS, Rehearsals, Unready
 from residuum.ledger.requests import LEDGER, Request
 from residuum.ledger.store import Again, Store, Unsure
 
@@ -36,10 +38,11 @@ _R = schema.records
 class _Slot:
     """A request that waits, and then its answer."""
 
-    __slots__ = ("answer", "done", "error", "request")
+    __slots__ = ("answer", "done", "error", "insist", "request")
 
-    def __init__(self, request: Request):
+    def __init__(self, request: Request, insist: bool):
         self.request = request
+        self.insist = insist
         self.done = False
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -69,6 +72,7 @@ class Gate:
         self.closed: LedgerError | None = None
         """Why nothing may be written, if so."""
         self.anchored: dict[str, tuple[int, str]] = {}
+        self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
         self._waiting: list[_Slot] = []
         self._turn = Condition()
@@ -78,18 +82,40 @@ class Gate:
 
     def submit(self, request: Request) -> Any:
         """Do what is asked; the answer once it is durable."""
-        (slot,) = self._through([request])
+        for attempt in range(ROUNDS):
+            if self._rehearsals.wanted(request):
+                with self.looking(request.names) as page:
+                    self._rehearsals.rehearse(page, request)
+            (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
+            if not isinstance(slot.error, Unready):
+                break
         return slot.result()
 
     def submit_all(self, requests: Sequence[Request]) -> list[Any]:
         """The same for several, in one transaction: of each the answer, or the error it met."""
-        slots = self._through(requests)
+        slots = self._through(requests, insist=True)
         return [slot.answer if slot.error is None else slot.error for slot in slots]
 
-    def _through(self, requests: Sequence[Request]) -> list[_Slot]:
+    @contextmanager
+    def looking(self, names: Sequence[str]) -> Iterator[Page]:
+        """A page to look at, with what is overdue done to it as the gate would; never written."""
+        with self.store.reading() as connection:
+            page = Page(connection, self.store, self.ledger, self.incarnation)
+            page.look()
+            page.load(names)
+            loaded: set[str] = set()
+            while loaded != set(page.entries):
+                loaded = set(page.entries)
+                held = {id for entry in page.entries.values() for id in entry.holds}
+                page.load({n for id in held for n in page.holds[id].members} - loaded)
+            for sweep in overdue(page):
+                sweep.run(page)
+            yield page
+
+    def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
-        slots = [_Slot(request) for request in requests]
+        slots = [_Slot(request, insist) for request in requests]
         if not slots:
             return slots
         with self._turn:
@@ -141,6 +167,9 @@ class Gate:
             faults.point("locked")
             for slot in batch:
                 slot.error = None
+                if not slot.insist and self._rehearsals.unready(page, slot.request):
+                    slot.error = Unready()
+                    continue
                 try:
                     slot.answer = slot.request.run(page)
                 except ResiduumError as error:

@@ -10,8 +10,7 @@ What it promises, and under which faults, is in `docs/guarantee.md`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -23,8 +22,7 @@ from residuum.errors import ResiduumError
 from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.budgets import Create, Refresh, Retire
 from residuum.ledger.export import export
-from residuum.ledger.gate import Gate, overdue
-from residuum.ledger.page import Page
+from residuum.ledger.gate import Gate
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.recover import Recovered, recover
 from residuum.ledger.requests import binding, standings_now
@@ -102,14 +100,14 @@ class Ledger:
 
     def budget(self, name: str) -> Budget:
         """A budget as it stands now."""
-        with self._reading([arguments.label("name", name)]) as page:
+        with self._gate.looking([arguments.label("name", name)]) as page:
             return view(page, name)
 
     def budgets(self) -> tuple[Budget, ...]:
         """All budgets as they stand now, in the order in which they were made."""
         with self.store.reading() as connection:
             names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
-        with self._reading(names) as page:
+        with self._gate.looking(names) as page:
             return tuple(view(page, name) for name in names)
 
     def retire(self, name: str, reason: str) -> None:
@@ -127,7 +125,7 @@ class Ledger:
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now. Nothing is written."""
         request = calls.spend(self.principal, budgets, query, None, assume_budget_relation)
-        with self._reading(request.names) as page:
+        with self._gate.looking(request.names) as page:
             entries, rulings = judged(page, request, rules.spend)
             refused_by, reason = binding(rulings)
             standings = standings_now(page, request.asked, request.names, request.one, entries)
@@ -189,7 +187,7 @@ class Ledger:
 
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations, oldest first, with their ages by the database's time."""
-        with self._reading(()) as page:
+        with self._gate.looking(()) as page:
             query = select(_H).where(_H.c.status == "open").order_by(_H.c.made, _H.c.id)
             rows = page.connection.execute(query).all()
             return tuple(
@@ -216,7 +214,7 @@ class Ledger:
             query = query.where(_R.c.seq > checks.count("after", after))
         if limit is not None:
             query = query.limit(checks.count("limit", limit))
-        with self._reading([name]) as page:
+        with self._gate.looking([name]) as page:
             page.entry(name)
             return tuple(Record(text) for text in page.connection.execute(query).scalars())
 
@@ -258,23 +256,6 @@ class Ledger:
     def recover(self, export: Any = None, retire: bool = False) -> Recovered:
         """After a restored backup: take over exported records, or retire what lost spends."""
         return recover(self._gate, self.principal, export, checks.flag("retire", retire))
-
-    @contextmanager
-    def _reading(self, names: Sequence[str]) -> Iterator[Page]:
-        """A page to look at, with what is overdue done to it as the gate would; never written."""
-        gate = self._gate
-        with self.store.reading() as connection:
-            page = Page(connection, self.store, gate.ledger, gate.incarnation)
-            page.look()
-            page.load(names)
-            loaded: set[str] = set()
-            while loaded != set(page.entries):
-                loaded = set(page.entries)
-                held = {id for entry in page.entries.values() for id in entry.holds}
-                page.load({n for id in held for n in page.holds[id].members} - loaded)
-            for sweep in overdue(page):
-                sweep.run(page)
-            yield page
 
     # -- closing ------------------------------------------------------------------------
 
