@@ -23,6 +23,7 @@ from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.budgets import Create, Refresh, Retire
 from residuum.ledger.export import export
 from residuum.ledger.gate import Gate
+from residuum.ledger.guard import Guard
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.recover import Recovered, recover
 from residuum.ledger.requests import binding, standings_now
@@ -184,6 +185,23 @@ class Ledger:
         for place, each in zip(requests, done, strict=True):
             answers[place] = calls.answer(self, each)
         return answers
+
+    def guard(
+        self,
+        budgets: Any,
+        mechanism: Any,
+        key: str | None = None,
+        *,
+        ttl: float = 60.0,
+        assume_budget_relation: bool = False,
+    ) -> Guard:
+        """A decorator and a context manager: hold, commit, and only then run, once.
+
+        `mechanism` may be a function of the call's arguments that gives the description. It raises
+        `Refused`, `AlreadySpent` for a key whose run was permitted before, and `MechanismFailed`,
+        always in the same words, for whatever goes wrong inside.
+        """
+        return Guard(self, budgets, mechanism, key, ttl, assume_budget_relation)
 
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations, oldest first, with their ages by the database's time."""
