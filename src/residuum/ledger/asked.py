@@ -73,6 +73,17 @@ class Asked:
 
 def asked(given: Any) -> Asked:
     """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
+    if isinstance(given, Pld | Mechanism | str):
+        return _remembered(given)
+    return _asked(given)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(given: Pld | Mechanism | str) -> Asked:
+    return _asked(given)
+
+
+def _asked(given: Any) -> Asked:
     if isinstance(given, Pld):
         if not given.is_symmetric:
             raise ArgumentError(
@@ -93,7 +104,6 @@ def asked(given: Any) -> Asked:
     return asked(made)
 
 
-@lru_cache(maxsize=1024)
 def from_text(text: str) -> Asked:
     """What a recorded description says."""
     return asked(text)

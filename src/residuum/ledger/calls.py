@@ -42,7 +42,7 @@ def spend(
     """A spend, its arguments checked."""
     names, one = arguments.names(budgets)
     assumed = checks.flag("assume_budget_relation", assume_budget_relation)
-    return Spend(principal, names, one, asked(query), arguments.key(key), assumed)
+    return Spend(principal, names, one, asked(query), arguments.key(key), assumed, key is None)
 
 
 def reserve(
@@ -58,7 +58,8 @@ def reserve(
     assumed = checks.flag("assume_budget_relation", assume_budget_relation)
     seconds = checks.positive("ttl", ttl)
     checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 366 days", ttl)
-    return Reserve(principal, names, one, asked(query), arguments.key(key), assumed, seconds)
+    under = arguments.key(key)
+    return Reserve(principal, names, one, asked(query), under, assumed, key is None, seconds)
 
 
 def commit(principal: str, hold: str, key: str | None = None) -> Commit:

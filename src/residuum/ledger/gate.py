@@ -206,7 +206,7 @@ class Gate:
         page.load(names)
         page.look()
         self._check_anchored(page)
-        page.load_keys((r.principal, r.key) for r in requests if r.key is not None)
+        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         needed = set(page.entries) | _let_go_with(page, requests)
         if needed - names:
             if self.store.locks_rows:

@@ -68,7 +68,7 @@ class Commit(Request):
 
     id: str
     under: str | None
-    fresh: str = field(default_factory=lambda: uuid.uuid4().hex)
+    spare: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def hold(self) -> str:
@@ -118,8 +118,9 @@ class _Committing(Asking):
 
 def _asking(commit: Commit, row: HoldRow, named: tuple[str, ...]) -> Asking:
     """A commit as the question that its hold asked."""
-    under = commit.under if commit.under is not None else commit.fresh
-    return _Committing(commit.principal, named, len(named) == 1, row.asked, under, row.assumed)
+    under = commit.under if commit.under is not None else commit.spare
+    one = len(named) == 1
+    return _Committing(commit.principal, named, one, row.asked, under, row.assumed, False)
 
 
 def leaves(page: Page, members: Sequence[str]) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from residuum.errors import ReadOnlyLedger, RetiredBudget, UnknownBudget
 from residuum.ledger import schema
 from residuum.ledger.asked import Asked, from_text
 from residuum.ledger.entry import Entry, from_row, to_row
 from residuum.ledger.migrate import check_facts
+from residuum.ledger.prepared import Prepared
 from residuum.ledger.rules import Standing
 from residuum.ledger.store import Store
 from residuum.records import Record, record
@@ -29,19 +30,29 @@ _BUDGETS = (
     .join(_R, (_R.c.budget_id == _B.c.id) & (_R.c.seq == _B.c.head_seq))
     .where(_B.c.name.in_(bindparam("names", expanding=True)))
 )
+_BUDGET_ONE = Prepared(
+    select(_B, _R.c.text)
+    .join(_R, (_R.c.budget_id == _B.c.id) & (_R.c.seq == _B.c.head_seq))
+    .where(_B.c.name == bindparam("name"))
+)
 _KEYS = select(_K).where(
     _K.c.principal == bindparam("who"), _K.c.key.in_(bindparam("which", expanding=True))
+)
+_KEY_ONE = Prepared(
+    select(_K).where(_K.c.principal == bindparam("who"), _K.c.key == bindparam("which"))
 )
 _HOLDS = select(_H).where(_H.c.id.in_(bindparam("ids", expanding=True)))
 _CHANGING = (
     "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds", "window_ends",
 )  # fmt: skip
-_UPDATE = (
+_UPDATE = Prepared(
     update(_B)
     .where(_B.c.id == bindparam("of"))
     .values({name: bindparam(f"new_{name}") for name in _CHANGING})
 )
-_RECORD, _BUDGET, _KEY, _HOLD = insert(_R), insert(_B), insert(_K), insert(_H)
+_RECORD = Prepared(insert(_R), *(column.name for column in _R.columns))
+_KEY = Prepared(insert(_K), *(column.name for column in _K.columns))
+_BUDGET, _HOLD = insert(_B), insert(_H)
 _END_HOLD = (
     update(_H)
     .where(_H.c.id == bindparam("of"))
@@ -106,9 +117,7 @@ class Page:
 
     def look(self) -> None:
         """Read `meta` and the time. Raises where the ledger became another one."""
-        rows = self.connection.execute(
-            text(f"SELECT name, value, {self.store.now} FROM residuum_meta")
-        ).all()
+        rows = self.connection.exec_driver_sql(self.store.facts_and_time).all()
         facts = {row[0]: row[1] for row in rows}
         check_facts(self.store, facts)
         if (facts["ledger"], facts["incarnation"]) != (self.ledger, self.incarnation):
@@ -121,7 +130,10 @@ class Page:
         """Read budgets with everything above them, afresh."""
         wanted = set(names)
         while wanted:
-            rows = self.connection.execute(_BUDGETS, {"names": sorted(wanted)}).all()
+            if len(wanted) == 1:
+                rows = _BUDGET_ONE.run(self.connection, {"name": min(wanted)}).all()
+            else:
+                rows = list(self.connection.execute(_BUDGETS, {"names": sorted(wanted)}).all())
             found = [from_row(row) for row in rows]
             self.entries.update((each.name, each) for each in found)
             wanted = {each.parent for each in found if each.parent} - set(self.entries)
@@ -146,7 +158,11 @@ class Page:
         for principal, key in wanted:
             by.setdefault(principal, set()).add(key)
         for principal, which in by.items():
-            rows = self.connection.execute(_KEYS, {"who": principal, "which": sorted(which)})
+            if len(which) == 1:
+                rows = _KEY_ONE.run(self.connection, {"who": principal, "which": min(which)})
+            else:
+                asked = {"who": principal, "which": sorted(which)}
+                rows = self.connection.execute(_KEYS, asked)
             for row in rows:
                 self.keys[row.principal, row.key] = KeyRow(
                     row.request, row.budget, row.seq, row.held
@@ -319,11 +335,13 @@ class Page:
             run(_BUDGET, [to_row(each) for each in self._made.values()])
         old = [each for name, each in sorted(self._changed.items()) if name not in self._made]
         if old:
-            run(_UPDATE, [_update(each) for each in old])
+            _UPDATE.run(self.connection, [_update(each) for each in old])
         if self._records:
-            run(_RECORD, [_record_row(entry, made) for entry, made in self._records])
+            rows = [_record_row(entry, made) for entry, made in self._records]
+            _RECORD.run(self.connection, rows)
         if self._keys_made:
-            run(_KEY, sorted(self._keys_made, key=lambda row: (row["principal"], row["key"])))
+            made = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
+            _KEY.run(self.connection, made)
         ended = [each for each in self._holds_ended if each not in self._holds_made]
         if self._holds_made:
             run(_HOLD, [_hold_row(each) for each in self._holds_made])

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from sqlalchemy import Connection, bindparam, create_engine, select, text
+from sqlalchemy import Connection, bindparam, create_engine, literal_column, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from residuum.errors import StoreUnavailable, UnsafeStore
 from residuum.ledger import schema
 from residuum.ledger.place import Place
+from residuum.ledger.prepared import Prepared
 from residuum.ledger.store import Again, Store, Unsure, unavailable
 
 _MET = ("40001", "40P01", "55P03")
@@ -24,12 +25,12 @@ _MET = ("40001", "40P01", "55P03")
 _SCHEMA_LOCK = 0x72657369
 _CONNECT_SECONDS = 10
 
-_LOCK = (
-    select(schema.budgets.c.id)
-    .where(schema.budgets.c.name.in_(bindparam("names", expanding=True)))
-    .order_by(schema.budgets.c.name)
-    .with_for_update()
-)
+_DURABLE = "set_config('synchronous_commit', 'on', true)"
+"""For this transaction; said with its first statement, which saves one."""
+
+_ROWS = select(schema.budgets.c.id, literal_column(_DURABLE)).order_by(schema.budgets.c.name)
+_LOCK = _ROWS.where(schema.budgets.c.name.in_(bindparam("names", expanding=True))).with_for_update()
+_LOCK_ONE = Prepared(_ROWS.where(schema.budgets.c.name == bindparam("name")).with_for_update())
 
 
 class PostgresStore(Store):
@@ -89,16 +90,18 @@ class PostgresStore(Store):
             self._facts["standbys"] = f"synchronous: {synchronous}"
 
     def begin_writing(self, connection: Connection) -> None:
-        connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
+        """Whoever writes locks first, and with the locks comes the promise of durability."""
 
     def begin_reading(self, connection: Connection) -> None:
         connection.execution_options(isolation_level="REPEATABLE READ")
 
     def lock_schema(self, connection: Connection) -> None:
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+        connection.execute(text(f"SELECT {_DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
     def lock(self, connection: Connection, names: Sequence[str]) -> None:
-        if names:
+        if len(names) == 1:
+            _LOCK_ONE.run(connection, {"name": names[0]}).all()
+        elif names:
             connection.execute(_LOCK, {"names": list(names)}).all()
 
     def foreign(self, connection: Connection) -> bool:

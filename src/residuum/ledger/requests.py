@@ -46,6 +46,11 @@ class Request(ABC):
         return None
 
     @property
+    def fresh(self) -> bool:
+        """Whether the key was made for this request, so that nobody can have used it."""
+        return False
+
+    @property
     def creates(self) -> bool:
         """Whether it adds a budget."""
         return False

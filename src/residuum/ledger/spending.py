@@ -35,6 +35,11 @@ class Asking(Request):
     asked: Asked
     under: str
     assumed: bool
+    own_key: bool
+
+    @property
+    def fresh(self) -> bool:
+        return self.own_key
 
     @property
     def names(self) -> tuple[str, ...]:

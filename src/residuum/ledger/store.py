@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import ClassVar
 
 from sqlalchemy import Connection, Engine
@@ -67,6 +68,13 @@ class Store(ABC):
     @abstractmethod
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
         """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
+
+    @cached_property
+    def facts_and_time(self) -> str:
+        """What `meta` says, row by row, and the time."""
+        # A driver that fills in values itself takes a percent sign for one of its own.
+        now = self.now if self.engine.dialect.paramstyle == "qmark" else self.now.replace("%", "%%")
+        return f"SELECT name, value, {now} FROM residuum_meta"
 
     def facts(self) -> dict[str, str]:
         """How the store is set up, for people."""
