@@ -11,6 +11,8 @@
         ├── UnknownHold      no open reservation has that id
         ├── KeyReused        the same key came with another request
         ├── AlreadySpent     a replayed receipt: what it permits has run
+        ├── Refused          a guard's budget refused, and nothing ran; has the reservation
+        ├── MechanismFailed  a guarded mechanism failed: always these words, the log has the rest
         ├── OutcomeUnknown   the connection died while committing; ask again with the same key
         ├── StoreUnavailable the database is away, read-only or full: nothing was spent
         ├── UnsafeStore      the database is set up so that it may lose what it acknowledged
@@ -66,6 +68,18 @@ class KeyReused(LedgerError):
 
 class AlreadySpent(LedgerError):
     """The receipt is a replay: the one run that it permits has been permitted before."""
+
+
+class Refused(LedgerError):
+    """A guard's budget refused, so nothing ran. `answer` is what the ledger said."""
+
+    def __init__(self, message: str, answer: object = None):
+        super().__init__(message)
+        self.answer = answer
+
+
+class MechanismFailed(LedgerError):
+    """A guarded mechanism failed after it was paid for. What happened may depend on the data."""
 
 
 class OutcomeUnknown(LedgerError):

@@ -1,0 +1,214 @@
+"""The anchor: what was acknowledged, kept outside the store.
+
+A backup that is restored looks like a ledger in good order. What gives it away is the anchor, with
+each budget's last acknowledged number and head hash, written and synced after the commit and before
+the reply. A store ahead of its anchor has lost a reply, not a spend, and the anchor catches up; a
+store behind it has lost spends, and opens read-only.
+
+The file has one line for the ledger and then one for each mark, every line with a check; later
+lines count. A line that was cut short is the last one, and was never acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from residuum.errors import BrokenRecord
+from residuum.records import canonical, digest
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  (Windows: one process at a time may write)
+    fcntl = None  # type: ignore[assignment]
+
+Marks = Mapping[str, tuple[int, str]]
+"""Of each budget, the number and the hash of its last acknowledged record."""
+
+_LONG = 1 << 18
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """What an anchor says."""
+
+    ledger: str
+    incarnation: str
+    marks: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+class Anchor(ABC):
+    """Somewhere outside the store."""
+
+    @abstractmethod
+    def read(self) -> Anchored | None:
+        """What it says; None where there is none."""
+
+    @abstractmethod
+    def create(self, said: Anchored) -> None:
+        """Say this unless something is said already."""
+
+    @abstractmethod
+    def start(self, said: Anchored) -> None:
+        """Say this, and nothing else, from now on."""
+
+    @abstractmethod
+    def write(self, marks: Marks) -> None:
+        """Add marks, durably."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+class FileAnchor(Anchor):
+    """A file of lines, appended to and synced."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._file: int | None = None
+        self._lock = Lock()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> Anchored | None:
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        return _parsed(content, str(self.path))
+
+    def create(self, said: Anchored) -> None:
+        with suppress(FileExistsError):
+            self._put(said, os.link)
+
+    def start(self, said: Anchored) -> None:
+        self._put(said, os.replace)
+
+    def _put(self, said: Anchored, into: Callable[[str, Path], None]) -> None:
+        """Write a whole file and put it in its place at once."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [_line({"ledger": said.ledger, "incarnation": said.incarnation})]
+        lines += [_mark(name, mark) for name, mark in said.marks.items()]
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(b"".join(lines))
+                file.flush()
+                os.fsync(file.fileno())
+            into(name, self.path)
+        finally:
+            with suppress(OSError):
+                os.unlink(name)
+        _sync_directory(self.path.parent)
+
+    def write(self, marks: Marks) -> None:
+        lines = b"".join(_mark(name, mark) for name, mark in marks.items())
+        with self._held() as file:
+            before = os.fstat(file).st_size
+            try:
+                if os.write(file, lines) != len(lines):
+                    raise OSError(f"{self.path} took only a part of a line: the disk is full")
+                os.fdatasync(file)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(file, before)
+                raise
+
+    def compact(self) -> None:
+        """Rewrite a long file, or one whose last line was cut short, by its last marks."""
+        with self._held():
+            content = self.path.read_bytes()
+            if len(content) > _LONG or not content.endswith(b"\n"):
+                self.start(_parsed(content, str(self.path)))
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        """The file, locked against other processes; the present one, should it be replaced."""
+        with self._lock:
+            while True:
+                if self._file is None:
+                    self._file = os.open(self.path, os.O_RDWR | os.O_APPEND)
+                if fcntl is not None:
+                    fcntl.flock(self._file, fcntl.LOCK_EX)
+                if os.fstat(self._file).st_ino == os.stat(self.path).st_ino:
+                    break
+                self._drop()
+            try:
+                yield self._file
+            finally:
+                if fcntl is not None:
+                    fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+
+def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """The budgets that a store has lost something of, and what.
+
+    `hash_at` has the stored hash of each marked record.
+    """
+    lost = {}
+    for name, (seq, head) in said.items():
+        if name not in heads:
+            lost[name] = f"the anchor knows it up to number {seq}, the store does not know it"
+        elif heads[name][0] < seq:
+            lost[name] = f"the anchor knows number {seq}, the store ends with {heads[name][0]}"
+        elif hash_at.get((name, seq)) != head:
+            lost[name] = f"number {seq} was acknowledged as {head[:12]}…, the store has another"
+    return lost
+
+
+def _line(said: Mapping[str, object]) -> bytes:
+    text = canonical(said)
+    return f"{digest(text)[:16]} {text}\n".encode()
+
+
+def _mark(name: str, mark: tuple[int, str]) -> bytes:
+    return _line({"budget": name, "seq": mark[0], "head": mark[1]})
+
+
+def _parsed(content: bytes, where: str) -> Anchored:
+    *whole, _cut = content.split(b"\n")
+    said = []
+    for place, line in enumerate(whole):
+        check, _, text = line.decode(errors="replace").partition(" ")
+        if digest(text)[:16] != check:
+            raise BrokenRecord(f"{where}: line {place + 1} of the anchor was damaged")
+        said.append(json.loads(text))
+    if not said or "ledger" not in said[0]:
+        raise BrokenRecord(f"{where} is no anchor")
+    marks: dict[str, tuple[int, str]] = {}
+    for each in said[1:]:
+        name, seq = each["budget"], each["seq"]
+        # Processes may write out of order; numbers never go down.
+        if name not in marks or seq > marks[name][0]:
+            marks[name] = (seq, each["head"])
+    return Anchored(said[0]["ledger"], said[0]["incarnation"], marks)
+
+
+def _sync_directory(path: Path) -> None:
+    with suppress(OSError):
+        directory = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)

@@ -1,0 +1,74 @@
+"""Checks of what callers pass."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters.codec import from_json as filter_from_json
+from residuum.filters.filter import Filter
+
+_LONGEST_NAME = 200
+_LONGEST_REASON = 2000
+
+
+def label(name: str, value: Any) -> str:
+    """A name: one line of printable text, not too long."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be a text, got {checks.shown(value)}")
+    good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
+    checks.require(good, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
+    return value
+
+
+def optional_label(name: str, value: Any) -> str | None:
+    """A name or None."""
+    return None if value is None else label(name, value)
+
+
+def reason(value: Any) -> str:
+    """A reason in words."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"reason must be a text, got {checks.shown(value)}")
+    good = 0 < len(value.strip()) <= len(value) <= _LONGEST_REASON and _encodes(value)
+    checks.require(good, "reason", f"a text of 1 to {_LONGEST_REASON} characters", value)
+    return value
+
+
+def key(value: Any) -> str:
+    """The caller's key, or a fresh one."""
+    return uuid.uuid4().hex if value is None else label("key", value)
+
+
+def names(value: Any) -> tuple[tuple[str, ...], bool]:
+    """The budgets that are named, each once, and whether it was a single name."""
+    if isinstance(value, str):
+        return (label("budget", value),), True
+    if not isinstance(value, Iterable) or isinstance(value, bytes | dict):
+        raise ArgumentTypeError(f"budget must be a name or a list, got {checks.shown(value)}")
+    found = tuple(dict.fromkeys(label("budget", each) for each in value))
+    checks.require(len(found) > 0, "budget", "at least one name", value)
+    return found, False
+
+
+def fresh_filter(value: Any) -> Filter:
+    """A filter to begin with: as an object or as JSON, and unspent."""
+    if not isinstance(value, Filter):
+        return filter_from_json(value)
+    if value._desk.state is not None and value.state != value.initial():
+        raise ArgumentError(
+            f"filter must be one that nothing was spent from, got {value!r} with a history:"
+            " a budget begins at the filter's first state"
+        )
+    return value
+
+
+def _encodes(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

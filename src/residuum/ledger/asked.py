@@ -1,0 +1,141 @@
+"""What a ledger is asked: a mechanism by its description, under a budget's relation.
+
+The ledger takes mechanisms, as objects or as JSON. A bare PLD is taken if it is symmetric and has a
+description; it takes the budget's relation, and so do built-in mechanisms and black boxes that
+denote such a PLD (`pure_dp`, `approximate_dp`, `gdp`). Any other black box must declare a relation,
+or the caller must say that the budget's holds, which is recorded. A decision is made on what the
+description says, so that whoever reads the record decides the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from residuum import checks
+from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters.codec import from_dict as filter_from_dict
+from residuum.filters.describe import as_mechanism
+from residuum.filters.filter import Filter
+from residuum.filters.query import described
+from residuum.filters.renyi_commit import Commit
+from residuum.mechanisms.black_box import BlackBox
+from residuum.mechanisms.codec import from_dict, parsed_json
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.value import Pld
+from residuum.records import canonical
+
+_SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
+"""Black boxes that denote a symmetric PLD."""
+
+Query = Mechanism | Commit
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query with its description."""
+
+    query: Query
+    text: str
+
+    @property
+    def plain(self) -> Any:
+        """The description as plain data."""
+        return json.loads(self.text)
+
+    @property
+    def undeclared(self) -> str | None:
+        """A part of it that is known by a bound alone and declares no relation; its kind."""
+        for part in _leaves(self.query):
+            known = not isinstance(part, BlackBox) or part.kind in _SYMMETRIC
+            if not known and getattr(part, "relation", None) is None:
+                return part.kind
+        return None
+
+    def contradicts(self, relation: str) -> str | None:
+        """Why it cannot be asked under a budget's relation; None if it can."""
+        for part in _leaves(self.query):
+            declared = getattr(part, "relation", None) if isinstance(part, BlackBox) else None
+            if declared is not None and declared != relation:
+                return f"{part.kind} declares {declared}, the budget is {relation}"
+        query = self.query
+        if isinstance(query, Mechanism) and relation not in query.supported:
+            known = " and ".join(query.supported) or "none"
+            return f"{query.kind} has a pair for {known} only, the budget is {relation}"
+        return None
+
+    def __str__(self) -> str:
+        return described(self.query) if isinstance(self.query, Mechanism) else repr(self.query)
+
+
+def asked(given: Any) -> Asked:
+    """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
+    if isinstance(given, Pld | Mechanism | str):
+        return _remembered(given)
+    return _asked(given)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(given: Pld | Mechanism | str) -> Asked:
+    return _asked(given)
+
+
+def _asked(given: Any) -> Asked:
+    if isinstance(given, Pld):
+        if not given.is_symmetric:
+            raise ArgumentError(
+                "query must be a mechanism, or a symmetric PLD: this one says nothing of the other"
+                f" direction, got {checks.shown(given)}"
+            )
+        given = as_mechanism(given)
+    if isinstance(given, Mechanism):
+        return Asked(given, given.to_json())
+    if isinstance(given, Commit):
+        return Asked(given, canonical(_commit_to_dict(given)))
+    parsed = parsed_json("query", given)
+    if not isinstance(parsed, Mapping):
+        raise ArgumentTypeError(
+            f"query must be a mechanism, a PLD or a JSON object, got {checks.shown(given)}"
+        )
+    made = _from_dict(parsed)
+    return asked(made)
+
+
+def from_text(text: str) -> Asked:
+    """What a recorded description says."""
+    return asked(text)
+
+
+def _from_dict(given: Mapping[str, Any]) -> Query:
+    if given.get("kind") != "commit":
+        return from_dict(given)
+    if set(given) != {"kind", "to"}:
+        raise ArgumentError(f"commit takes to alone, got {checks.shown(sorted(map(str, given)))}")
+    to = given["to"]
+    if isinstance(to, list):
+        return Commit([from_dict(each) for each in to])  # type: ignore[arg-type]
+    return Commit(filter_from_dict(to))
+
+
+def _commit_to_dict(commit: Commit) -> dict[str, Any]:
+    if isinstance(commit.to, Filter):
+        return {"kind": "commit", "to": commit.to.to_dict()}
+    return {"kind": "commit", "to": [as_mechanism(commit.to).to_dict()]}
+
+
+def _leaves(query: Query) -> list[Mechanism]:
+    if isinstance(query, Commit):
+        return []
+    found: list[Mechanism] = []
+    waiting = [query]
+    while waiting:
+        part = waiting.pop()
+        inner = part.parts
+        if inner:
+            waiting += inner
+        else:
+            found.append(part)
+    return found

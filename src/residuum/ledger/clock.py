@@ -1,0 +1,44 @@
+"""Times as the ledger writes them: UTC to the millisecond, text whose order is that of time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from residuum.errors import ArgumentError
+
+FAR = "9999-12-31T23:59:59.999Z"
+
+
+def text(moment: datetime) -> str:
+    """A moment as text."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def moment(written: str) -> datetime:
+    """The moment that a text says."""
+    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def later(written: str, seconds: float) -> str:
+    """So many seconds after."""
+    try:
+        return text(moment(written) + timedelta(seconds=seconds))
+    except OverflowError:
+        return FAR
+
+
+def age(written: str, now: str) -> float:
+    """Seconds from one to the other."""
+    return (moment(now) - moment(written)).total_seconds()
+
+
+def boundary(start: str, length: float, now: str) -> str:
+    """The first end of a window of `length` seconds, counted from `start`, that is after `now`."""
+    if not length > 0:
+        raise ArgumentError(f"window must be positive, got {length!r}")
+    whole = int(max(0.0, age(start, now)) // length) + 1
+    end = later(start, whole * length)
+    while end <= now:
+        whole += 1
+        end = later(start, whole * length)
+    return end

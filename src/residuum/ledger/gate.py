@@ -1,0 +1,295 @@
+"""The gate: the only way to spend.
+
+Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
+whoever comes to an idle gate leads: it takes everything that waits, decides on it in one
+transaction, commits and anchors once, and answers all. A request that fails is answered with its
+error and leaves the others alone; a transaction that fails is answered to all of its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Condition
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from residuum.errors import (
+    LedgerError,
+    OutcomeUnknown,
+    ReadOnlyLedger,
+    ResiduumError,
+    StoreUnavailable,
+)
+from residuum.ledger import faults, schema
+from residuum.ledger.anchor import Anchor, Marks
+from residuum.ledger.budgets import Refresh, due
+from residuum.ledger.holding import Expire
+from residuum.ledger.page import Page
+from residuum.ledger.rehearsal import ROUNDS, Rehearsals, Unready
+from residuum.ledger.requests import LEDGER, Request
+from residuum.ledger.store import Again, Store, Unsure
+
+_TRIES = 20
+_R = schema.records
+
+
+class _Slot:
+    """A request that waits, and then its answer."""
+
+    __slots__ = ("answer", "done", "error", "insist", "request")
+
+    def __init__(self, request: Request, insist: bool):
+        self.request = request
+        self.insist = insist
+        self.done = False
+        self.answer: Any = None
+        self.error: BaseException | None = None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+
+class _Wider(Again):
+    """More budgets must be locked."""
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+
+class Gate:
+    """One per process and ledger."""
+
+    def __init__(self, store: Store, anchor: Anchor | None, ledger: str, incarnation: str):
+        self.store = store
+        self.anchor = anchor
+        self.ledger = ledger
+        self.incarnation = incarnation
+        self.closed: LedgerError | None = None
+        """Why nothing may be written, if so."""
+        self.anchored: dict[str, tuple[int, str]] = {}
+        self._rehearsals = Rehearsals()
+        self._above: dict[str, tuple[str, ...]] = {}
+        self._waiting: list[_Slot] = []
+        self._turn = Condition()
+        self._led = False
+
+    # -- queueing -----------------------------------------------------------------------
+
+    def submit(self, request: Request) -> Any:
+        """Do what is asked; the answer once it is durable."""
+        for attempt in range(ROUNDS):
+            if self._rehearsals.wanted(request):
+                with self.looking(request.names) as page:
+                    self._rehearsals.rehearse(page, request)
+            (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
+            if not isinstance(slot.error, Unready):
+                break
+        return slot.result()
+
+    def submit_all(self, requests: Sequence[Request]) -> list[Any]:
+        """The same for several, in one transaction: of each the answer, or the error it met."""
+        slots = self._through(requests, insist=True)
+        return [slot.answer if slot.error is None else slot.error for slot in slots]
+
+    @contextmanager
+    def looking(self, names: Sequence[str]) -> Iterator[Page]:
+        """A page to look at, with what is overdue done to it as the gate would; never written."""
+        with self.store.reading() as connection:
+            page = Page(connection, self.store, self.ledger, self.incarnation)
+            page.look()
+            page.load(names)
+            loaded: set[str] = set()
+            while loaded != set(page.entries):
+                loaded = set(page.entries)
+                held = {id for entry in page.entries.values() for id in entry.holds}
+                page.load({n for id in held for n in page.holds[id].members} - loaded)
+            for sweep in overdue(page):
+                sweep.run(page)
+            yield page
+
+    def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
+        if self.closed is not None:
+            raise type(self.closed)(*self.closed.args)
+        slots = [_Slot(request, insist) for request in requests]
+        if not slots:
+            return slots
+        with self._turn:
+            self._waiting += slots
+            while self._led and not slots[-1].done:
+                self._turn.wait()
+            if slots[-1].done:
+                return slots
+            self._led = True
+            batch, self._waiting = self._waiting, []
+        try:
+            self._lead(batch)
+        except BaseException as error:
+            for each in batch:
+                if not each.done:
+                    each.error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            with self._turn:
+                for each in batch:
+                    each.done = True
+                self._led = False
+                self._turn.notify_all()
+        faults.point("answered")
+        return slots
+
+    # -- one transaction ----------------------------------------------------------------
+
+    def _lead(self, batch: Sequence[_Slot]) -> None:
+        extra: set[str] = set()
+        for attempt in range(_TRIES):
+            try:
+                self._transact(batch, extra)
+                return
+            except _Wider as wider:
+                extra |= wider.names
+            except Again as again:
+                if attempt + 1 == _TRIES:
+                    raise StoreUnavailable(
+                        f"{self.store.place}: too many transactions at once; nothing was spent"
+                    ) from again
+        raise StoreUnavailable(f"{self.store.place}: budgets keep changing; nothing was spent")
+
+    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
+        with self.store.writing() as connection:
+            faults.point("begun")
+            page = self._opened(connection, [slot.request for slot in batch], extra)
+            faults.point("locked")
+            for slot in batch:
+                slot.error = None
+                if not slot.insist and self._rehearsals.unready(page, slot.request):
+                    slot.error = Unready()
+                    continue
+                try:
+                    slot.answer = slot.request.run(page)
+                except ResiduumError as error:
+                    slot.error = error
+                except Exception as error:
+                    slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+                    slot.error.__cause__ = error
+            faults.point("decided")
+            if page.writes:
+                page.flush()
+                faults.point("written")
+                place = page.last()
+                faults.point("committing")
+                try:
+                    self.store.commit(connection, lambda other: _landed(other, place))
+                except Unsure as error:
+                    raise OutcomeUnknown(
+                        f"{self.store.place} went away while committing ({error}); ask again with"
+                        " the same key, until then it counts as spent"
+                    ) from error
+                faults.point("committed")
+        self._mark(page.heads())
+
+    def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
+        """Lock and read everything that the requests need, and what is overdue there."""
+        page = Page(connection, self.store, self.ledger, self.incarnation)
+        if any(request.creates for request in requests):
+            self.store.lock_schema(connection)
+        page.load_holds(request.hold for request in requests if request.hold is not None)
+        names = extra.union(*(request.names for request in requests))
+        names.update(name for row in page.holds.values() for name in row.members)
+        names.update(above for name in tuple(names) for above in self._above.get(name, ()))
+        self.store.lock(connection, sorted(names))
+        page.load(names)
+        page.look()
+        self._check_anchored(page)
+        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
+        needed = set(page.entries) | _let_go_with(page, requests)
+        if needed - names:
+            if self.store.locks_rows:
+                raise _Wider(needed)
+            page.load(needed - set(page.entries))
+        for name in page.entries:
+            if name not in self._above:
+                self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
+        for sweep in overdue(page):
+            sweep.run(page)
+        return page
+
+    def _check_anchored(self, page: Page) -> None:
+        for name, entry in page.entries.items():
+            known = self.anchored.get(name)
+            if known is not None and entry.head_seq < known[0]:
+                self.closed = ReadOnlyLedger(
+                    f"budget {name!r} ends with number {entry.head_seq}, but number {known[0]} was"
+                    " acknowledged: a backup was restored; recover the ledger"
+                )
+                raise self.closed
+
+    def _mark(self, heads: Marks) -> None:
+        """Anchor what is about to be acknowledged."""
+        new = {
+            name: mark
+            for name, mark in heads.items()
+            if name not in self.anchored or self.anchored[name][0] < mark[0]
+        }
+        if not new:
+            return
+        faults.point("anchoring")
+        if self.anchor is not None:
+            try:
+                self.anchor.write(new)
+            except (OSError, LedgerError) as error:
+                raise OutcomeUnknown(
+                    f"the spend is stored, but the anchor {self.anchor} could not be written"
+                    f" ({error}); ask again with the same key, until then it counts as spent"
+                ) from error
+        faults.point("anchored")
+        self.anchored.update(new)
+
+
+def overdue(page: Page) -> list[Request]:
+    """What happens by itself: windows that are over, holds whose time is over."""
+    sweeps: list[Request] = [
+        Refresh(LEDGER, name, demanded=False)
+        for name, entry in sorted(page.entries.items())
+        if due(page, entry)
+    ]
+    open_ = {id for entry in page.entries.values() for id in entry.holds}
+    late = sorted(
+        (row.expires, id)
+        for id, row in page.holds.items()
+        if id in open_ and row.expires <= page.now
+    )
+    return sweeps + [Expire(LEDGER, id) for _, id in late]
+
+
+def _let_go_with(page: Page, requests: Sequence[Request]) -> set[str]:
+    """Budgets that share a hold with one that is let go here."""
+    whole = {name for request in requests if request.lets_go for name in request.names}
+    whole |= {name for name, entry in page.entries.items() if due(page, entry)}
+    found: set[str] = set()
+    for name, entry in page.entries.items():
+        for id in entry.holds:
+            row = page.holds[id]
+            if name in whole or row.expires <= page.now:
+                found.update(row.members)
+    return found
+
+
+def _ancestors(page: Page, name: str) -> list[Any]:
+    found = []
+    parent = page.entries[name].parent
+    while parent is not None:
+        found.append(page.entry(parent))
+        parent = found[-1].parent
+    return found
+
+
+def _landed(connection: Connection, place: tuple[int, int, str]) -> bool:
+    id, seq, hash = place
+    query = select(_R.c.hash).where(_R.c.budget_id == id, _R.c.seq == seq)
+    return connection.execute(query).scalar() == hash

@@ -1,0 +1,76 @@
+"""Bringing a database up to the present schema, safely when two processes start at once."""
+
+from __future__ import annotations
+
+import uuid
+
+from sqlalchemy import Connection, insert, inspect, select, text, update
+
+from residuum.errors import NewerLedger, NotALedger
+from residuum.ledger import schema
+from residuum.ledger.store import Store
+
+_MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
+
+
+def facts_in(connection: Connection) -> dict[str, str] | None:
+    """What `meta` says; None where there is no such table or nothing in it."""
+    if not inspect(connection).has_table(schema.meta.name):
+        return None
+    rows = connection.execute(select(schema.meta.c.name, schema.meta.c.value))
+    return {row.name: row.value for row in rows} or None
+
+
+def check_facts(store: Store, facts: dict[str, str]) -> None:
+    """Raise unless this is a ledger of a version that we know."""
+    if facts.get("format") != schema.FORMAT or not set(facts) >= _MEMBERS:
+        raise NotALedger(f"{store.place} has a table residuum_meta, but is no ledger")
+    version = facts["schema"]
+    if not version.isdigit():
+        raise NotALedger(f"{store.place} has the schema {version!r}, which is none")
+    if int(version) > schema.VERSION:
+        raise NewerLedger(
+            f"{store.place} has schema {version}; this residuum knows up to {schema.VERSION}:"
+            " use a newer one"
+        )
+
+
+def migrate(store: Store, create: bool) -> dict[str, str]:
+    """Make the tables that are missing; what `meta` says then."""
+    with store.reading() as connection:
+        facts = _looked(store, connection, create)
+    if facts is not None and int(facts["schema"]) == schema.VERSION:
+        return facts
+    with store.writing() as connection:
+        store.lock_schema(connection)
+        # Someone else may have been here since.
+        facts = _looked(store, connection, create)
+        if facts is None:
+            connection.execute(text(schema.META))
+            facts = {
+                "format": schema.FORMAT,
+                "schema": "0",
+                "ledger": uuid.uuid4().hex,
+                "incarnation": uuid.uuid4().hex,
+            }
+            rows = [{"name": name, "value": value} for name, value in facts.items()]
+            connection.execute(insert(schema.meta), rows)
+        for statements in schema.MIGRATIONS[int(facts["schema"]) :]:
+            for statement in statements:
+                connection.execute(text(statement.format(blob=store.blob)))
+        facts["schema"] = str(schema.VERSION)
+        change = update(schema.meta).where(schema.meta.c.name == "schema")
+        connection.execute(change.values(value=facts["schema"]))
+        store.commit(connection, lambda other: facts_in(other) is not None)
+    return facts
+
+
+def _looked(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
+    if store.foreign(connection):
+        raise NotALedger(f"{store.place} is a database of something else")
+    facts = facts_in(connection)
+    if facts is not None:
+        check_facts(store, facts)
+    elif not create:
+        raise NotALedger(f"there is no ledger at {store.place}")
+    return facts

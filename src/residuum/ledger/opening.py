@@ -1,0 +1,166 @@
+"""Opening a ledger: the store, its schema, its anchor, and whether it may be written to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from residuum import checks
+from residuum.errors import (
+    BrokenRecord,
+    LedgerError,
+    NotALedger,
+    ReadOnlyLedger,
+    StoreUnavailable,
+)
+from residuum.ledger import schema
+from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, Marks, behind
+from residuum.ledger.gate import Gate
+from residuum.ledger.ledger import Ledger
+from residuum.ledger.migrate import migrate
+from residuum.ledger.place import Place, place
+from residuum.ledger.store import Store
+
+_B, _R = schema.budgets, schema.records
+
+
+def open_ledger(
+    url: Any,
+    *,
+    principal: str = "local",
+    anchor: Any = None,
+    accept_async_standby: bool = False,
+    read_only: bool = False,
+    create: bool = True,
+) -> Ledger:
+    """Open the ledger at `sqlite:///file.db`, `postgresql://…` or the path of a file.
+
+    It is made where there is none, unless `create` is false. Where it lost what its `anchor` knows
+    (a path or the address of another database; beside the file by default), it opens read-only.
+    """
+    where = place(url)
+    checks.flag("accept_async_standby", accept_async_standby)
+    checks.flag("read_only", read_only)
+    checks.flag("create", create)
+    store = _store(where, accept_async_standby, read_only, create)
+    try:
+        facts = migrate(store, create and not read_only)
+        gate = Gate(store, None, facts["ledger"], facts["incarnation"])
+        gate.anchor = _anchor(where, anchor, gate.ledger)
+        if read_only:
+            gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
+        else:
+            gate.closed = hold_against_anchor(gate)
+        return Ledger(gate, principal)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bool) -> Store:
+    if where.path is None:
+        from residuum.ledger.postgres import PostgresStore
+
+        return PostgresStore(where, accept_async_standby)
+    from residuum.ledger.sqlite import SqliteStore
+
+    path = where.path
+    if path.is_dir():
+        raise NotALedger(f"{path} is a directory")
+    if not path.exists():
+        if read_only or not create:
+            raise NotALedger(f"there is no ledger at {where}")
+        if not path.parent.is_dir():
+            raise StoreUnavailable(f"{path.parent} is no directory, so no ledger can be made there")
+    return SqliteStore(where, read_only)
+
+
+def _anchor(where: Place, given: Any, ledger: str) -> Anchor:
+    if isinstance(given, Anchor):
+        return given
+    if given is None and where.path is not None:
+        return FileAnchor(where.path.with_name(where.path.name + ".anchor"))
+    if given is None:
+        return FileAnchor(_state_directory() / f"{ledger}.anchor")
+    if isinstance(given, str) and "://" in given:
+        from residuum.ledger.database_anchor import DatabaseAnchor
+
+        return DatabaseAnchor(place(given), ledger)
+    return FileAnchor(Path(given))
+
+
+def _state_directory() -> Path:
+    home = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state"
+    return base / "residuum"
+
+
+def hold_against_anchor(gate: Gate) -> LedgerError | None:
+    """Compare the store with its anchor; why nothing may be written, if so.
+
+    What the anchor says is read first, so that a store that others write to is never behind it.
+    """
+    anchor = gate.anchor
+    assert anchor is not None
+    try:
+        said = anchor.read()
+        with gate.store.reading() as connection:
+            heads = heads_in(connection)
+            if said is None and heads:
+                # Perhaps somebody else has just made both.
+                said = anchor.read()
+            lost = what_is_lost(gate, said, heads, connection)
+        if lost:
+            name, why = next(iter(lost.items()))
+            more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            return ReadOnlyLedger(
+                f"{gate.store.place} may have lost spends: {why}{more}; recover the ledger"
+                if name == ""
+                else f"{gate.store.place} may have lost spends: budget {name!r}: {why}{more};"
+                " recover the ledger"
+            )
+        if said is None:
+            anchor.create(Anchored(gate.ledger, gate.incarnation))
+        elif isinstance(anchor, FileAnchor):
+            anchor.compact()
+        known = dict(said.marks) if said is not None else {}
+        ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
+        if ahead:
+            anchor.write(ahead)
+        gate.anchored = {**known, **ahead}
+    except BrokenRecord as error:
+        return ReadOnlyLedger(f"{error}; recover the ledger")
+    except OSError as error:
+        return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
+    return None
+
+
+def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
+    """The head of every chain."""
+    rows = connection.execute(select(_B.c.name, _B.c.head_seq, _B.c.head_hash).order_by(_B.c.id))
+    return {row.name: (row.head_seq, row.head_hash) for row in rows}
+
+
+def what_is_lost(
+    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
+) -> dict[str, str]:
+    """The budgets of which something may be lost, and why; under `""`, of all."""
+    if said is None:
+        lost_anchor = gate.store.place.path is not None and heads
+        return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
+    if said.ledger != gate.ledger:
+        return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}
+    if said.incarnation != gate.incarnation:
+        return {"": f"the anchor {gate.anchor} is that of another incarnation"}
+    hash_at = {}
+    for name, (seq, _) in said.marks.items():
+        query = (
+            select(_R.c.hash)
+            .join(_B, _B.c.id == _R.c.budget_id)
+            .where(_B.c.name == name, _R.c.seq == seq)
+        )
+        hash_at[name, seq] = connection.execute(query).scalar() or ""
+    return behind(said.marks, heads, hash_at)

@@ -1,0 +1,88 @@
+"""Deciding before queueing, so that a slow decision does not keep everyone else waiting.
+
+Decisions are pure and remembered (`rules.decided`), so a caller may decide beforehand, on the state
+it sees, and the gate finds the answer ready. A query that is new at a budget is rehearsed once; one
+that proved slow is rehearsed every time, and if the state moved meanwhile the gate sends it back
+instead of deciding it while others wait. After a few rounds it is decided at the gate all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from contextlib import suppress
+
+from residuum.errors import ResiduumError
+from residuum.ledger import rules
+from residuum.ledger.holding import Reserve
+from residuum.ledger.page import Page
+from residuum.ledger.requests import Request
+from residuum.ledger.spending import Asking, Spend, judged
+
+ROUNDS = 4
+_QUICK = 0.01
+"""Seconds under which a decision is not worth a rehearsal."""
+_SLOW = 0.25
+"""Seconds over which the gate does not decide unless it must."""
+_MOST = 10000
+
+
+class Unready(Exception):
+    """The decision was rehearsed on another state, and is slow."""
+
+
+class Rehearsals:
+    """How long decisions took, and which are ready."""
+
+    def __init__(self) -> None:
+        self._took: dict[Hashable, float] = {}
+        self._ready: dict[Hashable, None] = {}
+
+    def wanted(self, request: Request) -> bool:
+        """Whether a request should be decided before it queues."""
+        if not isinstance(request, Spend | Reserve):
+            return False
+        return self._took.get(_question(request), _SLOW) >= _QUICK
+
+    def rehearse(self, page: Page, request: Request) -> None:
+        """Decide on what a page shows; only the time and the memory of it stay."""
+        assert isinstance(request, Asking)
+        before = time.perf_counter()
+        with suppress(ResiduumError):
+            judged(page, request, _rule(request))
+        _keep(self._took, _question(request), time.perf_counter() - before)
+        _keep(self._ready, _situation(page, request), None)
+
+    def unready(self, page: Page, request: Request) -> bool:
+        """Whether a decision would keep others waiting."""
+        if not isinstance(request, Spend | Reserve):
+            return False
+        if self._took.get(_question(request), 0.0) < _SLOW:
+            return False
+        known = (request.principal, request.key) in page.keys
+        return not known and _situation(page, request) not in self._ready
+
+
+def _rule(request: Asking) -> object:
+    return rules.hold if isinstance(request, Reserve) else rules.spend
+
+
+def _question(request: Asking) -> Hashable:
+    return request.budgets, request.asked.text
+
+
+def _situation(page: Page, request: Asking) -> Hashable:
+    found = []
+    for name in request.budgets:
+        if name in page.entries:
+            for entry in page.line(name):
+                found.append((entry.name, entry.state_text, entry.holds))
+    return tuple(found), request.asked.text
+
+
+def _keep(
+    known: dict[Hashable, float] | dict[Hashable, None], key: Hashable, value: object
+) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = value  # type: ignore[assignment]

@@ -1,0 +1,189 @@
+"""The rule of holds: what may be spent, held and committed, as pure functions of a filter.
+
+A budget has a committed state, the fold of the filter's `decide` over the committed queries in the
+order of their commits, and open holds, in the order in which they were made. A hold's mechanism has
+not started. With `s` the state and `h_1 … h_k` the holds,
+
+* a spend `q` is admitted if `s, q, h_1, …, h_k` can all follow one another;
+* a hold `q` is admitted if `s, h_1, …, h_k, q` can;
+* a commit of `h_i` is admitted if `s, h_i, h_1, …, h_k` without `h_i` can; for the first hold that
+  is always so.
+
+The state moves by the one query that is released, never by a hold. So what is released is an
+ordinary run of the filter, whatever happens to holds, and nothing that was committed comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from residuum.filters.decision import Decision
+from residuum.filters.filter import Filter
+from residuum.filters.noise import least_noise
+from residuum.filters.state import State
+from residuum.ledger.asked import Asked
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.constructors import identity
+from residuum.pld.value import Pld
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a budget stands: its filter, committed state and open holds, in order."""
+
+    filter: Filter
+    state: State
+    holds: tuple[Asked, ...]
+    relation: str
+
+    def without(self, place: int) -> Standing:
+        """The same with one hold fewer."""
+        left = self.holds[:place] + self.holds[place + 1 :]
+        return Standing(self.filter, self.state, left, self.relation)
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What a rule says of one budget: the committed state after it, and why."""
+
+    admitted: bool
+    state: State
+    reason: str
+
+
+@lru_cache(maxsize=8192)
+def decided(filter: Filter, state: State, query: Mechanism, relation: str) -> Decision:
+    """`filter.decide`, remembered: it is pure, and dry runs and spends ask the same."""
+    return filter.decide(state, query, relation=relation)
+
+
+def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
+    """The state after all of these; None where one does not fit."""
+    for each in queries:
+        decision = decided(standing.filter, state, each.query, standing.relation)
+        if not decision.admitted:
+            return None
+        state = decision.state
+    return state
+
+
+def spend(standing: Standing, query: Asked) -> Ruling:
+    """Whether a query may be released now, before all holds."""
+    decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    if not decision.admitted:
+        return Ruling(False, standing.state, decision.reason)
+    if follow(standing, decision.state, standing.holds) is None:
+        return Ruling(False, standing.state, _crowded(standing, query, spends))
+    return Ruling(True, decision.state, _admitted(query, decision))
+
+
+def hold(standing: Standing, query: Asked) -> Ruling:
+    """Whether a query may be held, after all other holds. The state stays."""
+    held = follow(standing, standing.state, standing.holds)
+    if held is None:  # holds that fit once fit still: nothing comes before them unasked
+        return Ruling(False, standing.state, "refused: the open holds do not fit any more")
+    decision = decided(standing.filter, held, query.query, standing.relation)
+    if decision.admitted:
+        return Ruling(True, standing.state, _admitted(query, decision))
+    if not standing.holds:
+        return Ruling(False, standing.state, decision.reason)
+    return Ruling(False, standing.state, _crowded(standing, query, holds))
+
+
+def commit(standing: Standing, place: int) -> Ruling:
+    """Whether the hold at a place may be released now, before all other holds."""
+    ruling = spend(standing.without(place), standing.holds[place])
+    if ruling.admitted or place == 0:
+        return ruling
+    why = f"{standing.holds[place]} is held, but {place} holds were made before it"
+    return Ruling(
+        False, ruling.state, f"refused: {why}, and would not fit after it; commit those first"
+    )
+
+
+def spends(standing: Standing, query: Asked) -> bool:
+    """Whether a spend would be admitted."""
+    return spend_state(standing, query) is not None
+
+
+def spend_state(standing: Standing, query: Asked) -> State | None:
+    """The committed state after a spend; None if it would be refused."""
+    decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+        return None
+    return decision.state
+
+
+def holds(standing: Standing, query: Asked) -> bool:
+    """Whether a hold would be admitted."""
+    return follow(standing, standing.state, (*standing.holds, query)) is not None
+
+
+def largest(standings: Sequence[Standing], query: Asked) -> Mechanism | None:
+    """The query of this kind with the least noise that all would admit; None if there is none."""
+    if not isinstance(query.query, Mechanism):
+        return None
+
+    def fits(candidate: Mechanism | Pld) -> bool:
+        assert isinstance(candidate, Mechanism)
+        turned = Asked(candidate, "")
+        return all(spends(standing, turned) for standing in standings)
+
+    found = least_noise(query.query, fits)
+    return found if isinstance(found, Mechanism) else None
+
+
+def remaining(standings: Sequence[Standing]) -> object:
+    """What is left of the first budget, as far as its ancestors and the holds allow.
+
+    In the unit of its filter, rounded down; where that is a PLD, asking for it passes.
+    """
+    first = standings[0]
+    state = follow(first, first.state, first.holds) or first.state
+    left = first.filter.remaining_in(state)
+    if not isinstance(left, Pld) or (len(standings) == 1 and not first.holds):
+        return left
+    candidates = [left]
+    for other in standings[1:]:
+        after = follow(other, other.state, other.holds) or other.state
+        also = other.filter.remaining_in(after)
+        if isinstance(also, Pld):
+            candidates.append(also)
+
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Pld)
+        return all(_takes(standing, candidate) for standing in standings)
+
+    for candidate in candidates:
+        if fits(candidate):
+            return candidate
+    found = least_noise(left, fits)
+    return identity() if found is None else found
+
+
+def _takes(standing: Standing, loss: Pld) -> bool:
+    decision = standing.filter.decide(standing.state, loss, relation=standing.relation)
+    return decision.admitted and follow(standing, decision.state, standing.holds) is not None
+
+
+def _admitted(query: Asked, decision: Decision) -> str:
+    cost = decision.cost
+    worded = cost if isinstance(cost, str) else decision._filter.worded(cost)
+    return f"admitted: {query} costs {worded}"
+
+
+def _crowded(standing: Standing, query: Asked, rule: object) -> str:
+    n = len(standing.holds)
+    open_ = "an open hold" if n == 1 else f"{n} open holds"
+    fit: object = None
+    if isinstance(query.query, Mechanism):
+
+        def fits(candidate: object) -> bool:
+            assert isinstance(candidate, Mechanism)
+            return (spends if rule is spends else holds)(standing, Asked(candidate, ""))
+
+        fit = least_noise(query.query, fits)
+    advice = "nothing of this kind fits beside them" if fit is None else f"{fit!r} would fit"
+    return f"refused: {query} does not fit beside {open_}; {advice}"

@@ -1,0 +1,122 @@
+"""Spend: decide and debit at once, all budgets or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from residuum.ledger import rules
+from residuum.ledger.asked import Asked
+from residuum.ledger.entry import Entry
+from residuum.ledger.page import KeyRow, Page
+from residuum.ledger.requests import (
+    Done,
+    Request,
+    append_group,
+    binding,
+    charged,
+    check_relation,
+    held_now,
+    relation_rulings,
+    replay,
+    request_hash,
+    standings_now,
+)
+from residuum.ledger.rules import Ruling
+
+
+@dataclass(frozen=True)
+class Asking(Request):
+    """A request that asks for a query, under a key."""
+
+    budgets: tuple[str, ...]
+    one: bool
+    asked: Asked
+    under: str
+    assumed: bool
+    own_key: bool
+
+    @property
+    def fresh(self) -> bool:
+        return self.own_key
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.budgets
+
+    @property
+    def key(self) -> str:
+        return self.under
+
+
+@dataclass(frozen=True)
+class Spend(Asking):
+    """A spend."""
+
+    @property
+    def request(self) -> str:
+        """What tells it from other requests."""
+        fields = {"mechanism": self.asked.text, "assumed": self.assumed}
+        return request_hash("spend", self.budgets, fields)
+
+    def run(self, page: Page) -> Done:
+        before = replay(page, self, self.request, self.one)
+        if before is not None:
+            return before
+        entries, rulings = judged(page, self, rules.spend)
+        return settled(page, "spend", self, self.request, entries, rulings, {})
+
+
+def judged(page: Page, asking: Asking, rule: Any) -> tuple[list[Entry], dict[str, Ruling]]:
+    """The budgets that a request charges, and what a rule says of each."""
+    check_relation(asking.asked, asking.assumed)
+    entries = charged(page, asking.budgets)
+    rulings = relation_rulings(asking.asked, entries)
+    if not rulings:
+        for entry in entries:
+            rulings[entry.name] = rule(page.standing(entry), asking.asked)
+            if not rulings[entry.name].admitted:
+                break
+    return entries, rulings
+
+
+def settled(
+    page: Page,
+    type: str,
+    asking: Asking,
+    request: str,
+    entries: Sequence[Entry],
+    rulings: Mapping[str, Ruling],
+    fields: Mapping[str, Any],
+) -> Done:
+    """Record a decision on every budget of a group; debit them all, or none."""
+    refused_by, reason = binding(rulings)
+    admitted = refused_by is None
+    after: dict[str, str] = {}
+    if admitted and type != "hold":
+        after = {entry.name: entry.moved(rulings[entry.name].state) for entry in entries}
+    common = {
+        "key": asking.under,
+        "request": request,
+        "mechanism": asking.asked.plain,
+        "assumed": asking.assumed,
+        "admitted": admitted,
+        "binding": refused_by,
+        "reason": reason,
+        **fields,
+    }
+    # From here on nothing fails.
+    made = append_group(page, type, asking.principal, entries, common, after)
+    if admitted:
+        for entry in entries:
+            entry.spent = True
+    first = made[asking.budgets[0]]
+    held = held_now(page, entries)
+    page.add_key(asking.principal, asking.under, KeyRow(request, first.budget, first.seq, held))
+    return Done(
+        first,
+        {name: (each.seq, each.hash) for name, each in made.items()},
+        standings_now(page, asking.asked, asking.budgets, asking.one, entries),
+        False,
+    )

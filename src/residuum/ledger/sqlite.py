@@ -1,0 +1,120 @@
+"""A ledger in one SQLite file.
+
+One writer at a time, by `BEGIN IMMEDIATE`. A write-ahead log with `synchronous=FULL` only where the
+library is free of the WAL-reset bug (fixed in 3.51.3, 3.50.7 and 3.44.6); elsewhere the rollback
+journal with `synchronous=EXTRA`, which also syncs the directory once the journal is gone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from residuum.errors import NotALedger, StoreUnavailable, UnsafeStore
+from residuum.ledger.network import network_filesystem
+from residuum.ledger.place import Place
+from residuum.ledger.store import Store, Unsure, unavailable
+
+PATIENCE = 60.0
+"""Seconds to wait for another process's transaction."""
+
+
+def wal_is_safe(version: tuple[int, int, int]) -> bool:
+    """Whether a library is free of the WAL-reset bug."""
+    if version[:2] == (3, 44):
+        return version >= (3, 44, 6)
+    if version[:2] == (3, 50):
+        return version >= (3, 50, 7)
+    return version >= (3, 51, 3)
+
+
+class SqliteStore(Store):
+    """The embedded store."""
+
+    now: ClassVar[str] = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    blob: ClassVar[str] = "BLOB"
+    locks_rows: ClassVar[bool] = False
+
+    def __init__(self, place: Place, read_only: bool = False):
+        path = place.path
+        assert path is not None
+        kind = network_filesystem(path)
+        if kind is not None:
+            raise UnsafeStore(
+                f"url must be on a local disk: {path} is on {kind}, whose locks SQLite cannot trust"
+            )
+        self.wal = wal_is_safe(sqlite3.sqlite_version_info)
+        file = path.as_uri() + ("?mode=ro" if read_only else "")
+        engine = create_engine(
+            "sqlite://",
+            creator=lambda: sqlite3.connect(
+                file, uri=True, timeout=PATIENCE, check_same_thread=False, isolation_level=None
+            ),
+            poolclass=QueuePool,
+            pool_size=8,
+            max_overflow=64,
+        )
+        event.listen(engine, "connect", self._set_up)
+        self.read_only = read_only
+        super().__init__(place, engine)
+
+    def _set_up(self, connection: Any, _: object) -> None:
+        if not self.read_only:
+            journal = "WAL" if self.wal else "DELETE"
+            (mode,) = connection.execute(f"PRAGMA journal_mode={journal}").fetchone()
+            if mode.upper() != journal:
+                raise sqlite3.OperationalError(f"journal_mode stays {mode}, {journal} is needed")
+        connection.execute(f"PRAGMA synchronous={'FULL' if self.wal else 'EXTRA'}")
+        connection.execute("PRAGMA fullfsync=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")
+
+    def begin_writing(self, connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def begin_reading(self, connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    def lock_schema(self, connection: Connection) -> None:
+        """There is one writer."""
+
+    def lock(self, connection: Connection, names: Sequence[str]) -> None:
+        """There is one writer."""
+
+    def foreign(self, connection: Connection) -> bool:
+        rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = {name for (name,) in rows}
+        return bool(names) and "residuum_meta" not in names
+
+    def translated(self, error: SQLAlchemyError) -> Exception:
+        if "file is not a database" in str(error) or "database disk image is malformed" in str(
+            error
+        ):
+            return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
+        return unavailable(self.place, error)
+
+    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+        try:
+            connection.commit()
+        except DBAPIError as error:
+            # What failed may have been the last step, after which it counts: look.
+            connection.invalidate()
+            try:
+                with self.reading() as other:
+                    there = landed(other)
+            except (StoreUnavailable, NotALedger):
+                raise Unsure(str(error.orig)) from error
+            if not there:
+                raise self.translated(error) from error
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "store": f"SQLite {sqlite3.sqlite_version}",
+            "journal": "write-ahead log, synchronous=FULL"
+            if self.wal
+            else "rollback journal, synchronous=EXTRA",
+        }

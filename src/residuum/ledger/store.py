@@ -1,0 +1,127 @@
+"""What the ledger asks of a database, and what its failures mean.
+
+A store gives transactions that are durable when `commit` returns. A failure before that is
+`StoreUnavailable`, and nothing was spent; a connection that dies while committing leaves the
+outcome unknown. Statements are SQLAlchemy Core and the same for both stores; what differs is here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import ClassVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from residuum.errors import LedgerError, StoreUnavailable
+from residuum.ledger.place import Place
+
+
+class Again(Exception):
+    """The transaction met another one and must be tried once more; nothing was written."""
+
+
+class Unsure(Exception):
+    """The connection died while committing."""
+
+
+class Store(ABC):
+    """A database that holds a ledger."""
+
+    now: ClassVar[str]
+    """The database's time as `clock.py` writes it, in SQL."""
+    blob: ClassVar[str]
+    locks_rows: ClassVar[bool]
+    """Whether several may write at once, each to its own budgets."""
+
+    def __init__(self, place: Place, engine: Engine):
+        self.place = place
+        self.engine = engine
+
+    @abstractmethod
+    def begin_writing(self, connection: Connection) -> None:
+        """Begin a transaction that writes, durably."""
+
+    @abstractmethod
+    def begin_reading(self, connection: Connection) -> None:
+        """Begin a transaction that sees one state of the database."""
+
+    @abstractmethod
+    def lock_schema(self, connection: Connection) -> None:
+        """Keep everyone else from changing the schema or adding budgets."""
+
+    @abstractmethod
+    def lock(self, connection: Connection, names: Sequence[str]) -> None:
+        """Keep others from writing to these budgets, in a fixed order."""
+
+    @abstractmethod
+    def foreign(self, connection: Connection) -> bool:
+        """Whether the database is one of something else."""
+
+    @abstractmethod
+    def translated(self, error: SQLAlchemyError) -> Exception:
+        """What a failure before the commit means."""
+
+    @abstractmethod
+    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
+
+    @cached_property
+    def facts_and_time(self) -> str:
+        """What `meta` says, row by row, and the time."""
+        # A driver that fills in values itself takes a percent sign for one of its own.
+        now = self.now if self.engine.dialect.paramstyle == "qmark" else self.now.replace("%", "%%")
+        return f"SELECT name, value, {now} FROM residuum_meta"
+
+    def facts(self) -> dict[str, str]:
+        """How the store is set up, for people."""
+        return {}
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection from the pool, given back whatever happens."""
+        try:
+            connection = self.engine.connect()
+        except SQLAlchemyError as error:
+            raise self.translated(error) from error
+        try:
+            yield connection
+        except SQLAlchemyError as error:
+            raise self.translated(error) from error
+        finally:
+            give_back(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads, and sees one state."""
+        with self.connection() as connection:
+            self.begin_reading(connection)
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is rolled back unless it is committed inside."""
+        with self.connection() as connection:
+            self.begin_writing(connection)
+            yield connection
+
+    def close(self) -> None:
+        """Give all connections back to the system."""
+        self.engine.dispose()
+
+
+def give_back(connection: Connection) -> None:
+    """Close a connection, or throw it away where even that fails."""
+    try:
+        connection.close()
+    except (SQLAlchemyError, OSError):
+        connection.invalidate()
+
+
+def unavailable(place: Place, error: SQLAlchemyError) -> LedgerError:
+    """The general case: the database does not do what it was asked, and nothing was spent."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return StoreUnavailable(f"{place}: {str(cause).strip()}; nothing was spent")

@@ -1,0 +1,76 @@
+"""Ledgers for the tests: each on SQLite and on PostgreSQL, which is started once a session."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import residuum as rz
+
+with warnings.catch_warnings(), contextlib.suppress(ImportError):
+    # While it is imported, the server's package warns where there is no runtime directory.
+    warnings.simplefilter("ignore")
+    import pgserver
+
+STORES = [
+    "sqlite",
+    pytest.param("postgresql", marks=pytest.mark.needs("pgserver", "psycopg")),
+]
+
+Open = Callable[..., rz.Ledger]
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that lives as long as the session."""
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a ledger that is not there yet, on each store."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    made: str = request.getfixturevalue("schema_url")
+    return made
+
+
+@pytest.fixture
+def schema_url(postgres: str) -> str:
+    """The address of a schema of its own in the server's database."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{postgres}&options={quote(f'-csearch_path={name}')}"
+
+
+@pytest.fixture
+def open_(url: str, tmp_path: Path) -> Iterator[Open]:
+    """Opens the ledger, again and again if need be; everything is closed at the end."""
+    opened: list[rz.Ledger] = []
+
+    def open_one(where: str = url, **options: object) -> rz.Ledger:
+        options.setdefault("anchor", tmp_path / "ledger.anchor")
+        made = rz.open_ledger(where, **options)
+        opened.append(made)
+        return made
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def ledger(open_: Open) -> rz.Ledger:
+    """An open ledger without budgets."""
+    return open_()

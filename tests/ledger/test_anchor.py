@@ -1,0 +1,368 @@
+"""Restoring a backup must not un-spend: the anchor notices, and recovery is on record."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, func, select, update
+
+import residuum as rz
+from residuum.errors import BrokenRecord
+from residuum.ledger import schema
+from residuum.ledger.anchor import Anchored, FileAnchor
+from residuum.ledger.database_anchor import DatabaseAnchor
+from residuum.ledger.place import place
+from residuum.records import follows
+
+Open = Callable[..., rz.Ledger]
+
+
+def spent(ledger: rz.Ledger, name: str) -> Fraction:
+    budget = ledger.budget(name)
+    return Fraction(1) - Fraction(budget.state.left[0])  # type: ignore[attr-defined]
+
+
+def rows(ledger: rz.Ledger) -> dict[str, list[tuple[object, ...]]]:
+    """Everything that the tables say."""
+    with ledger.store.reading() as connection:
+        return {
+            table.name: sorted(tuple(row) for row in connection.execute(select(table)))
+            for table in schema.METADATA.sorted_tables
+            if table is not schema.meta
+        }
+
+
+def cut(ledger: rz.Ledger, name: str, last: int) -> None:
+    """Put a chain back to an earlier head, as a restored backup would."""
+    b, r, k = schema.budgets, schema.records, schema.keys
+    with ledger.store.writing() as connection:
+        id = connection.execute(select(b.c.id).where(b.c.name == name)).scalar_one()
+        mine = r.c.budget_id == id
+        connection.execute(delete(r).where(mine, r.c.seq > last))
+        connection.execute(delete(k).where(k.c.budget == name, k.c.seq > last))
+        head = connection.execute(select(r.c.hash).where(mine, r.c.seq == last)).scalar_one()
+        change = update(b).where(b.c.id == id)
+        connection.execute(change.values(head_seq=last, head_hash=head))
+        connection.commit()
+
+
+def test_a_store_behind_its_anchor_opens_read_only(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for place_ in range(3):
+        ledger.spend("b", rz.pure_dp(0.25), key=f"k{place_}")
+    cut(ledger, "b", 2)
+    with pytest.raises(rz.ReadOnlyLedger, match="restored"):
+        ledger.spend("b", rz.pure_dp(0.25))
+    again = open_()
+    assert again.read_only is not None and "number 3" in again.read_only
+    for ask in (
+        lambda: again.spend("b", rz.pure_dp(0.25)),
+        lambda: again.reserve("b", rz.pure_dp(0.25)),
+        lambda: again.create_budget("c", rz.PureFilter(1.0)),
+    ):
+        with pytest.raises(rz.ReadOnlyLedger):
+            ask()
+    assert again.budget("b").seq == 2, "it can be read"
+    assert again.check("b", rz.pure_dp(0.1)).admitted
+
+
+def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
+    ledger = open_()
+    for name in ("b", "c"):
+        ledger.create_budget(name, rz.PureFilter(1.0))
+        ledger.spend(name, rz.pure_dp(0.25))
+        ledger.spend(name, rz.pure_dp(0.25))
+    cut(ledger, "b", 1)
+    again = open_()
+    with pytest.raises(rz.ReadOnlyLedger, match="'b'"):
+        again.recover()
+    done = again.recover(retire=True)
+    assert done.retired == ("b",) and done.applied == 0
+    with pytest.raises(rz.RetiredBudget):
+        again.spend("b", rz.pure_dp(0.1))
+    record = again.history("b")[-1]
+    assert record.type == "recover" and "fully spent" in (record.reason or "")
+    assert again.spend("c", rz.pure_dp(0.25)).admitted
+    with pytest.raises(rz.ReadOnlyLedger):
+        ledger.spend("c", rz.pure_dp(0.25))
+    assert open_().read_only is None, "and its anchor is a new one"
+
+
+def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.create_budget("q", rz.PureFilter(1.0), parent="b")
+    ledger.spend("q", rz.pure_dp(0.25), key="early")
+    hold = ledger.reserve("q", rz.pure_dp(0.25), key="held")
+    gone = ledger.reserve("b", rz.pure_dp(0.1))
+    gone.cancel("not needed")
+    done = ledger.reserve("b", rz.pure_dp(0.125))
+    done.commit()
+    ledger.spend("q", rz.pure_dp(0.125), key="late")
+    before = rows(ledger)
+    exported = io.StringIO()
+    lines = ledger.export(exported)
+    assert lines == exported.getvalue().count("\n") == sum(b.seq + 1 for b in ledger.budgets())
+    wipe(ledger)
+    again = open_()
+    assert again.read_only is not None
+    found = again.recover(export=io.StringIO(exported.getvalue()))
+    assert found.retired == () and found.applied == lines
+    after = rows(again)
+    for name in ("residuum_budgets", "residuum_records"):
+        assert after[name] == before[name]
+    assert [row[:5] for row in after["residuum_keys"]] and len(after["residuum_keys"]) == len(
+        before["residuum_keys"]
+    )
+    assert again.spend("q", rz.pure_dp(0.125), key="late").replayed
+    assert again.reserve("q", rz.pure_dp(0.25), key="held").id == hold.id
+    assert [each.id for each in again.holds()] == [hold.id]
+    assert again.commit(hold.id).admitted
+    assert again.commit(done.id).replayed
+    assert spent(again, "b") == Fraction(3, 4)
+
+
+def wipe(ledger: rz.Ledger) -> None:
+    """A backup from before the first budget."""
+    with ledger.store.writing() as connection:
+        for table in schema.METADATA.sorted_tables:
+            if table is not schema.meta:
+                connection.execute(delete(table))
+        connection.commit()
+
+
+def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    wipe(ledger)
+    again = open_()
+    assert again.recover(retire=True).retired == ("b",)
+    with pytest.raises(rz.BudgetExists):
+        again.create_budget("b", rz.PureFilter(1.0))
+    assert again.budget("b").retired
+
+
+def test_an_export_of_something_else_is_not_taken_over(open_: Open, tmp_path: Path) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.25))
+    with rz.open_ledger(tmp_path / "other.db") as other:
+        other.create_budget("b", rz.PureFilter(1.0))
+        other.spend("b", rz.pure_dp(0.125))
+        other.export(tmp_path / "other.jsonl")
+    ledger.export(tmp_path / "own.jsonl")
+    cut(ledger, "b", 0)
+    again = open_()
+    with pytest.raises(BrokenRecord, match="another ledger"):
+        again.recover(export=tmp_path / "other.jsonl")
+    text = (tmp_path / "own.jsonl").read_text()
+    for wrong in (text.replace("0.75", "0.95"), text.splitlines()[1] + "\n", "{}\n", text[:-9]):
+        with pytest.raises(BrokenRecord):
+            again.recover(export=io.StringIO(wrong))
+    assert again.recover(export=tmp_path / "own.jsonl").applied == 1
+
+
+def test_a_crash_between_commit_and_anchor_is_caught_up(open_: Open, tmp_path: Path) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    anchor = tmp_path / "ledger.anchor"
+    before = anchor.read_bytes()
+    receipt = ledger.spend("b", rz.pure_dp(0.25), key="k")
+    anchor.write_bytes(before)
+    again = open_()
+    assert again.read_only is None
+    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)  # type: ignore[union-attr]
+
+
+def test_an_anchor_that_fails_leaves_the_outcome_unknown_until_the_key_tells(
+    open_: Open, tmp_path: Path
+) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    anchor = tmp_path / "ledger.anchor"
+    anchor.rename(tmp_path / "elsewhere")
+    with pytest.raises(rz.OutcomeUnknown, match="same key"):
+        ledger.spend("b", rz.pure_dp(0.25), key="k")
+    with pytest.raises(rz.OutcomeUnknown):
+        ledger.spend("b", rz.pure_dp(0.25), key="k")
+    (tmp_path / "elsewhere").rename(anchor)
+    receipt = ledger.spend("b", rz.pure_dp(0.25), key="k")
+    assert receipt.admitted and receipt.replayed
+    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)  # type: ignore[union-attr]
+    assert spent(ledger, "b") == Fraction(1, 4)
+
+
+def test_without_its_anchor_a_sqlite_ledger_opens_read_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.export(tmp_path / "export.jsonl")
+    anchor = tmp_path / "a.db.anchor"
+    kept = anchor.read_bytes()
+    anchor.unlink()
+    with rz.open_ledger(path) as ledger:
+        assert ledger.read_only is not None and "anchor" in ledger.read_only
+        assert ledger.recover(export=tmp_path / "export.jsonl").retired == ()
+        assert ledger.spend("b", rz.pure_dp(0.1)).admitted
+    anchor.write_bytes(kept)
+    with rz.open_ledger(path) as ledger:
+        assert "incarnation" in (ledger.read_only or "")
+    with rz.open_ledger(tmp_path / "b.db"):
+        pass
+    shutil.copy(tmp_path / "b.db.anchor", anchor)
+    with rz.open_ledger(path) as ledger:
+        assert "another ledger" in (ledger.read_only or "")
+
+
+def test_a_backup_of_a_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        shutil.copy(path, tmp_path / "backup.db")
+        ledger.spend("b", rz.pure_dp(1.0))
+    shutil.copy(tmp_path / "backup.db", path)
+    with rz.open_ledger(path) as ledger:
+        assert ledger.read_only is not None
+        with pytest.raises(rz.ReadOnlyLedger):
+            ledger.spend("b", rz.pure_dp(1.0))
+
+
+def test_a_chain_that_was_rewritten_is_noticed(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.25))
+    cut(ledger, "b", 0)
+    ledger._gate.anchored.clear()
+    ledger._gate.anchor = None
+    ledger.spend("b", rz.pure_dp(0.125))
+    again = open_()
+    assert "acknowledged as" in (again.read_only or "")
+
+
+# -- the file --------------------------------------------------------------------------------
+
+
+def test_lines_out_of_order_and_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "anchor"
+    anchor = FileAnchor(path)
+    assert anchor.read() is None
+    anchor.create(Anchored("l", "i"))
+    anchor.create(Anchored("other", "i"))
+    anchor.write({"b": (3, "three")})
+    anchor.write({"b": (2, "two"), "c": (1, "one")})
+    assert anchor.read() == Anchored("l", "i", {"b": (3, "three"), "c": (1, "one")})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    assert anchor.read() == Anchored("l", "i", {"b": (3, "three")})
+    anchor.compact()
+    assert path.read_bytes().endswith(b"\n")
+    anchor.write({"c": (4, "four")})
+    assert anchor.read() == Anchored("l", "i", {"b": (3, "three"), "c": (4, "four")})
+    path.write_bytes(whole.replace(b"three", b"fours"))
+    with pytest.raises(BrokenRecord, match="line 2"):
+        anchor.read()
+    path.write_bytes(b"")
+    with pytest.raises(BrokenRecord):
+        anchor.read()
+    anchor.close()
+
+
+def test_writers_follow_a_file_that_was_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "anchor"
+    one, two = FileAnchor(path), FileAnchor(path)
+    one.create(Anchored("l", "i"))
+    one.write({"b": (1, "x")})
+    two.write({"b": (2, "y")})
+    two.start(Anchored("l", "j", {"b": (2, "y")}))
+    one.write({"b": (3, "z")})
+    assert two.read() == Anchored("l", "j", {"b": (3, "z")})
+    one.close()
+    two.close()
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[DatabaseAnchor]:
+    anchor = DatabaseAnchor(place(url), "l")
+    yield anchor
+    anchor.close()
+
+
+def test_an_anchor_in_another_database(database: DatabaseAnchor) -> None:
+    assert database.read() is None
+    database.create(Anchored("l", "i"))
+    database.create(Anchored("l", "other"))
+    database.write({"b": (3, "three"), "c": (1, "one")})
+    database.write({"b": (2, "two")})
+    assert database.read() == Anchored("l", "i", {"b": (3, "three"), "c": (1, "one")})
+    database.start(Anchored("l", "j", {"b": (3, "three")}))
+    assert database.read() == Anchored("l", "j", {"b": (3, "three")})
+
+
+def test_a_ledger_anchored_in_another_database(url: str, tmp_path: Path) -> None:
+    with rz.open_ledger(tmp_path / "a.db", anchor=url) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.spend("b", rz.pure_dp(0.25))
+        cut(ledger, "b", 0)
+    with rz.open_ledger(tmp_path / "a.db", anchor=url) as ledger:
+        assert ledger.read_only is not None
+        assert ledger.recover(retire=True).retired == ("b",)
+
+
+# -- tampering -------------------------------------------------------------------------------
+
+
+def test_tampering_with_any_byte_of_a_record_is_located(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(3):
+        ledger.spend("b", rz.pure_dp(0.25))
+    r = schema.records
+    text = ledger.history("b")[2].text
+    for old, new in (('"0.75"', '"0.95"'), ("true", "null"), ("pure_dp", "pure_dq"), ("}", "} ")):
+        changed = text.replace(old, new)
+        assert changed != text
+        with ledger.store.writing() as connection:
+            connection.execute(update(r).where(r.c.seq == 2).values(text=changed))
+            connection.commit()
+        before, broken = None, []
+        for record in ledger.history("b"):
+            if before is not None and record.prev != before.hash:
+                broken.append(before.seq)
+            before = record
+        assert broken == [2]
+
+
+def test_tampering_with_the_head_is_an_error_before_anything_is_spent(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.5))
+    text = ledger.history("b")[1].text
+    r = schema.records
+    with ledger.store.writing() as connection:
+        change = update(r).where(r.c.seq == 1)
+        connection.execute(change.values(text=text.replace('"0.5"', '"1"')))
+        connection.commit()
+    with pytest.raises(BrokenRecord, match="'b' 1"):
+        ledger.spend("b", rz.pure_dp(1.0))
+    with ledger.store.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(r)).scalar_one() == 2
+
+
+def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:
+    from residuum.ledger.export import read_export
+
+    ledger = open_()
+    ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
+    ledger.spend("b", rz.laplace(scale=20.0))
+    ledger.export(tmp_path / "a.jsonl")
+    read = read_export(tmp_path / "a.jsonl")
+    assert [r.text for r in read.chains["b"]] == [r.text for r in ledger.history("b")]
+    named = {h for r in read.chains["b"] for h in r.body["tables"].values()}
+    assert named and set(read.tables) == named
+    assert follows(read.chains["b"][0], read.chains["b"][1]) is None

@@ -1,0 +1,396 @@
+"""The promises of a ledger, each with a test that names it, on both stores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import residuum as rz
+from residuum.ledger import clock
+from residuum.ledger.receipts import Standings
+from residuum.mechanisms import (
+    FromAtoms,
+    Gaussian,
+    Laplace,
+    PureDp,
+    SampledWithoutReplacement,
+    Zcdp,
+)
+
+Open = Callable[..., rz.Ledger]
+
+
+def left(ledger: rz.Ledger, name: str) -> Fraction:
+    (amount,) = ledger.budget(name).state.left  # type: ignore[attr-defined]
+    return Fraction(amount)
+
+
+# -- a refusal is a value --------------------------------------------------------------------
+
+
+def test_a_refusal_is_a_value_spends_nothing_and_does_not_end_the_budget(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    assert ledger.spend("b", rz.pure_dp(0.4)).admitted
+    refused = ledger.spend("b", rz.pure_dp(0.7))
+    assert not refused.admitted and not refused
+    assert left(ledger, "b") == Fraction(6, 10)
+    assert ledger.spend("b", rz.pure_dp(0.6)).admitted
+    assert [r.admitted for r in ledger.history("b")] == [None, True, False, True]
+
+
+def test_a_refusal_says_what_was_asked_what_is_left_what_binds_and_what_would_fit(
+    ledger: rz.Ledger,
+) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.4))
+    refused = ledger.spend("b", PureDp(0.7))
+    for part in ("PureDp(eps=0.7", "needs eps 0.7", "eps 0.6 left", "PureDp(eps=0.6", "would fit"):
+        assert part in refused.reason
+    assert refused.binding == "b"
+    assert refused.largest is not None
+    assert ledger.spend("b", refused.largest).admitted
+
+
+# -- what is left ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        rz.PureFilter(1.0),
+        rz.BasicFilter(1.0, 1e-6),
+        rz.GdpFilter(1.0),
+        rz.GdpResidueFilter(1.0),
+        rz.ApproximateGdpResidueFilter(1.0, 1e-6),
+    ],
+    ids=lambda f: f.kind,
+)
+def test_asking_for_exactly_what_is_left_always_passes(
+    ledger: rz.Ledger, filter: rz.Filter
+) -> None:
+    ledger.create_budget("b", filter)
+    for query in (Laplace(20.0), PureDp(0.05), PureDp(0.0625)):
+        receipt = ledger.spend("b", query)
+        assert receipt.admitted
+    rest = receipt.remaining
+    asked = rest if isinstance(rest, rz.Pld) else rest.pld
+    assert ledger.check("b", asked).admitted
+    assert ledger.spend("b", asked).admitted
+
+
+def test_ten_times_a_tenth_fits_one_and_nothing_more(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.BasicFilter(1.0, 0.0))
+    receipts = [ledger.spend("b", rz.pure_dp(0.1)) for _ in range(11)]
+    assert [r.admitted for r in receipts] == [True] * 10 + [False]
+    assert not ledger.spend("b", rz.pure_dp(1e-300)).admitted
+
+
+# -- write-ahead -----------------------------------------------------------------------------
+
+
+def test_a_spend_is_durable_before_it_is_acknowledged(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    receipt = ledger.spend("b", Laplace(20.0), key="k")
+    other = open_()
+    assert other.budget("b").head == receipt.head == other.history("b")[-1].hash
+    assert other.budget("b").remaining == receipt.remaining
+
+
+def test_nothing_that_was_committed_comes_back(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.25))
+    hold = ledger.reserve("b", rz.pure_dp(0.25))
+    assert hold.commit().admitted
+    with pytest.raises(rz.UnknownHold, match="committed"):
+        hold.cancel("changed my mind")
+    ledger.reserve("b", rz.pure_dp(0.25)).cancel("not needed")
+    ledger.retire("b", "done")
+    assert left(ledger, "b") == Fraction(1, 2)
+
+
+def test_check_writes_nothing(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    assert ledger.check("b", rz.pure_dp(1.0)).admitted
+    answer = ledger.check("b", rz.pure_dp(1.5))
+    assert not answer.admitted and answer.largest == PureDp(1.0)
+    assert len(ledger.history("b")) == 1
+
+
+# -- keys ------------------------------------------------------------------------------------
+
+
+def test_a_repeated_key_returns_the_same_receipt_and_spends_once(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    first = ledger.spend("b", Laplace(20.0), key="k")
+    ledger.spend("b", Laplace(10.0))
+    again = open_().spend("b", Laplace(20.0), key="k")
+    assert again.replayed and not first.replayed
+    assert (again.seq, again.head, again.key, again.reason, again.admitted, again.budgets) == (
+        first.seq, first.head, first.key, first.reason, first.admitted, first.budgets,
+    )  # fmt: skip
+    assert again.remaining == first.remaining
+    assert len(ledger.history("b")) == 3
+
+
+def test_the_same_key_with_another_request_is_an_error(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.create_budget("c", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.1), key="k")
+    for ask in (
+        lambda: ledger.spend("b", rz.pure_dp(0.2), key="k"),
+        lambda: ledger.spend("c", rz.pure_dp(0.1), key="k"),
+        lambda: ledger.spend(["b", "c"], rz.pure_dp(0.1), key="k"),
+        lambda: ledger.reserve("b", rz.pure_dp(0.1), key="k"),
+    ):
+        with pytest.raises(rz.KeyReused):
+            ask()
+    assert len(ledger.history("b")) == 2 and len(ledger.history("c")) == 1
+
+
+def test_refusals_are_sticky_for_their_key(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    hold = ledger.reserve("b", rz.pure_dp(0.9))
+    assert not ledger.spend("b", rz.pure_dp(0.2), key="k").admitted
+    hold.cancel("not needed")
+    again = ledger.spend("b", rz.pure_dp(0.2), key="k")
+    assert again.replayed and not again.admitted
+    assert ledger.spend("b", rz.pure_dp(0.2), key="another").admitted
+
+
+def test_errors_are_not_sticky(ledger: rz.Ledger) -> None:
+    with pytest.raises(rz.UnknownBudget):
+        ledger.spend("b", rz.pure_dp(0.2), key="k")
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    with pytest.raises(rz.ArgumentError):
+        ledger.spend("b", Zcdp(0.01), key="k")
+    assert ledger.spend("b", rz.pure_dp(0.2), key="k").admitted
+
+
+def test_keys_belong_to_the_principal(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    alice, bob = ledger.as_principal("alice"), ledger.as_principal("bob")
+    assert not alice.spend("b", rz.pure_dp(0.1), key="k").replayed
+    assert not bob.spend("b", rz.pure_dp(0.2), key="k").replayed
+    assert alice.spend("b", rz.pure_dp(0.1), key="k").replayed
+    assert [r.body["by"] for r in ledger.history("b")] == ["local", "alice", "bob"]
+
+
+def test_without_a_key_every_call_is_a_request_of_its_own(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    first, second = ledger.spend("b", rz.pure_dp(0.1)), ledger.spend("b", rz.pure_dp(0.1))
+    assert first.key != second.key and not second.replayed
+
+
+def test_a_commit_that_is_asked_again_permits_no_second_run(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    hold = ledger.reserve("b", rz.pure_dp(0.25), key="hold")
+    first = hold.commit()
+    again = hold.commit()
+    assert first.admitted and not first.replayed and again.replayed
+    assert (again.seq, again.head) == (first.seq, first.head)
+    assert left(ledger, "b") == Fraction(3, 4)
+    held_again = ledger.reserve("b", rz.pure_dp(0.25), key="hold")
+    assert held_again.replayed and held_again.id == hold.id
+
+
+# -- several budgets -------------------------------------------------------------------------
+
+
+def test_several_budgets_are_taken_from_all_or_none(ledger: rz.Ledger) -> None:
+    ledger.create_budget("large", rz.PureFilter(1.0))
+    ledger.create_budget("small", rz.GdpResidueFilter(0.3))
+    both = ledger.spend(["large", "small"], rz.pure_dp(0.1))
+    assert both.admitted and set(both.budgets) == {"large", "small"}
+    before = left(ledger, "large"), left(ledger, "small")
+    refused = ledger.spend(["large", "small"], rz.pure_dp(0.5))
+    assert not refused.admitted and refused.binding == "small"
+    assert "budget 'small'" in refused.reason
+    assert not ledger.reserve(["large", "small"], rz.pure_dp(0.5)).admitted
+    assert (left(ledger, "large"), left(ledger, "small")) == before
+    assert [r.admitted for r in ledger.history("large")] == [None, True, False, False]
+
+
+def test_a_group_links_all_heads(ledger: rz.Ledger) -> None:
+    for name in ("b", "a"):
+        ledger.create_budget(name, rz.PureFilter(1.0))
+    before = {name: ledger.budget(name).head for name in ("a", "b")}
+    receipt = ledger.spend(["b", "a"], rz.pure_dp(0.1))
+    for name in ("a", "b"):
+        record = ledger.history(name)[-1]
+        assert record.body["group"] == [
+            {"budget": each, "seq": 1, "prev": before[each]} for each in ("a", "b")
+        ]
+        assert receipt.budgets[name] == (record.seq, record.hash)
+    assert receipt.head == ledger.budget("b").head, "the first that was named"
+    assert set(receipt.remaining) == {"a", "b"}
+
+
+def test_holds_on_several_budgets_are_committed_and_cancelled_together(ledger: rz.Ledger) -> None:
+    for name in ("a", "b"):
+        ledger.create_budget(name, rz.PureFilter(1.0))
+    first = ledger.reserve(["a", "b"], rz.pure_dp(0.3))
+    second = ledger.reserve(["a", "b"], rz.pure_dp(0.3))
+    assert first.commit().admitted
+    assert left(ledger, "a") == left(ledger, "b") == Fraction(7, 10)
+    second.cancel("not needed")
+    assert ledger.budget("a").holds == ledger.budget("b").holds == ()
+    assert [r.type for r in ledger.history("b")] == ["create", "hold", "hold", "commit", "cancel"]
+
+
+# -- relations -------------------------------------------------------------------------------
+
+
+def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    refused = ledger.spend("b", PureDp(0.1, relation="replace-one"))
+    assert not refused.admitted and "declares replace-one" in refused.reason
+    sampled = SampledWithoutReplacement(Laplace(10.0), 1000, 10)
+    assert "add-remove" in ledger.spend("b", sampled).reason
+    ledger.create_budget("r", rz.PureFilter(1.0), neighbouring="replace-one")
+    assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
+
+
+def test_a_black_box_without_a_relation_needs_it_assumed_and_that_is_recorded(
+    ledger: rz.Ledger,
+) -> None:
+    ledger.create_budget("b", rz.ZcdpFilter(1.0))
+    with pytest.raises(rz.ArgumentError, match="assume_budget_relation"):
+        ledger.spend("b", Zcdp(0.1))
+    assert ledger.spend("b", Zcdp(0.1), assume_budget_relation=True).admitted
+    assert ledger.spend("b", Zcdp(0.1, relation="add-remove")).admitted
+    assert [r.body.get("assumed") for r in ledger.history("b")] == [None, True, False]
+
+
+def test_a_bare_pld_must_be_symmetric(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    with pytest.raises(rz.ArgumentError, match="symmetric"):
+        ledger.spend("b", rz.subsampled_gaussian(2.0, 0.1))
+    atoms = FromAtoms((0.2, -0.1), (0.4, 0.6), relation="add-remove")
+    assert ledger.spend("b", atoms).admitted in (True, False)
+    assert ledger.spend("b", rz.gaussian(mu=0.1)).admitted
+    assert dict(ledger.history("b")[-1].mechanism or {}) == Gaussian(1.0, 0.1).to_dict()
+
+
+def test_the_budgets_relation_is_what_the_query_is_charged_under(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.GdpFilter(1.0), neighbouring="replace-one")
+    sampled = Gaussian(4.0)
+    ledger.spend("b", sampled)
+    expected = rz.GdpFilter(1.0).request(sampled, relation="replace-one").state
+    assert ledger.budget("b").state == expected
+
+
+# -- records ---------------------------------------------------------------------------------
+
+
+def test_records_are_ordered_by_number_and_chained(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for eps in (0.1, 2.0, 0.1):
+        ledger.spend("b", rz.pure_dp(eps))
+    from residuum.records import follows
+
+    before = None
+    for record in ledger.history("b"):
+        assert follows(before, record) is None
+        before = record
+    assert before is not None and before.hash == ledger.budget("b").head
+    assert [r.seq for r in ledger.history("b", after=1, limit=2)] == [2, 3]
+
+
+def test_time_is_the_databases_and_never_runs_backwards(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(5):
+        ledger.spend("b", rz.pure_dp(0.1))
+    times = [r.body["time"] for r in ledger.history("b")]
+    assert times == sorted(times)
+    assert all(clock.text(clock.moment(t)) == t for t in times)
+
+
+def test_a_record_of_the_future_holds_later_ones_at_its_time(ledger: rz.Ledger) -> None:
+    """A clock that was set back: numbers go on, times stand still."""
+    from sqlalchemy import update
+
+    from residuum.ledger import schema
+    from residuum.records import Record, canonical
+
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.1))
+    head = ledger.history("b")[-1]
+    future = Record(canonical({**head.body, "time": "2999-01-01T00:00:00.000Z"}))
+    with ledger.store.writing() as connection:
+        mine = schema.records.c.seq == 1
+        change = update(schema.records).where(mine)
+        connection.execute(change.values(text=future.text, hash=future.hash))
+        connection.execute(update(schema.budgets).values(head_hash=future.hash))
+        connection.commit()
+    ledger._gate.anchored.clear()
+    ledger.spend("b", rz.pure_dp(0.1))
+    assert ledger.history("b")[-1].body["time"] == "2999-01-01T00:00:00.000Z"
+
+
+def test_refusals_are_recorded_too(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", PureDp(5.0), key="too much")
+    record = ledger.history("b")[-1]
+    assert (record.key, record.admitted, record.body["binding"]) == ("too much", False, "b")
+    assert record.body["before"] == record.body["after"] and not record.moves
+    assert record.mechanism == {"kind": "pure_dp", "eps": 5.0}
+
+
+# -- several calls at once -------------------------------------------------------------------
+
+
+def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_alone(
+    ledger: rz.Ledger,
+) -> None:
+    from residuum.ledger.calls import Call
+
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ask = {"budgets": "b", "query": {"kind": "pure_dp", "eps": 0.4}}
+    answers = ledger.many(
+        [
+            Call("spend", {**ask, "key": "k"}),
+            Call("spend", {**ask, "query": {"kind": "nonsense"}}),
+            Call("spend", {**ask, "budgets": "nobody"}),
+            Call("spend", {**ask, "key": "k"}),
+            Call("spend", {**ask, "key": "k"}, principal="alice"),
+            Call("spend", ask),
+            Call("reserve", {**ask, "query": PureDp(0.2), "ttl": 60.0}),
+            Call("cancel", {"hold": "none", "reason": "x"}),
+            Call("spend", {"wrong": 1}),
+        ]
+    )
+    kinds = [type(a).__name__ for a in answers]
+    assert kinds == [
+        "Receipt", "ArgumentError", "UnknownBudget", "Receipt", "Receipt", "Receipt",
+        "Reservation", "UnknownHold", "ArgumentTypeError",
+    ]  # fmt: skip
+    assert [answers[i].admitted for i in (0, 3, 4, 5, 6)] == [True, True, True, False, True]
+    assert [answers[i].replayed for i in (0, 3, 4)] == [False, True, False]
+    assert answers[6].commit().admitted
+    assert left(ledger, "b") == 0
+
+
+def test_what_is_left_is_worked_out_only_when_it_is_asked_for(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
+    receipt = ledger.spend("b", Laplace(20.0))
+    assert isinstance(receipt._standings, Standings) and "remaining" not in vars(receipt._standings)
+
+
+def test_a_hold_expires_by_the_databases_time(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    hold = ledger.reserve("b", rz.pure_dp(0.9), ttl=0.05)
+    assert not ledger.check("b", rz.pure_dp(0.9)).admitted
+    time.sleep(0.1)
+    assert ledger.check("b", rz.pure_dp(0.9)).admitted
+    assert ledger.holds()[0].overdue
+    with pytest.raises(rz.UnknownHold, match="expired"):
+        hold.commit()
+    assert ledger.spend("b", rz.pure_dp(0.9)).admitted
+    types = [r.type for r in ledger.history("b")]
+    assert types == ["create", "hold", "expire", "spend"]
+    assert ledger.holds() == ()
