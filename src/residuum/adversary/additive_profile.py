@@ -10,6 +10,7 @@ Probabilities are charged from above and budgets are upper bounds.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -72,6 +73,12 @@ class AdditiveProfileFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return self._whole
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """The sizes that amounts are for, how many draws beyond each are allowed, and `eps'`."""
+        found: dict[str, Any] = {"points": self.plan.points, "draws": self.plan.draws}
+        found |= {"eps": self.proven.eps, "delta": self.proven.delta, "v": 1}
+        return {"plan": json.dumps(found, sort_keys=True, separators=(",", ":")).encode()}
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         if not loss.is_symmetric:

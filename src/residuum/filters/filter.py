@@ -239,6 +239,10 @@ class Filter(ABC):
 
         return state_from_json(self, text)
 
+    def tables(self, state: State) -> dict[str, bytes]:
+        """What someone who re-proves steps needs of a state beside its JSON, by name."""
+        return {}
+
     # -- for subclasses -----------------------------------------------------------------
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:

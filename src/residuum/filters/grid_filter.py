@@ -6,6 +6,7 @@ may follow it; which one does is up to the filter, and depends on public history
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
@@ -52,6 +53,19 @@ class GridFilter(Filter):
         if loss.is_infinite:
             return False
         return step_of(self.grid, loss).allowed(self.potential(state), self.grid.zero)
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """The potential of a state: a line of JSON, then doubles, least significant byte first.
+
+        The line names the grid; the doubles stand at its points, from left to right.
+        """
+        potential = self.potential(self.own(state))
+        if potential is None:
+            return {}
+        line: dict[str, float] = {"cells": self.grid.cells, "half": self.grid.half, "v": 1}
+        line |= {"delta": self.delta, "eps": self.eps}
+        head = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return {"potential": head.encode() + b"\n" + potential.astype("<f8").tobytes()}
 
     @property
     def guarantee(self) -> Pld:

@@ -132,6 +132,11 @@ class RenyiCommitFilter(Filter):
         to = from_dict(given)
         return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))
 
+    def tables(self, state: State) -> dict[str, bytes]:
+        now = self.own(state)
+        assert isinstance(now, Potential)
+        return {} if now.to is None or now.inner is None else now.to.tables(now.inner)
+
     def _price(self, query: Query, relation: str | None) -> Fraction | None:
         """What a query takes while the filter is open; None if infinite."""
 
