@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residuum.verify import gaussian_budget
+from residuum.verify import gaussian_budget, potentials
 from residuum.verify.additive import Infinite, Unknown, basic, missing_mass, pure, renyi
 from residuum.verify.balls import written
 from residuum.verify.concentrated import zcdp
@@ -183,6 +183,11 @@ def _approximate_gdp_residue(config: Config, before: State, after: State, asked:
     return gaussian_budget.approximate_gdp_residue((v, d), (m2, d_after), loss)
 
 
+def _walk(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    tables = asked.before, asked.after
+    return potentials.step(config, before, after, asked.mechanism, asked.relation, tables)
+
+
 KINDS: dict[str, Kind] = {
     "pure": Kind(
         _equal(1, lambda c: (written(c["eps"]),)), _spending(1, lambda c, s, loss: pure(s, loss))
@@ -207,5 +212,7 @@ KINDS: dict[str, Kind] = {
     "approximate_gdp_residue": Kind(
         _equal(2, lambda c: (written(c["mu"]) ** 2, written(c["delta"]))), _approximate_gdp_residue
     ),
+    "menu": Kind(potentials.first, _walk),
+    "auto": Kind(potentials.first, _walk),
 }
 __all__ = ["Asked", "prove_first", "prove_step", "renyi_within"]

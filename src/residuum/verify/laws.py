@@ -166,10 +166,7 @@ class Central:
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
-        gap = (t - self.e) / 2
-        if not gap < 0:
-            return arb(0) if gap >= 0 else _none()
-        g = -gap.expm1()
+        g = (-((t - self.e) / 2).expm1()).max(arb(0))
         response = self.w / (1 + (-self.e).exp())
         return response * g * (2 - g) + (1 - self.w) * g * g / -(-self.e).expm1()
 
@@ -222,12 +219,3 @@ def composed(laws: Sequence[Finite]) -> Finite:
         q_inf = 1 - (1 - whole.q_inf) * (1 - law.q_inf)
         whole = Finite(p, q, z, p_inf, q_inf, whole.symmetric and law.symmetric)
     return whole
-
-
-def power(law: Finite, n: int) -> Finite:
-    """`n` times a law with two losses that are opposite: a binomial; others by `composed`."""
-    return composed([law] * n)
-
-
-def _none() -> Ball:
-    return arb(0, 1).union(arb(1))
