@@ -18,7 +18,7 @@ from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, near
 from residuum.verify.factors import Factor, Loss
-from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
+from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _BITS = (128, 256, 512)
 
@@ -75,8 +75,10 @@ def largest_loss(loss: Loss) -> Cost:
             total = arb(0)
             for factor, n in loss.factors:
                 top = factor.top(back)
-                if top is None:
+                if top is None and factor.unbounded:
                     raise Infinite("finite losses are unbounded")
+                if top is None:
+                    raise Unknown("no formula for its largest loss")
                 written = factor.written_top
                 total += n * (top if written is None else ball(written))
             sides.append(total)
@@ -112,15 +114,6 @@ def pure(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
     if not none:
         return refuted("mass at infinity, which no eps covers")
     return enough_taken("eps", spent[0], largest_loss(loss))
-
-
-def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
-    return all_of(
-        [
-            enough_taken("eps", spent[0], largest_loss(loss)),
-            enough_taken("delta", spent[1], missing_mass(loss)),
-        ]
-    )
 
 
 # -- Rényi ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _mixture(factor: Mixture, t: Ball, back: bool) -> Ball | None:
         share = dict(factor.p)[least] / dict(factor.q)[least]
         if level <= ball(share).log():
             return arb(0) if back else _everything(t)
-    at = _crossing(tops, bottoms, level)
+    at = _sampled_crossing(factor, level) or _crossing(tops, bottoms, level)
     if at is None:
         return None
     x = t.exp()
@@ -68,6 +68,15 @@ def _mixture(factor: Mixture, t: Ball, back: bool) -> Ball | None:
 
 def _everything(t: Ball) -> Ball:
     return 1 - t.exp()
+
+
+def _sampled_crossing(factor: Mixture, level: Ball) -> Ball | None:
+    """In closed form for one shift against none: `1 - r + r e^{ay - a²/2} = e^level`."""
+    if len(factor.p) != 2 or factor.p[0][0] != 0 or len(factor.q) != 1 or factor.q[0][0] != 0:
+        return None
+    a, rate = (ball(v) for v in factor.p[1])
+    inside = 1 + level.expm1() / rate
+    return (inside.log() + a * a / 2) / a if inside > 0 else None
 
 
 Terms = list[tuple[Ball, Ball]]

@@ -32,6 +32,8 @@ class Factor:
     symmetric: bool = True
     written_top: Fraction | None = None
     written_missing: Fraction | None = Fraction(0)
+    unbounded: bool = False
+    """Whether finite losses have no largest one."""
     above: Fraction | None = None
     """The variance of a Gaussian known to lie above."""
 
@@ -248,6 +250,8 @@ class DiscreteGaussian(Factor):
     sigma: Fraction
     shift: int
 
+    unbounded = True
+
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
         """`Σ e^{-(x+sk)²/2σ²} e^{s(s+1)k²/2σ²} / Σ e^{-x²/2σ²}`: both sums by their first terms."""
         k, two = self.shift, ball(2 * self.sigma**2)
@@ -280,6 +284,7 @@ class Mixture(Factor):
     q: tuple[tuple[Fraction, Fraction], ...]
 
     symmetric = False
+    unbounded = True
 
     @cached_property
     def above(self) -> Fraction:  # type: ignore[override]

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residuum.verify import gaussian_budget, potentials
-from residuum.verify.additive import Infinite, Unknown, basic, missing_mass, pure, renyi
+from residuum.verify import commits, gaussian_budget, naturals, plans, potentials
+from residuum.verify.additive import Infinite, Unknown, missing_mass, pure, renyi
 from residuum.verify.balls import written
 from residuum.verify.concentrated import zcdp
-from residuum.verify.conversions import advanced_within, renyi_within, zcdp_within
+from residuum.verify.conversions import advanced_within, zcdp_within
 from residuum.verify.descriptions import Underivable, loss_of
 from residuum.verify.factors import Loss, Response
+from residuum.verify.order import basic
 from residuum.verify.states import State, Unreadable, amounts, belongs
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -188,6 +189,30 @@ def _walk(config: Config, before: State, after: State, asked: Asked) -> Proof:
     return potentials.step(config, before, after, asked.mechanism, asked.relation, tables)
 
 
+def _plan(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    return plans.step(config, before, after, asked.mechanism, asked.relation)
+
+
+def _natural(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    return naturals.natural_step(config, before, after, asked.mechanism, asked.relation)
+
+
+def _profile(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    return naturals.profile_step(config, before, after, asked.loss, asked.before)
+
+
+def _renyi_commit(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    def inner_step(to: Any, one: Any, two: Any) -> Proof:
+        return prove_step(to, one, two, asked)
+
+    def inner_first(to: Any, _: Any, state: Any) -> Proof:
+        return prove_first(to, state, asked.after)
+
+    return commits.step(
+        config, before, after, asked.mechanism, asked.relation, inner_step, inner_first
+    )
+
+
 KINDS: dict[str, Kind] = {
     "pure": Kind(
         _equal(1, lambda c: (written(c["eps"]),)), _spending(1, lambda c, s, loss: pure(s, loss))
@@ -214,5 +239,8 @@ KINDS: dict[str, Kind] = {
     ),
     "menu": Kind(potentials.first, _walk),
     "auto": Kind(potentials.first, _walk),
+    "plan": Kind(plans.first, _plan),
+    "renyi_commit": Kind(commits.first, _renyi_commit),
+    "natural": Kind(naturals.natural_first, _natural),
+    "additive_profile": Kind(naturals.profile_first, _profile),
 }
-__all__ = ["Asked", "prove_first", "prove_step", "renyi_within"]

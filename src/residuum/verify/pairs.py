@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from flint import arb
+from flint import acb, arb
 
 from residuum.verify.balls import Ball, ball
 from residuum.verify.factors import Factor, Pairs
-from residuum.verify.laws import Finite
+from residuum.verify.laws import Central, Finite
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,31 @@ class Sampled(Factor):
 
     symmetric = False
     written_missing = None
+
+    def top(self, back: bool = False) -> Ball | None:
+        inner = self.inner.top(back)
+        if inner is None:
+            return None
+        r = ball(self.rate)
+        mixed = (1 + r * (-inner if back else inner).expm1()).log()
+        return -mixed if back else mixed
+
+    def moment(self, s: Ball, back: bool = False) -> Ball | None:
+        """`E_Q` of a power of `1 - r + r e^Z`; over a density by a proven quadrature."""
+        law = self.inner.law()
+        if not isinstance(law, Central):
+            return super().moment(s, back)
+        r = ball(self.rate)
+        power = -s if back else 1 + s
+        total = arb(0)
+        for q, z in zip(law.atoms.q, law.atoms.z, strict=True):
+            total += q * (power * (1 + r * z.expm1()).log()).exp()
+
+        def integrand(z: acb, analytic: bool) -> acb:
+            return (power * (1 - r + r * z.exp()).log(analytic=analytic) - z / 2).exp()
+
+        flat = acb.integral(integrand, acb(-law.e), acb(law.e)).real
+        return total + law.height * flat
 
     def law(self) -> Finite | None:
         law = self.inner.law()
