@@ -1,0 +1,83 @@
+"""Ball arithmetic: numbers with proven error bounds (Arb, through python-flint).
+
+What a float of a record denotes: a parameter of a loss is the binary fraction that it is stored as
+(`exact`), an amount of budget the decimal that it is written as (`written`). Every operation on
+balls encloses the exact result, so a comparison that is True is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+Ball = arb
+
+
+@contextmanager
+def bits(precision: int) -> Iterator[None]:
+    """Work with so many bits."""
+    before = ctx.prec
+    ctx.prec = precision
+    try:
+        yield
+    finally:
+        ctx.prec = before
+
+
+def ball(value: Fraction | int) -> Ball:
+    """A rational, enclosed."""
+    if isinstance(value, int):
+        return arb(value)
+    if value.denominator == 1:
+        return arb(value.numerator)
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def exact(value: Any) -> Fraction:
+    """The binary fraction that a number of a record is."""
+    return Fraction(value)
+
+
+def written(value: Any) -> Fraction:
+    """The decimal that a number of a record is written as."""
+    return Fraction(value) if isinstance(value, int) else Fraction(Decimal(repr(value)))
+
+
+def upper(value: Ball) -> Fraction:
+    """A rational at least as large as all of the ball."""
+    mantissa, exponent = value.upper().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def near(value: Ball) -> float:
+    """A float near the middle, for searches and reports only."""
+    return float(value.mid())
+
+
+def root_half() -> Ball:
+    return arb(fmpq(1, 2)).sqrt()
+
+
+def normal(x: Ball) -> Ball:
+    """The normal distribution function, relatively accurate on the left."""
+    return (-x * root_half()).erfc() / 2
+
+
+def density(x: Ball) -> Ball:
+    """The normal density."""
+    return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+
+
+def quantile(p: Ball) -> Ball:
+    """The inverse of `normal`."""
+    return -(2 * p).erfcinv() * arb(2).sqrt()
+
+
+def enough(value: Ball, wanted: int) -> bool:
+    """Whether a ball is known to so many bits of its size."""
+    return bool(value.is_finite()) and int(value.rel_accuracy_bits()) >= wanted

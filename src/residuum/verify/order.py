@@ -1,0 +1,121 @@
+"""`L ⪯ M` where a glance or two evaluations show it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb
+
+from residuum.verify.additive import Unknown, enough_taken, largest_loss, missing_mass
+from residuum.verify.balls import Ball, ball, bits, near
+from residuum.verify.curves import curve
+from residuum.verify.factors import Factor, Loss, Noise, Response
+from residuum.verify.gaussian_budget import law_of
+from residuum.verify.lattice import lattice_of
+from residuum.verify.laws import Finite, gaussian_curve
+from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
+
+_BITS = 192
+_ROUNDS = 6
+_MOST = 1 << 15
+
+
+def below(loss: Loss, other: Loss) -> bool:
+    """Whether a loss is known to lie below another: equal, or a smaller one of the same family."""
+    if loss == other or loss.is_identity:
+        return True
+    if loss.stated or other.stated or loss.variance > other.variance:
+        return False
+    if not loss.factors:
+        return True
+    if len(loss.factors) != 1 or len(other.factors) != 1:
+        return False
+    (one, n), (two, m) = loss.factors[0], other.factors[0]
+    return n <= m and _smaller(one, two)
+
+
+def _smaller(one: Factor, two: Factor) -> bool:
+    if one == two:
+        return True
+    if isinstance(one, Noise) and isinstance(two, Noise):
+        return one.cut == two.cut and one.eps <= two.eps and one.cut in (None, 0)
+    if isinstance(two, Response):
+        if isinstance(one, Response):
+            return one.eps <= two.eps and one.delta <= two.delta
+        with bits(_BITS):
+            tops, lost = [one.top(), one.top(True)], one.missing()
+            return all(t is not None and t <= ball(two.eps) for t in tops) and bool(
+                lost <= ball(two.delta)
+            )
+    return False
+
+
+def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
+    """Whether a loss is `(eps, delta)`-DP with what was taken of each.
+
+    Its largest loss and its mass at infinity, as written; where losses are unbounded, its curve.
+    """
+    if not loss.variance and not loss.stated and not any(f.unbounded for f, _ in loss.factors):
+        return all_of(
+            [
+                enough_taken("eps", spent[0], largest_loss(loss)),
+                enough_taken("delta", spent[1], missing_mass(loss)),
+            ]
+        )
+    found = within(loss, spent[0], spent[1])
+    return found if found.verdict == "proven" else undecided(found.reason)
+
+
+def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
+    """`L ⪯ R_{eps,delta}`: `h(e^eps) <= delta` in both directions."""
+    if loss.is_identity:
+        return proven("nothing is lost")
+    with bits(_BITS):
+        exact = _exactly(loss, ball(eps))
+        if exact is not None:
+            if exact <= ball(delta):
+                return proven("the composition lies within (eps, delta)")
+            if exact > ball(delta):
+                return refuted("the composition exceeds (eps, delta)")
+            return undecided("the composition is not told from (eps, delta)")
+        return _on_lattices(loss, eps, delta)
+
+
+def _exactly(loss: Loss, t: Ball) -> Ball | None:
+    """The larger of both heights at `t`, where there is a formula."""
+    if loss.stated:
+        raise Unknown("no formula for the loss of a stated Rényi bound")
+    if not loss.factors:
+        return gaussian_curve(t, ball(loss.variance).sqrt())
+    if loss.variance:
+        return None
+    if len(loss.factors) == 1 and loss.factors[0][1] == 1:
+        sides = [curve(loss.factors[0][0], t, back) for back in (False, True)]
+        known = [side for side in sides if side is not None]
+        return known[0].max(known[1]) if len(known) == 2 else None
+    make = law_of(loss)
+    law = None if make is None else make()
+    return law.curve(t).max(law.reversed().curve(t)) if isinstance(law, Finite) else None
+
+
+def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
+    """By laws above it, on finer and finer lattices that have `eps` on them."""
+    tail = 1e-9 * float(delta)
+    sizes = [float(loss.variance)] if loss.variance else []
+    for factor, _ in loss.factors:
+        height = curve(factor, arb(0))
+        if height is None:
+            raise Unknown("no formula for its curve")
+        sizes.append(6.0 * near(height) ** 2)
+    cells = max(8, int(6.0 * float(eps) / min(sizes) ** 0.5) + 1)
+    for _ in range(_ROUNDS):
+        spacing = eps / cells
+        reach = 3 * cells + int(12.0 * sum(sizes) ** 0.5 / float(spacing))
+        if reach > _MOST:
+            break
+        law = lattice_of(loss, spacing, tail, reach)
+        excess = law.excess(cells, 1)
+        if excess[-1] <= ball(delta) and excess[0] <= (-ball(eps)).exp() * ball(delta):
+            return proven(f"the composition lies within (eps, delta), {cells} cells")
+        cells *= 2
+    return undecided("the composition is not shown to lie within (eps, delta)")

@@ -1,0 +1,82 @@
+"""The plan filter: a budget that is the composition of what is left of a plan.
+
+The first budget must lie within `(eps, delta)`. A query that is on the plan, or lies below one that
+is, takes one of that kind; any other may take all that is left if it lies below the whole. More
+than that is not re-proven here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from residuum.records import canonical
+from residuum.verify.balls import exact
+from residuum.verify.descriptions import loss_of
+from residuum.verify.factors import Loss
+from residuum.verify.order import below, within
+from residuum.verify.states import State, Unreadable
+from residuum.verify.verdict import Proof, proven, refuted, undecided
+
+
+def _kinds(config: Mapping[str, Any], count: int) -> list[tuple[Loss, int]] | None:
+    """The kinds on a plan with how often each is there; None if it is not clear which are equal."""
+    plan = config["plan"]
+    losses = [loss_of(each, None) for each in plan]
+    by_loss: dict[Loss, int] = {}
+    for loss in losses:
+        by_loss[loss] = by_loss.get(loss, 0) + 1
+    if len(by_loss) == count:
+        return list(by_loss.items())
+    by_text: dict[str, tuple[Loss, int]] = {}
+    for each, loss in zip(plan, losses, strict=True):
+        text = canonical(each)
+        by_text[text] = (loss, by_text.get(text, (loss, 0))[1] + 1)
+    return list(by_text.values()) if len(by_text) == count else None
+
+
+def _left(state: State) -> list[int]:
+    left = state.get("left")
+    if not isinstance(left, list) or not all(type(n) is int and n >= 0 for n in left):
+        raise Unreadable(f"what is left of a plan must be counts, got {left!r}")
+    return left
+
+
+def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+    left = _left(state)
+    kinds = _kinds(config, len(left))
+    if kinds is None:
+        return undecided("it is not clear which queries of the plan are equal")
+    if any(n > most for n, (_, most) in zip(left, kinds, strict=True)):
+        return refuted("more is left than was planned")
+    whole = Loss()
+    for n, (loss, _) in zip(left, kinds, strict=True):
+        whole += loss.times(n)
+    return within(whole, exact(config["eps"]), exact(config["delta"]))
+
+
+def step(
+    config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
+) -> Proof:
+    had, has = _left(before), _left(after)
+    kinds = _kinds(config, len(had))
+    if kinds is None or len(has) != len(had):
+        return undecided("it is not clear which queries of the plan are equal")
+    taken = [a - b for a, b in zip(had, has, strict=True)]
+    if min(taken) < 0:
+        return refuted("more is left of the plan than before")
+    loss = loss_of(mechanism, relation)
+    if loss.is_identity:
+        return proven("no loss")
+    for n, (kind, _) in zip(taken, kinds, strict=True):
+        if n > 0 and below(loss, kind.times(n)):
+            return proven("takes off the plan what lies above it")
+    whole, rest = Loss(), Loss()
+    for n, m, (kind, _) in zip(had, has, kinds, strict=True):
+        whole += kind.times(n)
+        rest += kind.times(m)
+    if sum(taken) == 0:
+        return refuted("nothing is taken off the plan")
+    if below(rest + loss, whole):
+        return proven("what is left and the query lie below the plan")
+    return undecided("no formula for a query off the plan")

@@ -1,0 +1,210 @@
+"""Filters that walk from one potential to the next: menu and auto.
+
+A potential is an array `φ` of non-negative numbers at the grid points `t_k = k eps / cells`,
+`|k| <= half`. It *covers* what can still happen if the excess of that lies below it there. If a
+state covers with `φ'` what follows a query `L`, everything together is covered by
+
+    (L ∘ φ')_k = g_L(t_k) + Σ_j p_j φ'_{k-j},
+
+`p` the masses of a law on the grid that dominates `L` (`lattice.py`), `φ'` continued to the right
+by its last value and to the left by its first, falling like `e^t`, as excesses do at most. So a
+step is sound if `L ∘ φ' <= φ` at every grid point, and a first step if `L ∘ φ'` is at most `delta`
+at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. Copies of a query that
+were paid for with an earlier one are *held*: using one moves nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flint import arb, arb_poly
+
+from residuum.verify.balls import Ball, ball, bits, exact, near
+from residuum.verify.curves import curve
+from residuum.verify.descriptions import loss_of
+from residuum.verify.factors import Loss, Response
+from residuum.verify.lattice import lattice_of
+from residuum.verify.states import State, Unreadable
+from residuum.verify.verdict import Proof, proven, refuted, undecided
+
+_BITS = 192
+_FINEST = 32
+_CHORDS = 5e-4
+_TAIL = 1e-9
+
+
+@dataclass(frozen=True)
+class Potential:
+    """A grid and what a state covers."""
+
+    eps: float
+    delta: float
+    cells: int
+    half: int
+    values: tuple[float, ...]
+
+    @property
+    def spacing(self) -> Fraction:
+        return exact(self.eps) / self.cells
+
+    @property
+    def grid(self) -> tuple[float, float, int, int]:
+        return self.eps, self.delta, self.cells, self.half
+
+
+def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
+    """The potential that a table holds; None if there is none."""
+    content = tables.get("potential")
+    if content is None:
+        return None
+    line, _, rest = content.partition(b"\n")
+    try:
+        head = json.loads(line)
+        if set(head) != {"cells", "delta", "eps", "half", "v"} or head["v"] != 1:
+            raise ValueError(f"fields {sorted(head)}")
+        count = 2 * head["half"] + 1
+        values = struct.unpack(f"<{count}d", rest)
+        eps, delta = float(head["eps"]), float(head["delta"])
+    except (ValueError, TypeError, struct.error) as error:
+        raise Unreadable(f"the table of a potential cannot be read: {error}") from None
+    if not all(0.0 <= v < float("inf") for v in values):
+        raise Unreadable("a potential must be made of non-negative numbers")
+    if not 0 < head["cells"] <= head["half"]:
+        raise Unreadable("the grid of a potential must reach beyond eps")
+    return Potential(eps, delta, head["cells"], head["half"], tuple(values))
+
+
+def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+    """Whether a first state keeps `(eps, delta)`."""
+    if state.get("held"):
+        return refuted("copies are held before anything was asked")
+    if config["kind"] == "auto":
+        if state.get("left") == -1 and state.get("plan") is None:
+            return proven("nothing was admitted yet")
+        return refuted("the first state has been walked on from")
+    found = potential_of(tables)
+    if found is None:
+        return undecided("the potential of the first state is not here")
+    return _of_target(config, found) or _under_target(found, [arb(v) for v in found.values])
+
+
+def _of_target(config: Mapping[str, Any], found: Potential) -> Proof | None:
+    if found.eps != config["eps"] or found.delta != config["delta"]:
+        return refuted("the potential is for another target")
+    return None
+
+
+def _under_target(grid: Potential, values: list[Ball]) -> Proof:
+    with bits(_BITS):
+        right, left = values[grid.half + grid.cells], values[grid.half - grid.cells]
+        delta = ball(exact(grid.delta))
+        most = (-ball(exact(grid.eps))).exp() * delta
+        if right <= delta and left <= most:
+            return proven("the first potential keeps (eps, delta)")
+        if right > delta or left > most:
+            return refuted("the first potential exceeds (eps, delta)")
+    return undecided("the first potential is not told from its ceiling")
+
+
+def step(
+    config: Mapping[str, Any],
+    before: State,
+    after: State,
+    mechanism: Any,
+    relation: str | None,
+    tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+) -> Proof:
+    """Whether a walk from one state to the next is sound."""
+    loss = loss_of(mechanism, relation)
+    held, kept = _held(before), _held(after)
+    if loss.is_identity:
+        return proven("no loss") if _same(before, after) else refuted("the state moves for nothing")
+    others = {k: n for k, n in held.items() if k != loss}
+    if {k: n for k, n in kept.items() if k != loss} != others:
+        return refuted("held copies of other queries change")
+    copies = kept.get(loss, 0) - held.get(loss, 0) + 1
+    old, new = potential_of(tables[0]), potential_of(tables[1])
+    if copies == 0:
+        if old != new:
+            return refuted("using a held copy moves the potential")
+        return proven("a copy that was paid for before")
+    if copies < 0:
+        return refuted("more than one held copy is used")
+    if new is None:
+        return undecided("the potential of the state after is not here")
+    wrong = _of_target(config, new)
+    if wrong is not None:
+        return wrong
+    if old is None:
+        if config["kind"] != "auto" or before.get("left") != -1:
+            return undecided("the potential of the state before is not here")
+    elif old.grid != new.grid:
+        return refuted("the potentials are on different grids")
+    with bits(_BITS):
+        needed = composed(loss.times(copies), copies, new)
+        if old is None:
+            return _under_target(new, needed)
+        for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):
+            if not high <= arb(limit):
+                at = (k - new.half) * new.eps / new.cells
+                return undecided(f"the residue condition is not shown at ln x = {at:.6g}")
+    return proven("residue condition at every grid point")
+
+
+def _held(state: State) -> dict[Loss, int]:
+    found: dict[Loss, int] = {}
+    held = state.get("held")
+    if not isinstance(held, list):
+        raise Unreadable(f"held must be a list, got {held!r}")
+    for pair in held:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
+            raise Unreadable(f"held must be made of queries and counts, got {pair!r}")
+        loss = loss_of(pair[0], None)
+        found[loss] = found.get(loss, 0) + pair[1]
+    return {loss: n for loss, n in found.items() if n}
+
+
+def _same(before: State, after: State) -> bool:
+    return all(before.get(n) == after.get(n) for n in ("left", "held", "plan"))
+
+
+def composed(loss: Loss, copies: int, grid: Potential) -> list[Ball]:
+    """`L ∘ φ'` at every grid point, enclosed."""
+    every = _refinement(loss, grid)
+    tail = _TAIL * grid.delta
+    law = lattice_of(loss, grid.spacing / every, tail, 2 * grid.half * every)
+    low, masses = law.coarse(every)
+    high = low + len(masses) - 1
+    values = [arb(v) for v in grid.values]
+    d = ball(grid.spacing)
+    whole = [values[0] * (-k * d).exp() for k in range(max(high, 0), 0, -1)]
+    whole += values + [values[-1]] * max(-low, 0)
+    product = (arb_poly(whole) * arb_poly(masses)).coeffs()
+    product += [arb(0)] * (len(whole) + len(masses) - 1 - len(product))
+    start = len(masses) - 1 + (max(high, 0) - high)
+    excess = law.excess(grid.half, every)
+    return [g + product[start + k] for k, g in enumerate(excess)]
+
+
+def _refinement(loss: Loss, grid: Potential) -> int:
+    """How much finer the lattice must be for chords to add next to nothing to a composition."""
+    pieces = sum(n for _, n in loss.factors) + (1 if loss.variance else 0)
+    if pieces <= 1:
+        return 1
+    d = float(grid.spacing)
+    spreads = [float(loss.variance)] if loss.variance else []
+    for factor, _ in loss.factors:
+        if isinstance(factor, Response) and (factor.eps / grid.spacing).denominator == 1:
+            continue
+        height = curve(factor, arb(0))
+        # About the variance of a loss with this height at 1.
+        spreads.append(6.0 * near(height) ** 2 if height is not None else d * d)
+    every = 1
+    while every < _FINEST and spreads and 0.25 * (d / every) ** 2 > _CHORDS * min(spreads):
+        every *= 2
+    return every

@@ -1,0 +1,127 @@
+"""What a verification found: verdicts step by step, what is wrong with the chains, open notes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from residuum.verify.verdict import Word
+
+NOTES = (
+    "A proof is about what the records say. No verifier can prove that the mechanism that ran is"
+    " the one that was described, that its sensitivity is what was declared, or that its noise was"
+    " sampled as it should be.",
+    "No verifier can prove that every use of the data went through this ledger.",
+    "The hash chain shows that nothing under a head was changed. That the head itself is the last"
+    " one that was given out shows only against receipts or an anchor.",
+    "Parameters, keys and reasons are taken to be functions of public information and past answers,"
+    " never of the data.",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One record that moved a state, or the first state of a budget: its verdict and why."""
+
+    budget: str
+    seq: int
+    verdict: Word
+    reason: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with the records themselves, and where (`seq` None: the whole chain)."""
+
+    budget: str
+    seq: int | None
+    what: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a verification."""
+
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+    heads: Mapping[str, tuple[int, str]]
+    """Sequence number and hash of the last record of each chain."""
+    since: Mapping[str, int]
+    """Up to which record a chain was taken as verified before."""
+    notes: tuple[str, ...] = NOTES
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(step.verdict for step in self.steps)
+
+    @property
+    def proven(self) -> int:
+        """Steps that are proven."""
+        return self._counts["proven"]
+
+    @property
+    def refuted(self) -> int:
+        """Steps that are disproven."""
+        return self._counts["refuted"]
+
+    @property
+    def undecided(self) -> int:
+        """Steps that are neither."""
+        return self._counts["undecided"]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the chains are whole and every step is proven."""
+        return not self.problems and self.proven == len(self.steps)
+
+    @property
+    def exit_code(self) -> int:
+        """0 all proven, 1 refuted or broken, 4 undecided."""
+        if self.problems or self.refuted:
+            return 1
+        return 4 if self.undecided else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; `from` it the same report can be read by machines."""
+        return {
+            "ok": self.ok,
+            "proven": self.proven,
+            "refuted": self.refuted,
+            "undecided": self.undecided,
+            "problems": [{"budget": p.budget, "seq": p.seq, "what": p.what} for p in self.problems],
+            "steps": [
+                {"budget": s.budget, "seq": s.seq, "verdict": s.verdict, "reason": s.reason}
+                for s in self.steps
+            ],
+            "heads": {name: {"seq": n, "hash": h} for name, (n, h) in sorted(self.heads.items())},
+            "since": dict(sorted(self.since.items())),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON of the report."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def text(self) -> str:
+        """The report for people."""
+        lines = [
+            f"{len(self.heads)} budgets, {len(self.steps)} steps: {self.proven} proven,"
+            f" {self.refuted} refuted, {self.undecided} undecided"
+        ]
+        if self.problems:
+            lines.append(f"the records are broken in {len(self.problems)} places:")
+        for problem in self.problems:
+            where = "" if problem.seq is None else f" {problem.seq}"
+            lines.append(f"  {problem.budget}{where}: {problem.what}")
+        for step in self.steps:
+            if step.verdict != "proven":
+                lines.append(f"  {step.budget} {step.seq}: {step.verdict}: {step.reason}")
+        lines += [f"  {name} ends at {n}, {h}" for name, (n, h) in sorted(self.heads.items())]
+        lines.append("What this does not show:")
+        lines += [f"  - {note}" for note in self.notes]
+        return "\n".join(lines)

@@ -1,0 +1,272 @@
+"""What must hold of the records themselves, before any mathematics.
+
+Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
+run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
+cancels and expiries move nothing; nothing is asked after a retirement; windows count up.
+
+Across chains: the records of one request name the same group, in which each is where the others
+say; a quota's ancestors are in it and a partition's parent is not; a key belongs to one request of
+its principal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from residuum.errors import BrokenRecord
+from residuum.records import Record, follows, read, state_after
+from residuum.verify.report import Problem
+
+_ASKING = ("spend", "hold", "commit")
+_GROUPED = (*_ASKING, "cancel", "expire")
+
+
+@dataclass
+class Chain:
+    """The records of one budget that could be read, and what is wrong."""
+
+    name: str
+    records: list[Record] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    whole: bool = True
+    """Whether every link holds."""
+
+    def wrong(self, seq: int | None, what: str) -> None:
+        self.problems.append(Problem(self.name, seq, what))
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        return self.records[0].body if self.records else {}
+
+    def at(self, seq: Any) -> Record | None:
+        if type(seq) is int and 0 <= seq < len(self.records) and self.records[seq].seq == seq:
+            return self.records[seq]
+        return next((record for record in self.records if record.seq == seq), None)
+
+
+def load(name: str, items: Iterable[Record | str]) -> Chain:
+    """Read a chain and check its links."""
+    chain = Chain(name)
+    before: Record | None = None
+    for place, item in enumerate(items):
+        text = item.text if isinstance(item, Record) else item
+        try:
+            record = read(text)
+        except BrokenRecord as error:
+            chain.wrong(place, f"{error}")
+            chain.whole, before = False, None
+            continue
+        if record.budget != name:
+            chain.wrong(place, f"the record belongs to the budget {record.budget!r}")
+        broken = follows(before, record) if before is not None or place == 0 else None
+        if broken is not None:
+            if before is not None and record.prev != before.hash and record.seq == before.seq + 1:
+                broken = f"record {before.seq} or {record.seq} was changed: {broken}"
+            chain.wrong(record.seq, broken)
+            chain.whole = False
+        chain.records.append(record)
+        before = record
+    if not chain.records:
+        chain.wrong(None, "the chain has no records")
+    return chain
+
+
+def check_states(chain: Chain) -> None:
+    """States, holds, retirement and windows along one chain."""
+    state: Any = None
+    held: dict[str, Record] = {}
+    retired, generation = False, 0
+    for record in chain.records:
+        body, kind = record.body, record.type
+        wrong = _Wrong(chain, record.seq)
+        if "before" in body and state is not None and body["before"] != state:
+            wrong("the state before is not what the records so far leave")
+        if kind in _ASKING:
+            _check_asked(body, kind, wrong)
+        elif body.get("before") != body.get("after"):
+            wrong(f"a {kind} moves the committed state")
+        if retired and kind in (*_ASKING, "refresh", "create"):
+            wrong(f"a {kind} after the budget was retired")
+        if kind == "hold" and body["admitted"]:
+            if body["hold"] in held:
+                wrong(f"the hold {body['hold']!r} is made twice")
+            held[body["hold"]] = record
+        if kind in ("commit", "cancel", "expire"):
+            made = held.get(body["hold"])
+            if made is None:
+                wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
+            elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
+                wrong("the commit is of another mechanism than its hold")
+            if body.get("admitted", True):
+                held.pop(body["hold"], None)
+        if kind == "refresh":
+            generation += 1
+            if chain.first.get("window") is None:
+                wrong("a new window of a budget that has none")
+            if body["generation"] != generation:
+                wrong(f"generation {body['generation']} stands where {generation} should")
+        if kind in ("retire", "recover"):
+            retired = True
+        state = state_after(record)
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    chain: Chain
+    seq: int
+
+    def __call__(self, what: str) -> None:
+        self.chain.wrong(self.seq, what)
+
+
+def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
+    if type(body["admitted"]) is not bool:
+        wrong("the decision is neither yes nor no")
+    if body["admitted"] and body["binding"] is not None:
+        wrong("admitted, and yet a budget refused")
+    if not body["admitted"] and body["binding"] is None:
+        wrong("refused, and yet no budget did")
+    if body["before"] != body["after"] and (not body["admitted"] or kind == "hold"):
+        wrong(f"a {'refusal' if not body['admitted'] else 'hold'} moves the committed state")
+
+
+# -- across chains ------------------------------------------------------------------------------
+
+
+def check_across(chains: Mapping[str, Chain]) -> None:
+    """Groups, ancestors and keys."""
+    keys: dict[tuple[str, Any], tuple[Any, ...]] = {}
+    ledgers = {chain.first.get("ledger") for chain in chains.values() if chain.records}
+    partitioned = {
+        chain.first["parent"] for chain in chains.values() if chain.first.get("partition")
+    }
+    for chain in chains.values():
+        if len(ledgers) > 1:
+            chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
+        _check_parent(chain, chains)
+        for record in chain.records:
+            if record.type not in _GROUPED:
+                continue
+            wrong = _Wrong(chain, record.seq)
+            members = _check_group(record, chains, wrong)
+            body = record.body
+            if record.type in _ASKING:
+                _check_line(chain, chains, members, wrong)
+                if chain.name in partitioned and body["admitted"]:
+                    wrong("a budget that is divided into partitions is charged itself")
+                place = (body["request"], record.type, _names(body["group"]))
+                if keys.setdefault((body["by"], body["key"]), place) != place:
+                    wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
+                if body["relation"] != chain.first.get("neighbouring"):
+                    wrong(f"asked under {body['relation']!r}, not under the budget's relation")
+
+
+def _names(group: Any) -> tuple[tuple[Any, Any], ...]:
+    if not isinstance(group, list):
+        return ()
+    return tuple((m.get("budget"), m.get("seq")) for m in group if isinstance(m, dict))
+
+
+def _check_group(
+    record: Record, chains: Mapping[str, Chain], wrong: Callable[[str], None]
+) -> set[str]:
+    group = record.body["group"]
+    members: set[str] = set()
+    if not isinstance(group, list):
+        wrong("the group is not a list")
+        return members
+    for member in group:
+        if not isinstance(member, dict) or set(member) != {"budget", "seq", "prev"}:
+            wrong("a member of the group is not a budget with its record")
+            continue
+        name = member["budget"]
+        if name in members:
+            wrong(f"{name!r} is in the group twice")
+        members.add(name)
+        other = chains.get(name)
+        found = None if other is None else other.at(member["seq"])
+        if other is None:
+            wrong(f"the budget {name!r} of the group is not here")
+        elif found is None or found.prev != member["prev"]:
+            wrong(f"the record {name!r} {member['seq']} of the group is not where it should be")
+        elif found is not record and not _same_request(record, found):
+            wrong(f"the record {name!r} {member['seq']} of the group says something else")
+    if record.budget not in members or not any(
+        isinstance(m, dict) and m.get("budget") == record.budget and m.get("seq") == record.seq
+        for m in group
+    ):
+        wrong("the record is not in its own group")
+    return members
+
+
+def _same_request(one: Record, two: Record) -> bool:
+    names = {"by", "type", "group", "key", "request", "mechanism", "admitted", "binding", "hold"}
+    return all(one.body.get(name) == two.body.get(name) for name in names)
+
+
+def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
+    parent = chain.first.get("parent")
+    if parent is None:
+        return
+    above = chains.get(parent)
+    if above is None or not above.records:
+        chain.wrong(0, f"the parent {parent!r} is not here")
+        return
+    for name in ("data", "unit", "neighbouring"):
+        if above.first[name] != chain.first[name]:
+            chain.wrong(0, f"{name} is not that of the parent {parent!r}")
+
+
+def _check_line(
+    chain: Chain, chains: Mapping[str, Chain], members: set[str], wrong: Callable[[str], None]
+) -> None:
+    """A quota charges its parent too; a partition does not."""
+    parent = chain.first.get("parent")
+    if parent is None:
+        return
+    if chain.first.get("partition") is None and parent not in members:
+        wrong(f"the parent {parent!r} is not charged")
+    if chain.first.get("partition") is not None and parent in members:
+        wrong(f"the parent {parent!r} of a partition is charged")
+
+
+def check_heads(chains: Mapping[str, Chain], expected: Any) -> None:
+    """That heads which were given out are in the chains: nothing was cut or rewritten."""
+    if expected is None:
+        return
+    if isinstance(expected, str):
+        found = any(record.hash == expected for c in chains.values() for record in c.records)
+        if not found:
+            for chain in chains.values():
+                chain.wrong(None, f"the head {expected[:12]}… that was given out is in no chain")
+                break
+        return
+    for name, mark in dict(expected).items():
+        seq, hash = (None, mark) if isinstance(mark, str) else tuple(mark)
+        named = chains.get(name)
+        if named is None:
+            anywhere = next(iter(chains.values()), None)
+            if anywhere is not None:
+                anywhere.wrong(
+                    None, f"the budget {name!r}, of which a head was given out, is missing"
+                )
+            continue
+        if seq is None:
+            if not any(record.hash == hash for record in named.records):
+                named.wrong(
+                    None, f"the head {str(hash)[:12]}… that was given out is not in the chain"
+                )
+            continue
+        record = named.at(seq)
+        if record is None:
+            last = named.records[-1].seq if named.records else None
+            named.wrong(
+                seq, f"the chain ends at {last}: the record {seq} that was given out is gone"
+            )
+        elif record.hash != hash:
+            named.wrong(
+                seq,
+                f"hashes to {record.hash[:12]}…, given out was {str(hash)[:12]}…: rewritten",
+            )
