@@ -115,7 +115,7 @@ _HOME = {
     "compare_filters": "residuum.planning.yardstick",
 }
 
-_PACKAGES = ("filters", "mechanisms", "planning")
+_PACKAGES = ("filters", "individual", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
@@ -201,6 +201,7 @@ __all__ = [
     "hockey_stick_from_tradeoff",
     "how_many",
     "identity",
+    "individual",
     "infimum",
     "is_universally_free",
     "kernel",
@@ -237,7 +238,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import filters, mechanisms, planning
+    from residuum import filters, individual, mechanisms, planning
     from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter

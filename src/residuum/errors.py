@@ -4,6 +4,7 @@
     ├── ArgumentError        (also ValueError)  an argument's value is not allowed
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
     ├── TooLargeError        an exact computation would not fit; the message says its size
+    ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
     └── LedgerError          the ledger cannot do what it was asked to
         ├── UnknownBudget    no budget has that name
         ├── BudgetExists     one has it already, or the data has a budget
@@ -40,6 +41,10 @@ class ArgumentTypeError(ResiduumError, TypeError):
 
 class TooLargeError(ResiduumError):
     """An exact computation would take too many states or atoms; the message says how many."""
+
+
+class StateUnavailable(ResiduumError):
+    """Budgets of subjects cannot be reached now; nothing was spent."""
 
 
 class LedgerError(ResiduumError):

@@ -1,0 +1,20 @@
+"""One budget per subject: a filter for each person, device or (person, week), as a table.
+
+    state = rz.individual.create("duckdb:///subjects.db", filter=rz.GdpResidueFilter(mu=1.0))
+    active = state.spend(losses, spend_id="q-17")
+
+Engines: numpy in memory, DuckDB on disk, Spark on Parquet; the same spend gives the same bits on
+each. Needs `pip install 'residuum[individual]'` (and `[spark]` for Spark).
+"""
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "residuum.individual needs pyarrow: pip install 'residuum[individual]'", name=error.name
+    ) from None
+
+from residuum.individual.create import create, open
+from residuum.individual.state import State
+
+__all__ = ["State", "create", "open"]

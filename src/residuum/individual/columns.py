@@ -1,0 +1,120 @@
+"""The state as columns in memory, and one spend on it. No input or output, no locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from residuum.errors import ArgumentError
+from residuum.individual.header import Header
+from residuum.individual.key_index import KeyIndex
+from residuum.individual.losses import complain_of_duplicates, flat
+from residuum.individual.pricing import Pricing
+from residuum.individual.units import Integers
+
+
+class Columns:
+    """Keys and what is left: eight bytes of budget a subject."""
+
+    def __init__(self, header: Header):
+        types = tuple(kind for kind in header.key_types if kind is not None)
+        self.header = header
+        self._index = KeyIndex(header.keys, types)
+        self._left: Integers = np.empty(0, dtype=np.int64)
+
+    @classmethod
+    def read(cls, header: Header, table: Any) -> Columns:
+        """From a table of keys and `left`."""
+        made = cls(header)
+        made._index.append(table)
+        made._left = np.array(flat(table["left"]).to_numpy(zero_copy_only=False))
+        return made
+
+    def table(self) -> Any:
+        """Keys and `left`, in the order in which subjects came."""
+        return self._index.key_table().append_column("left", pa.array(self._left))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of budget state."""
+        return self._left.nbytes
+
+    def add(self, keys: Any, left: Any) -> None:
+        """Add subjects with what each has."""
+        places = self._index.places(keys)
+        known = keys.num_rows if places is None else int(np.count_nonzero(places >= 0))
+        if known:
+            raise ArgumentError(f"subjects must be new, got {known} that are there already")
+        complain_of_duplicates(self.header, _repeated(keys))
+        self._index.append(keys)
+        self._left = np.concatenate([self._left, np.asarray(left, dtype=np.int64)])
+
+    def spend(self, losses: Any, pricing: Pricing) -> Any:
+        """Charge the losses; the keys of those that take part, in the order of the losses."""
+        loss = None
+        if "loss" in losses.column_names:
+            loss = flat(losses["loss"]).to_numpy(zero_copy_only=False)
+        keys = losses.select(list(self.header.keys))
+        places = self._index.places(keys)
+        if places is None:
+            return self._aligned(keys, loss, pricing)
+        known = places >= 0
+        fresh = int(known.size - np.count_nonzero(known))
+        self._check_unique(keys, places, known, fresh)
+        starts = self.header.unknown == "start"
+        left = np.full(places.size, self.header.units.capacity, dtype=np.int64)
+        if self._left.size:
+            left = np.where(known, self._left[places], left)
+        after = pricing.charge(left, loss)
+        active = after >= 0
+        if fresh and not starts:
+            active &= known
+        if self.header.all_or_none:
+            active = together(keys, active)
+        moved = active & known
+        self._left[places[moved]] = after[moved]
+        new = active & ~known
+        if fresh and new.any():
+            self._index.append(keys.filter(pa.array(new)))
+            self._left = np.concatenate([self._left, after[new]])
+        return keys.filter(pa.array(active))
+
+    def _aligned(self, keys: Any, loss: Any, pricing: Pricing) -> Any:
+        """The losses name every subject, in the order of the state."""
+        after = pricing.charge(self._left, loss)
+        active = after >= 0
+        if self.header.all_or_none:
+            active = together(keys, active)
+        if active.all():
+            self._left = after
+            return keys
+        np.copyto(self._left, after, where=active)
+        return keys.filter(pa.array(active))
+
+    def _check_unique(self, keys: Any, places: Integers, known: Any, fresh: int) -> None:
+        seen = np.zeros(self._left.size, dtype=np.bool_)
+        seen[places[known]] = True
+        repeated = known.size - fresh - int(np.count_nonzero(seen))
+        if fresh:
+            repeated += _repeated(keys.filter(pa.array(~known)))
+        complain_of_duplicates(self.header, repeated)
+
+
+def _repeated(keys: Any) -> int:
+    """How many rows have a key that an earlier row has."""
+    if not keys.num_rows:
+        return 0
+    unique = keys.group_by(keys.column_names, use_threads=False).aggregate([])
+    return int(keys.num_rows - unique.num_rows)
+
+
+def together(keys: Any, active: Any) -> Any:
+    """All rows of a subject or none."""
+    if active.all():
+        return active
+    subject = keys["subject"]
+    out = pc.unique(subject.filter(pa.array(~active)))
+    return active & ~flat(pc.is_in(subject, value_set=out)).to_numpy(zero_copy_only=False)

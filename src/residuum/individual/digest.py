@@ -1,0 +1,83 @@
+"""A fingerprint of a table of losses that does not depend on the order of its rows.
+
+Each row is mixed into 64 bits, twice with different constants, and the rows are added up modulo
+`2^64`: whatever the order, the batches or the engine, the sums are the same. Keys are unique, so
+a table is a set of rows. This tells one table from another by accident of the caller, with 128
+bits; it is not a commitment against someone who crafts collisions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+_LANES = 2
+_RNG = np.random.Generator(np.random.PCG64(20))
+_SEEDS = _RNG.integers(1, 2**63, size=(_LANES, 4), dtype=np.uint64)
+_POWERS = _RNG.integers(1, 2**63, size=4096, dtype=np.uint64) | np.uint64(1)
+_BLOCK = 1 << 15
+
+
+def fingerprint(columns: list[Any]) -> tuple[int, ...]:
+    """The sums over the rows of one batch; of several batches they add up modulo `2^64`."""
+    words = [_words(column) for column in columns]
+    sums = [0] * _LANES
+    size = words[0].size if words else 0
+    for start in range(0, size, _BLOCK):
+        rows = [word[start : start + _BLOCK] for word in words]
+        for lane in range(_LANES):
+            state = np.full(rows[0].size, _SEEDS[lane, 3], dtype=np.uint64)
+            for place, row in enumerate(rows):
+                state ^= row + _SEEDS[lane, place]
+                state = _mixed(state)
+            sums[lane] = (sums[lane] + int(np.add.reduce(state))) % 2**64
+    return tuple(sums)
+
+
+def added(sums: list[tuple[int, ...]]) -> str:
+    """The fingerprint of a whole table, from those of its batches."""
+    lanes = [sum(part[lane] for part in sums) % 2**64 for lane in range(_LANES)]
+    return "".join(f"{lane:016x}" for lane in lanes)
+
+
+def _mixed(x: Words) -> Words:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _words(column: Any) -> Words:
+    """A column as 64 bits a row: integers and floats as they are, texts hashed."""
+    if isinstance(column, np.ndarray):
+        return np.ascontiguousarray(column).view(np.uint64)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        return _texts(column)
+    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).view(np.uint64)
+
+
+def _texts(column: Any) -> Words:
+    """Multilinear hashing: `Σ (byte + 1) r_i` with odd constants `r_i`, and the length."""
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)
+    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = column.buffers()[2]
+    raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, np.uint8)
+    raw = raw[offsets[0] : offsets[-1]]
+    lengths = np.diff(offsets)
+    starts = offsets[:-1] - offsets[0]
+    place = np.arange(raw.size, dtype=np.int64) - np.repeat(starts, lengths)
+    terms = (raw.astype(np.uint64) + np.uint64(1)) * _POWERS[place % _POWERS.size]
+    # Later rounds of the powers are told apart by a factor.
+    terms *= (place // _POWERS.size).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    sums = np.zeros(lengths.size, dtype=np.uint64)
+    filled = lengths > 0
+    if filled.any():
+        sums[filled] = np.add.reduceat(terms, starts[filled])
+    return np.asarray(sums + lengths.astype(np.uint64) * _POWERS[0])

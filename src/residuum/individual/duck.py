@@ -1,0 +1,266 @@
+"""The state in a DuckDB file: embedded, on disk, larger than memory.
+
+One spend is one transaction. Losses are joined with budgets by DuckDB, pass through the kernel in
+Arrow batches (`pricing.py`, the same as everywhere), and the results are written back by DuckDB;
+nothing is held in memory but a batch. The version number of the state is updated in the same
+transaction, so of two spends that overlap one fails and is tried again on the new state. A file is
+open in one process at a time.
+
+`duckdb:///subjects.db?memory_limit=2GB&threads=2` passes settings on to DuckDB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qsl
+
+import duckdb
+
+from residuum.errors import ArgumentError, ArgumentTypeError, StateUnavailable
+from residuum.individual import duck_sql as sql
+from residuum.individual.batches import priced_reader
+from residuum.individual.header import Header
+from residuum.individual.losses import (
+    as_table,
+    check_loss_type,
+    check_types,
+    complain_of_duplicates,
+    key_type,
+    look,
+    loss_column,
+    newcomers,
+    path_of,
+)
+from residuum.individual.order import Looked, Order
+from residuum.individual.quote import check_request
+from residuum.individual.store import Store
+
+_TRIES = 50
+_FEW = 16
+"""A spend on less than one row in so many is an update in place, else the table is written anew."""
+_BATCH = 1 << 18
+
+
+class DuckStore(Store):
+    """One DuckDB file."""
+
+    def __init__(self, path: Path, where: str, asked: Header | None):
+        name, _, settings = str(path).partition("?")
+        self.where, self._path = where, name
+        new = not Path(name).exists()
+        if new and asked is None:
+            raise ArgumentError(f"address must be that of a state, got nothing at {name!r}")
+        try:
+            self._connection = duckdb.connect(name, config=dict(parse_qsl(settings)))
+        except duckdb.Error as error:
+            kind = StateUnavailable if "lock" in str(error).lower() else ArgumentError
+            raise kind(f"{where} cannot be opened as a DuckDB file: {_first_line(error)}") from None
+        self._lock = Lock()
+        try:
+            self.header = self._opened(asked)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _opened(self, asked: Header | None) -> Header:
+        connection = self._connection
+        known = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        if not known and asked is not None:
+            connection.execute("BEGIN")
+            for statement in sql.catalogue():
+                connection.execute(statement)
+            kept = [("header", asked.to_json()), ("version", "0")]
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", kept)
+            connection.execute("COMMIT")
+            return asked
+        if ("meta",) not in known or ("spends",) not in known:
+            raise ArgumentError(f"{self.where} must hold a state of subjects, got another database")
+        stored = Header.from_dict(json.loads(_meta(connection, "header")), self.where)
+        if asked is not None:
+            stored.check_same(asked, self.where)
+        return stored
+
+    def spend(self, order: Order, losses: Any) -> Any:
+        path = path_of(losses)
+        table = None if path is not None else as_table(losses)
+        with self._lock:
+            return self._retried(lambda to, by: self._spend(to, by, order, path, table))
+
+    def enroll(self, subjects: Any) -> None:
+        table = as_table(subjects, "subjects")
+        with self._lock:
+            self._retried(lambda to, _: self._enroll(to, table))
+
+    def _retried(self, work: Any) -> Any:
+        """Run in a transaction, anew if another one came first.
+
+        `work` returns the header that the state then has, None if nothing is to be written.
+        """
+        for _ in range(_TRIES):
+            cursor, reader = self._connection.cursor(), self._connection.cursor()
+            try:
+                cursor.execute("BEGIN")
+                version = int(_meta(cursor, "version"))
+                reader.execute("BEGIN")
+                if int(_meta(reader, "version")) != version:
+                    continue
+                if self.header.subject_type is None:
+                    self.header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
+                header, result = work(cursor, reader)
+                if header is None:
+                    return result
+                swapped = cursor.execute(
+                    "UPDATE meta SET value = ? WHERE name = 'version' AND value = ?"
+                    " RETURNING value",
+                    [str(version + 1), str(version)],
+                ).fetchall()
+                if len(swapped) == 1:
+                    cursor.execute("COMMIT")
+                    self.header = header
+                    return result
+            except duckdb.TransactionException:
+                continue
+            except duckdb.ConversionException as error:
+                raise ArgumentTypeError(
+                    f"losses must fit the types of the state: {_first_line(error)}"
+                ) from None
+            finally:
+                # An open transaction ends with its connection and leaves nothing.
+                reader.close()
+                cursor.close()
+        raise StateUnavailable(f"{self.where} changed {_TRIES} times while a spend was tried")
+
+    def _spend(
+        self, cursor: Any, reader: Any, order: Order, path: str | None, table: Any
+    ) -> tuple[Header | None, Any]:
+        header, given, column = self._source(cursor, reader, path, table)
+        check_request(column, order.mechanism, order.levels)
+        losses = sql.source(header, given, column)
+        levels = order.levels_for(header, column)
+        looked = order.looked(
+            header, column, [look(header, batch, levels) for batch in _batches(reader, losses)]
+        )
+        earlier = cursor.execute(
+            "SELECT digest, number FROM spends WHERE spend_id = ?", [order.spend_id]
+        ).fetchall()
+        if earlier:
+            looked.check_same(earlier[0][0])
+            return None, self._kept(cursor, header, int(earlier[0][1]))
+        repeated = cursor.execute(sql.repeated(header, f"({losses})")).fetchall()
+        complain_of_duplicates(header, int(repeated[0][0]))
+        self._ready(cursor, header)
+        return header, self._charged(cursor, reader, looked, losses)
+
+    def _source(
+        self, cursor: Any, reader: Any, path: str | None, table: Any
+    ) -> tuple[Header, str, str | None]:
+        """The losses as something to select from, for both connections."""
+        if path is not None:
+            quoted = (path + "/**/*.parquet" if Path(path).is_dir() else path).replace("'", "''")
+            given = f"read_parquet('{quoted}')"
+            try:
+                schema = _arrow(reader.sql(f"SELECT * FROM {given} LIMIT 0")).schema
+            except duckdb.Error as error:
+                raise ArgumentError(
+                    f"losses must be a Parquet file, got {_first_line(error)}"
+                ) from None
+        else:
+            given, schema = "given_losses", table.schema
+            cursor.register(given, table)
+            reader.register(given, table)
+        column = loss_column(self.header, schema.names)
+        types = tuple(key_type(name, schema.field(name).type) for name in self.header.keys)
+        if column is not None:
+            check_loss_type(column, schema.field(column).type)
+        return check_types(self.header, types), given, column
+
+    def _ready(self, cursor: Any, header: Header) -> None:
+        """The tables, once the types of keys are known."""
+        if self.header.subject_type is not None:
+            return
+        for statement in sql.tables(header):
+            cursor.execute(statement)
+        cursor.execute("UPDATE meta SET value = ? WHERE name = 'header'", [header.to_json()])
+
+    def _charged(self, cursor: Any, reader: Any, looked: Looked, losses: str) -> Any:
+        header = looked.header
+        first = self.header.subject_type is None
+        size = 0 if first else _count(reader, "budgets")
+        asked = int(reader.execute(f"SELECT count(*) FROM ({losses})").fetchall()[0][0])
+        whole = size < _FEW * asked
+        if first:
+            # Not there yet for those who read.
+            reader.execute(sql.tables(header)[0].replace("CREATE", "CREATE TEMP", 1))
+        rows = sql.joined(header, losses, looked.column, whole and not first)
+        priced = priced_reader(header, looked.pricing(), _batches(reader, rows))
+        cursor.register("priced_batches", priced)
+        cursor.execute("CREATE TEMP TABLE priced AS SELECT * FROM priced_batches")
+        cursor.execute(sql.decided(header))
+        number = _count(cursor, "spends") + 1
+        keys = sql.names(header)
+        cursor.execute(f"INSERT INTO active SELECT {number}, {keys} FROM decided WHERE taking_part")
+        for statement in sql.rewritten(header) if whole else sql.updated(header):
+            cursor.execute(statement)
+        cursor.execute(
+            "INSERT INTO spends VALUES (?, ?, ?)", [looked.order.spend_id, number, looked.digest]
+        )
+        active = _arrow(cursor.sql(f"SELECT {keys} FROM decided WHERE taking_part"))
+        cursor.execute("DROP TABLE priced")
+        cursor.execute("DROP TABLE decided")
+        return active
+
+    def _kept(self, cursor: Any, header: Header, number: int) -> Any:
+        keys = sql.names(header)
+        return _arrow(cursor.sql(f"SELECT {keys} FROM active WHERE number = {number}"))
+
+    def _enroll(self, cursor: Any, table: Any) -> tuple[Header, None]:
+        header, new = newcomers(self.header, table)
+        cursor.register("newcomers", new)
+        repeated = cursor.execute(sql.repeated(header, "newcomers")).fetchall()
+        complain_of_duplicates(header, int(repeated[0][0]))
+        self._ready(cursor, header)
+        known = cursor.execute(
+            f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({sql.names(header)})"
+        ).fetchall()[0][0]
+        if known:
+            raise ArgumentError(f"subjects must be new, got {known} that are there already")
+        cursor.execute(f'INSERT INTO budgets SELECT {sql.names(header)}, "left" FROM newcomers')
+        return header, None
+
+    def everything(self) -> Any:
+        if self.header.subject_type is None:
+            return None
+        keys = sql.names(self.header)
+        with self._lock:
+            return _arrow(self._connection.sql(f'SELECT {keys}, "left" FROM budgets'))
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def _batches(connection: Any, query: str) -> Iterator[Any]:
+    relation = connection.sql(query)
+    # Named differently before DuckDB 1.5.
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return iter(read(_BATCH))
+
+
+def _arrow(relation: Any) -> Any:
+    return relation.to_arrow_table()
+
+
+def _meta(connection: Any, name: str) -> str:
+    return str(connection.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchall()[0][0])
+
+
+def _count(connection: Any, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

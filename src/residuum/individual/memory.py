@@ -1,0 +1,58 @@
+"""The state in this process's memory: nothing survives it. For simulations, training, and tests."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+from residuum.individual.columns import Columns
+from residuum.individual.header import Header
+from residuum.individual.losses import as_table, flat, look, loss_column, newcomers, uniform
+from residuum.individual.order import Order
+from residuum.individual.quote import check_request
+from residuum.individual.store import Store
+
+
+class MemoryStore(Store):
+    """Columns, the spends so far, and a lock."""
+
+    def __init__(self, header: Header, where: str = "memory:"):
+        self.header, self.where = header, where
+        self._lock = Lock()
+        self._columns: Columns | None = None
+        self._spends: dict[str, tuple[str, Any]] = {}
+
+    def spend(self, order: Order, losses: Any) -> Any:
+        table = as_table(losses)
+        column = loss_column(self.header, table.column_names)
+        check_request(column, order.mechanism, order.levels)
+        header, table = uniform(self.header, table, column)
+        levels = order.levels_for(header, column)
+        found = [look(header, batch, levels) for batch in table.to_batches()]
+        looked = order.looked(header, column, found)
+        with self._lock:
+            if order.spend_id in self._spends:
+                digest, active = self._spends[order.spend_id]
+                looked.check_same(digest)
+                return active
+            active = self._columns_for(header).spend(table, looked.pricing())
+            self._spends[order.spend_id] = (looked.digest, active)
+            return active
+
+    def enroll(self, subjects: Any) -> None:
+        header, table = newcomers(self.header, as_table(subjects, "subjects"))
+        with self._lock:
+            self._columns_for(header).add(table.select(list(header.keys)), flat(table["left"]))
+
+    def everything(self) -> Any:
+        with self._lock:
+            return None if self._columns is None else self._columns.table()
+
+    def close(self) -> None:
+        return None
+
+    def _columns_for(self, header: Header) -> Columns:
+        if self._columns is None:
+            self.header = header
+            self._columns = Columns(header)
+        return self._columns

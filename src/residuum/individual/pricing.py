@@ -1,0 +1,145 @@
+"""What a spend takes from each subject: the one kernel that every engine calls.
+
+`charge(left, loss)` takes a column of what is left (in units) and a column of losses and returns
+what is left afterwards, -1 where the loss does not fit. Row by row, in integers, without anything
+that crosses rows: however the rows are split into batches, the bits are the same.
+
+=================  ======================================  ===========================
+filter             closed form                             by levels, or for a shared query
+=================  ======================================  ===========================
+pure               `eps`; Laplace `sensitivity / scale`    the filter's own cost
+zCDP               `nu² / 2`                               the filter's own cost
+GDP                `nu²`                                   the filter's own cost
+GDP residue        `nu²`                                   a staircase (`residue_table.py`)
+=================  ======================================  ===========================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from residuum.bounds import Floats
+from residuum.individual.levels import Levels, quotient
+from residuum.individual.residue_table import ResidueTable, look_up
+from residuum.individual.units import Integers, Units
+
+_BLOCK = 1 << 15
+"""Rows that are worked on at a time: what fits the processor's cache."""
+_SHIFT = 11
+_LEVEL = 1 << 52
+
+
+@dataclass(frozen=True, eq=False)
+class Pricing(ABC):
+    """How losses of one spend are charged."""
+
+    units: Units
+
+    @abstractmethod
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        """What is left, -1 where the loss does not fit; `loss` is positive."""
+
+    def charge(self, left: Integers, loss: Floats | None) -> Integers:
+        """What is left after the spend, -1 where it does not fit. A loss of zero takes nothing."""
+        after = np.empty_like(left)
+        for start in range(0, left.size, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            if loss is None:
+                after[rows] = self._after(left[rows], np.empty(0))
+            else:
+                after[rows] = self._after(left[rows], loss[rows])
+        return after
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Pricing):
+    """`loss / divisor` itself, in units."""
+
+    divisor: float
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        return _taken(left, self.units.linear(quotient(loss, self.divisor)))
+
+
+@dataclass(frozen=True, eq=False)
+class Square(Pricing):
+    """`(loss / divisor)²`, or half of it, in units."""
+
+    divisor: float
+    half: bool
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        cost = self.units.squares(quotient(loss, self.divisor))
+        return _taken(left, (cost >> 1) + (cost & 1) if self.half else cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Pricing):
+    """The same for everyone."""
+
+    cost: int
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        return np.where(left >= self.cost, left - self.cost, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase(Pricing):
+    """One query for everyone under the residue filter."""
+
+    table: ResidueTable
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        return look_up(self.table, left)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedByLevel(Pricing):
+    """A cost for each level."""
+
+    levels: Levels
+    costs: Integers
+    """One more than there are levels; the last one is what nobody has."""
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        cost = self.costs[self.levels.index(loss)]
+        return _taken(left, np.where(loss > 0.0, cost, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class StaircaseByLevel(Pricing):
+    """A staircase for each level, all in one sorted list.
+
+    The key of a step is its level and its budget without the last bits, rounded up; a subject's
+    is rounded down. So a subject may be charged for a step it has just passed, never for the next.
+    """
+
+    levels: Levels
+    keys: Integers
+    costs: Integers
+
+    @classmethod
+    def of(cls, units: Units, levels: Levels, tables: list[ResidueTable]) -> StaircaseByLevel:
+        keys, costs = [], []
+        for place, table in enumerate(tables):
+            # A first step at zero for those whom nothing fits, below every real one.
+            keys.append(np.array([place * _LEVEL], dtype=np.int64))
+            costs.append(np.array([-1], dtype=np.int64))
+            keys.append(place * _LEVEL + 1 + ((table.budgets + (1 << _SHIFT) - 1) >> _SHIFT))
+            costs.append(table.costs)
+        return cls(units, levels, np.concatenate(keys), np.concatenate(costs))
+
+    def _after(self, left: Integers, loss: Floats) -> Integers:
+        level = self.levels.index(loss)
+        known = level < self.levels.values.size
+        key = np.where(known, level, 0) * _LEVEL + 1 + (left >> _SHIFT)
+        cost = self.costs[np.searchsorted(self.keys, key, side="right") - 1]
+        after = np.where(known & (cost >= 0), left - cost, -1)
+        return np.where(loss > 0.0, after, left)
+
+
+def _taken(left: Integers, cost: Integers) -> Integers:
+    return np.where(left >= cost, left - cost, -1)

@@ -1,0 +1,185 @@
+"""Bad input is a clear error on every engine, and the state stays as it was."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import residuum as rz
+from individual.conftest import STORES
+from individual.engines import state_of
+
+M = rz.mechanisms
+NAN = float("nan")
+
+BAD: list[tuple[dict[str, Any], Any, str]] = [
+    ({"subject": [1, 2, 1], "nu": [0.1, 0.1, 0.1]}, None, "subject must be unique, got 1 repeated"),
+    ({"subject": [8, 9, 8, 8], "nu": [0.1] * 4}, None, "subject must be unique, got 2 repeated"),
+    ({"subject": [1, None], "nu": [0.1, 0.1]}, None, "subject must not be null, got 1"),
+    ({"subject": [1, 2], "nu": [0.1, NAN]}, None, "nu must be non-negative and finite, got 1"),
+    ({"subject": [1, 2], "nu": [0.1, np.inf]}, None, "nu must be non-negative and finite, got 1"),
+    ({"subject": [1, 2], "eps": [-0.1, -1.0]}, None, "eps must be non-negative.* got 2 below zero"),
+    ({"subject": [1, 2], "nu": [0.1, None]}, None, "nu must not be null, got 1"),
+    ({"subject": ["1", "2"], "nu": [0.1, 0.2]}, None, "subject must be int64 as in the state"),
+    ({"subject": [1.0, 2.5], "nu": [0.1, 0.2]}, None, "subject must be integers or strings"),
+    ({"subject": [1, 2], "nu": ["a", "b"]}, None, "nu must be numbers, got string"),
+    ({"subject": [1, 2], "nu": [True, False]}, None, "nu must be numbers, got bool"),
+    ({"person": [1, 2], "nu": [0.1, 0.2]}, None, "losses must have the column 'subject'"),
+    ({"subject": [1], "nu": [0.1], "eps": [0.1]}, None, "one loss column, got nu and eps"),
+    ({"subject": [1], "nuu": [0.1]}, None, "losses take the columns subject, nu, eps, sensitivity"),
+    ({"subject": [1]}, None, "losses must have one of the columns nu, eps, sensitivity"),
+    ({"subject": [1], "sensitivity": [0.1]}, None, "needs the mechanism that it scales"),
+    ({"subject": [1], "nu": [0.1]}, rz.pure_dp(0.1), "mechanism goes with a column sensitivity"),
+    (
+        {"subject": [1], "sensitivity": [0.1]},
+        rz.pure_dp(0.1),
+        "mechanisms.Gaussian or mechanisms.L",
+    ),
+    ({"subject": [1], "sensitivity": [0.1]}, M.Laplace(2.0, 3.0), "must have sensitivity 1.0"),
+    ({"subject": [1]}, "laplace", "mechanism must be a Pld or a mechanism, got 'laplace'"),
+]
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_bad_losses_leave_the_state_as_it_was(make: Callable[..., Any], engine: str) -> None:
+    state = make(engine)
+    state.spend({"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}, spend_id="good")
+    before = state_of(state)
+    for columns, mechanism, message in BAD:
+        with pytest.raises(rz.ResiduumError, match=message) as caught:
+            state.spend(pa.table(columns), spend_id="bad", mechanism=mechanism)
+        assert isinstance(caught.value, rz.ArgumentError | rz.ArgumentTypeError)
+    assert state_of(state) == before
+    # The id is free: an error is not a spend.
+    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="bad").num_rows == 1
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
+    state = make(engine)
+    losses = {"subject": [1, 2], "nu": [0.5, 0.5]}
+    state.enroll({"subject": [1], "capacity": [0.25]})
+    assert state.spend(losses, spend_id="q")["subject"].to_pylist() == [2]
+    for subjects, message in (
+        ({"subject": [1]}, "subjects must be new, got 1"),
+        ({"subject": [7, 7]}, "must be unique, got 1 repeated"),
+        ({"subject": [7], "capacity": [1.5]}, "at most the filter's mu, 1.0, got 1.5"),
+        ({"subject": [7], "capacity": [-1.0]}, "capacity must be non-negative and finite, got 1"),
+        ({"subject": [7], "capacity": [NAN]}, "capacity must be non-negative and finite, got 1"),
+        ({"subject": ["7"]}, "subject must be int64 as in the state, got string"),
+        ({"subject": [None]}, "subject"),
+        ({"subject": [7], "budget": [0.5]}, "subjects take the columns subject, capacity"),
+    ):
+        with pytest.raises(rz.ResiduumError, match=message):
+            state.enroll(subjects)
+    with pytest.raises(rz.ArgumentError, match="'q' was used for another table"):
+        state.spend({"subject": [1, 2], "nu": [0.5, 0.4]}, spend_id="q")
+    with pytest.raises(rz.ArgumentError, match="'q' was used for another table"):
+        state.spend({"subject": [1, 2], "eps": [0.5, 0.5]}, spend_id="q")
+    for spend_id in ("", "a\nb", "x" * 600, 17, None):
+        with pytest.raises(rz.ResiduumError, match="spend_id must be"):
+            state.spend(losses, spend_id=spend_id)
+    assert state_of(state)["subject"].to_pylist() == [1, 2]
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_unknown_subjects(make: Callable[..., Any], engine: str) -> None:
+    losses = {"subject": [1, 2, 3], "nu": [0.5, 2.0, 0.0]}
+    starts = make(engine, name="starts")
+    assert sorted(starts.spend(losses, spend_id="q")["subject"].to_pylist()) == [1, 3]
+    # Someone who is refused is not written down: the capacity is still whole.
+    assert state_of(starts)["subject"].to_pylist() == [1, 3]
+    excludes = make(engine, name="excludes", unknown="exclude")
+    assert excludes.spend(losses, spend_id="q").num_rows == 0
+    excludes.enroll({"subject": [1]})
+    assert excludes.spend(losses, spend_id="r")["subject"].to_pylist() == [1]
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", ["duckdb", "parquet"])
+def test_a_state_keeps_its_filter_and_unit(make: Callable[..., Any], engine: str) -> None:
+    make(engine).spend({"subject": ["a"], "nu": [0.5]}, spend_id="q")
+    for options, message in (
+        ({"filter": rz.GdpResidueFilter(mu=2.0)}, r"is GdpResidueFilter\(mu=1.0\), got GdpResi"),
+        ({"filter": rz.PureFilter(eps=1.0)}, "got PureFilter"),
+        ({"unknown": "exclude"}, "unknown of the state .* is 'start', got 'exclude'"),
+        ({"epochs": True}, "epochs of the state .* is False, got True"),
+    ):
+        with pytest.raises(rz.ArgumentError, match=message):
+            make(engine, **options)
+    assert make(engine).spend({"subject": ["a"], "nu": [0.5]}, spend_id="q").num_rows == 1
+
+
+@pytest.mark.needs("duckdb")
+def test_what_is_not_a_state(tmp_path: Path) -> None:
+    import duckdb
+
+    filter = rz.GdpResidueFilter(mu=1.0)
+    (tmp_path / "text.db").write_text("not a database" * 400)
+    with duckdb.connect(str(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE meat (x INTEGER)")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "state.json").write_text('{"version": 1}')
+    for address, message in (
+        (f"duckdb:///{tmp_path}/text.db", "cannot be opened as a DuckDB file"),
+        (f"duckdb:///{tmp_path}/other.db", "must hold a state of subjects, got another database"),
+        (f"parquet:{tmp_path}/full", "must be a state or empty"),
+        (f"parquet:{tmp_path}/broken", "must hold a state of subjects"),
+    ):
+        engine = "numpy" if address.startswith("parquet") else None
+        with pytest.raises(rz.ArgumentError, match=message):
+            rz.individual.create(address, filter=filter, engine=engine)
+        with pytest.raises(rz.ArgumentError):
+            rz.individual.open(address, engine=engine)
+    for address in ("memory:", f"duckdb:///{tmp_path}/none.db", f"parquet:{tmp_path}/none"):
+        with pytest.raises(rz.ArgumentError, match="address must be"):
+            rz.individual.open(address)
+    assert not (tmp_path / "none.db").exists() and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"address": "postgresql://x"}, "address must be 'memory:', 'duckdb:///FILE' or"),
+        ({"address": "duckdb:///"}, "address must be"),
+        ({"address": "memory:x"}, "address must be"),
+        ({"address": 3}, "address must be a string"),
+        ({"filter": rz.RenyiFilter(2.0, 1.0)}, "filter must be one of PureFilter, ZcdpFilter"),
+        ({"filter": "gdp"}, "filter must be a filter"),
+        ({"filter": rz.PureFilter(0.0)}, "positive capacity"),
+        ({"unknown": "ignore"}, "unknown must be one of start, exclude"),
+        ({"unit": "person"}, "unit must be one of subject, subject-epoch"),
+        ({"unit": "subject-epoch"}, "needs epochs=True"),
+        ({"epochs": 1}, "epochs must be true or false"),
+        ({"engine": "spark"}, "engine must be one of numpy"),
+        ({"spark": object()}, "spark goes with engine='spark'"),
+        ({"neighbouring": "replace-one"}, "neighbouring must be add-remove"),
+    ],
+)
+def test_bad_states(arguments: dict[str, Any], message: str) -> None:
+    given = {"address": "memory:", "filter": rz.GdpFilter(1.0)} | arguments
+    with pytest.raises(rz.ResiduumError, match=message):
+        rz.individual.create(given.pop("address"), **given)
+
+
+def test_bad_levels() -> None:
+    state = rz.individual.create("memory:", filter=rz.GdpResidueFilter(mu=1.0))
+    losses = {"subject": [1], "eps": [0.1]}
+    for levels, message in (
+        ([0.2, 0.1], "levels must be positive, finite and increasing"),
+        ([0.0, 0.1], "levels must be positive"),
+        ([], "levels must be a non-empty"),
+        (np.arange(1, 1026) / 1e4, "levels must be at most 1024 values, got 1025"),
+    ):
+        with pytest.raises(rz.ArgumentError, match=message):
+            state.spend(losses, spend_id="q", levels=levels)
+    with pytest.raises(rz.ArgumentError, match="levels go with a column eps or sensitivity"):
+        state.spend({"subject": [1], "nu": [0.1]}, spend_id="q", levels=[0.1])

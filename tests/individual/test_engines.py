@@ -1,0 +1,116 @@
+"""The same spends give the same bits on every engine."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import residuum as rz
+from individual.engines import by_key, run, state_of, workload
+
+SHAPES = [
+    {"epochs": False, "texts": False, "options": {}},
+    {"epochs": False, "texts": True, "options": {"unknown": "exclude"}},
+    {"epochs": True, "texts": True, "options": {"epochs": True}},
+    {"epochs": True, "texts": False, "options": {"epochs": True, "unit": "subject"}},
+]
+
+
+def enrolled(people: int, shape: dict[str, Any]) -> pa.Table:
+    """The first third, half of them with less than the others."""
+    some = range(people // 3)
+    columns: dict[str, Any] = {
+        "subject": [f"person {s}" for s in some] if shape["texts"] else list(some),
+        "capacity": [1.0 if s % 2 else 0.4 for s in some],
+    }
+    if shape["epochs"]:
+        columns["epoch"] = [0] * len(some)
+    return pa.table(columns)
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("shape", SHAPES, ids=["plain", "texts", "epochs", "together"])
+def test_disk_agrees_with_memory(make: Callable[..., Any], shape: dict[str, Any]) -> None:
+    people = 900
+    spends = workload(6, people, shape["epochs"], shape["texts"], 21)
+    results = []
+    for engine in ("memory", "duckdb", "parquet"):
+        state = make(engine, **shape["options"])
+        state.enroll(enrolled(people, shape))
+        results.append((run(state, spends), state_of(state)))
+        again = make(engine, **shape["options"]) if engine != "memory" else state
+        assert run(again, spends) == results[-1][0], "a retry returns the same sets"
+        assert state_of(again) == results[-1][1], "and spends nothing"
+    assert results[0] == results[1] == results[2]
+    sizes = [table.num_rows for table in results[0][0]]
+    assert any(size < spend["losses"].num_rows for size, spend in zip(sizes, spends, strict=True))
+
+
+@pytest.mark.needs("pyspark")
+def test_spark_agrees_with_memory(make: Callable[..., Any], spark: Any, tmp_path: Path) -> None:
+    shape = {"epochs": False, "texts": False}
+    spends = workload(3, 4000, False, False, 22)
+    memory, cluster = make("memory"), make("spark", spark=spark)
+    for state in (memory, cluster):
+        state.enroll(enrolled(1200, shape))
+    expected = run(memory, spends)
+    # As a path, as a table and as a Spark frame.
+    path = tmp_path / "losses.parquet"
+    pq.write_table(spends[0]["losses"], path)
+    pq.write_table(spends[2]["losses"], tmp_path / "frame.parquet")
+    given = [path, spends[1]["losses"], spark.read.parquet(str(tmp_path / "frame.parquet"))]
+    found = run(
+        cluster, [one | {"losses": source} for one, source in zip(spends, given, strict=True)]
+    )
+    assert found == expected and state_of(cluster) == state_of(memory)
+    again = cluster.spend(path, spend_id="q-0")
+    assert by_key(again) == expected[0]
+    with pytest.raises(rz.ArgumentError, match="another table"):
+        cluster.spend({"subject": [1], "nu": [0.1]}, spend_id="q-0")
+    with pytest.raises(rz.ArgumentError, match="1 repeated"):
+        cluster.spend({"subject": [1, 1], "nu": [0.1, 0.1]}, spend_id="q-9")
+    with pytest.raises(rz.ArgumentError, match="got 1 not finite"):
+        cluster.spend({"subject": [1, 2], "nu": [0.1, float("nan")]}, spend_id="q-9")
+    assert state_of(cluster) == state_of(memory), "errors leave the state as it was"
+
+
+@pytest.mark.needs("pyspark")
+def test_spark_keeps_epochs_together(make: Callable[..., Any], spark: Any) -> None:
+    options = {"epochs": True, "unit": "subject"}
+    spends = workload(2, 300, True, True, 23)
+    memory, cluster = make("memory", **options), make("spark", spark=spark, **options)
+    assert run(cluster, spends) == run(memory, spends)
+    assert state_of(cluster) == state_of(memory)
+
+
+@pytest.mark.needs("duckdb", "pandas")
+def test_losses_come_in_many_forms(make: Callable[..., Any], tmp_path: Path) -> None:
+    import pandas
+
+    table = pa.table({"subject": pa.array([3, 1, 2], pa.int32()), "nu": [0.5, 1, 2.0]})
+    path = tmp_path / "losses.parquet"
+    pq.write_table(table, path)
+    columns = {"subject": [3, 1, 2], "nu": [0.5, 1.0, 2.0]}
+    for engine in ("memory", "duckdb"):
+        state = make(engine)
+        first = state.spend(path, spend_id="first")
+        assert first.column_names == ["subject"] and sorted(first["subject"].to_pylist()) == [1, 3]
+        frames = [table.to_pandas(), pandas.DataFrame(columns), columns]
+        forms = [table, table.to_batches()[0], table.to_reader(), path, str(path), *frames]
+        for number, form in enumerate(forms):
+            other = make(engine, name=f"{engine}-{number}")
+            assert by_key(other.spend(form, spend_id="first")) == by_key(first)
+
+
+def test_order_and_batches_do_not_change_a_retry(make: Callable[..., Any]) -> None:
+    state = make("memory")
+    table = pa.table({"subject": list(range(100)), "nu": [0.01 * i for i in range(100)]})
+    first = state.spend(table, spend_id="q")
+    mixed = pa.concat_tables([table.slice(60), table.slice(0, 60)])
+    assert state.spend(mixed, spend_id="q") == first
+    changed = table.set_column(1, "nu", pa.array([0.01 * i for i in range(99)] + [0.5]))
+    with pytest.raises(rz.ArgumentError, match="another table"):
+        state.spend(changed, spend_id="q")

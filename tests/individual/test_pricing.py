@@ -1,0 +1,125 @@
+"""Columns against one filter object per subject: the slow, exact twin."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import residuum as rz
+from residuum.filters.state import Left
+from residuum.individual.budgets import IndividualFilter, units_of
+from residuum.individual.levels import default_levels
+from residuum.individual.quote import quote
+
+M = rz.mechanisms
+FILTERS: list[IndividualFilter] = [
+    rz.PureFilter(1.0),
+    rz.ZcdpFilter(0.5),
+    rz.GdpFilter(1.0),
+    rz.GdpResidueFilter(1.0),
+]
+
+
+def twin(filter: IndividualFilter, left: Fraction, asked: object) -> Fraction | None:
+    """What the filter itself leaves, exactly; None if it refuses."""
+    decision = filter.decide(Left(filter.fingerprint, (left,)), asked)
+    return decision.state.left[0] if decision.admitted else None
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda f: f.kind)
+@pytest.mark.parametrize("column", ["nu", "eps", "gaussian", "laplace"])
+def test_never_better_than_the_filter_itself(filter: IndividualFilter, column: str) -> None:
+    if isinstance(filter, rz.PureFilter) and column in ("nu", "gaussian"):
+        with pytest.raises(rz.ArgumentError, match="Gaussian noise"):
+            quote(filter, "nu", None)
+        return
+    rng = np.random.default_rng(11)
+    mechanism = {"gaussian": M.Gaussian(sigma=3.0), "laplace": M.Laplace(scale=3.0)}.get(column)
+    name = "sensitivity" if mechanism else column
+    values = np.concatenate([np.round(rng.uniform(0.0, 0.9, 12), 2), rng.uniform(0.0, 1.1, 12)])
+    levels = None
+    if name != "nu" and not isinstance(filter, rz.PureFilter) and column != "gaussian":
+        levels = sorted({v for v in values.tolist() if v > 0.0})
+    pricing = quote(filter, name, mechanism, levels)
+    units = units_of(filter)
+    left = rng.integers(0, units.capacity + 1, values.size)
+    after = pricing.charge(left, values)
+    closest = 0.0
+    for had, has, value in zip(left.tolist(), after.tolist(), values.tolist(), strict=True):
+        asked = {
+            "nu": lambda v: rz.gaussian(mu=v),
+            "eps": lambda v: rz.pure_dp(v),
+            "gaussian": lambda v: rz.gaussian(sigma=3.0, sensitivity=v),
+            "laplace": lambda v: rz.laplace(scale=3.0, sensitivity=v),
+        }[column](value)
+        exact = twin(filter, had * units.size, asked)
+        if has < 0:
+            # Refused by a rounding at most.
+            assert exact is None or exact <= Fraction(1, 10**3)
+            continue
+        assert exact is not None
+        assert has * units.size <= exact * (1 + Fraction(1, 2**51)) + Fraction(1, 10**16)
+        took, takes = had * units.size - has * units.size, had * units.size - exact
+        closest = max(closest, float(took - takes) / max(float(takes), 1e-12))
+    assert closest <= 1e-4
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda f: f.kind)
+@pytest.mark.parametrize("asked", [rz.pure_dp(0.2), M.Laplace(scale=5.0), rz.gaussian(mu=0.3)])
+def test_one_query_for_all(filter: IndividualFilter, asked: object) -> None:
+    if isinstance(filter, rz.PureFilter) and asked == rz.gaussian(mu=0.3):
+        with pytest.raises(rz.ArgumentError, match="unbounded"):
+            quote(filter, None, asked)
+        return
+    pricing = quote(filter, None, asked)
+    units = units_of(filter)
+    left = np.array([units.capacity, units.capacity // 2, units.capacity // 7, 1000, 0])
+    for had, has in zip(left.tolist(), pricing.charge(left, None).tolist(), strict=True):
+        exact = twin(filter, had * units.size, asked)
+        assert (has < 0) == (exact is None)
+        if exact is not None:
+            slack = (had * units.size - exact) * Fraction(1, 10**4) + units.size
+            assert exact - slack <= has * units.size <= exact
+
+
+def test_ten_times_a_tenth_is_one() -> None:
+    for filter, column, loss in (
+        (rz.PureFilter(1.0), "eps", 0.1),
+        (rz.GdpFilter(1.0), "nu", 0.1),
+        (rz.ZcdpFilter(0.5), "nu", 0.1),
+    ):
+        pricing = quote(filter, column, None)
+        left = np.array([pricing.units.capacity])
+        count = 0
+        while (left := pricing.charge(left, np.array([loss])))[0] >= 0:
+            count += 1
+        assert count == (10 if column == "eps" else 100)
+
+
+def test_rows_do_not_know_of_each_other() -> None:
+    """However the rows are split, the bits are the same."""
+    rng = np.random.default_rng(12)
+    n = 70_001
+    for filter, column, mechanism in (
+        (rz.GdpResidueFilter(1.0), "nu", None),
+        (rz.GdpResidueFilter(1.0), None, rz.pure_dp(0.1)),
+        (rz.GdpFilter(1.0), "sensitivity", M.Laplace(scale=4.0)),
+    ):
+        pricing = quote(filter, column, mechanism)
+        left = rng.integers(0, pricing.units.capacity, n)
+        loss = None if column is None else rng.uniform(0.0, 0.6, n)
+        whole = pricing.charge(left, loss)
+        cuts = [0, 1, 17, 2048, 40_000, n]
+        parts = [
+            pricing.charge(left[a:b], None if loss is None else loss[a:b])
+            for a, b in itertools.pairwise(cuts)
+        ]
+        assert np.array_equal(whole, np.concatenate(parts))
+
+
+def test_levels_follow_from_the_capacity_alone() -> None:
+    levels = default_levels(0.8)
+    assert levels.size == 1024 and (np.diff(levels) > 0).all()
+    assert levels[-2] < 0.8 <= levels[-1]
+    assert (levels[1:] / levels[:-1]).max() <= 65 / 64
