@@ -38,8 +38,10 @@ _HOME = {
     "Verdict": "residuum.bounds",
     "ArgumentError": "residuum.errors",
     "ArgumentTypeError": "residuum.errors",
+    "BudgetError": "residuum.errors",
     "ResiduumError": "residuum.errors",
     "TooLargeError": "residuum.errors",
+    "UnsupportedError": "residuum.errors",
     "Decision": "residuum.filters.decision",
     "Filter": "residuum.filters.filter",
     "ApproximateGdpResidueFilter": "residuum.filters.approximate_gdp_residue",
@@ -95,7 +97,7 @@ _HOME = {
     "compare_filters": "residuum.planning.yardstick",
 }
 
-_PACKAGES = ("filters", "mechanisms", "planning")
+_PACKAGES = ("filters", "interop", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
@@ -106,6 +108,7 @@ __all__ = [
     "ArgumentTypeError",
     "AutoFilter",
     "BasicFilter",
+    "BudgetError",
     "Comparison",
     "Decision",
     "Discretisation",
@@ -131,6 +134,7 @@ __all__ = [
     "Rule",
     "Strategy",
     "TooLargeError",
+    "UnsupportedError",
     "UpdateFilter",
     "UpdateRule",
     "Verdict",
@@ -163,6 +167,7 @@ __all__ = [
     "how_many",
     "identity",
     "infimum",
+    "interop",
     "is_universally_free",
     "kernel",
     "laplace",
@@ -197,7 +202,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import filters, mechanisms, planning
+    from residuum import filters, interop, mechanisms, planning
     from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter
@@ -220,8 +225,10 @@ if TYPE_CHECKING:
     from residuum.errors import (
         ArgumentError,
         ArgumentTypeError,
+        BudgetError,
         ResiduumError,
         TooLargeError,
+        UnsupportedError,
     )
     from residuum.filters.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
