@@ -92,6 +92,9 @@ _HOME = {
     "zcdp_parameter": "residuum.pld.zcdp_parameter",
     "how_many": "residuum.planning.how_many",
     "least_noise": "residuum.planning.least_noise",
+    "Odometer": "residuum.planning.odometer",
+    "Recommendation": "residuum.planning.recommend",
+    "recommend": "residuum.planning.recommend",
     "Workload": "residuum.planning.workload",
     "Yardstick": "residuum.planning.yardstick",
     "compare_filters": "residuum.planning.yardstick",
@@ -123,10 +126,12 @@ __all__ = [
     "NaturalCost",
     "NaturalFilter",
     "NaturalRule",
+    "Odometer",
     "Order",
     "PlanFilter",
     "Pld",
     "PureFilter",
+    "Recommendation",
     "RenyiCommitFilter",
     "RenyiCurveFilter",
     "RenyiFilter",
@@ -178,6 +183,7 @@ __all__ = [
     "natural_guarantee",
     "planning",
     "pure_dp",
+    "recommend",
     "simulate",
     "subsampled_gaussian",
     "supremum",
@@ -248,6 +254,8 @@ if TYPE_CHECKING:
     from residuum.filters.zcdp import ZcdpFilter
     from residuum.planning.how_many import how_many
     from residuum.planning.least_noise import least_noise
+    from residuum.planning.odometer import Odometer
+    from residuum.planning.recommend import Recommendation, recommend
     from residuum.planning.workload import Workload
     from residuum.planning.yardstick import Yardstick, compare_filters
     from residuum.pld.constructors import (
