@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from residuum.version import __version__
 
 _HOME = {
     "amplification": "residuum.adversary.amplification",
@@ -38,6 +38,7 @@ _HOME = {
     "Verdict": "residuum.bounds",
     "ArgumentError": "residuum.errors",
     "ArgumentTypeError": "residuum.errors",
+    "BudgetError": "residuum.errors",
     "ResiduumError": "residuum.errors",
     "AlreadySpent": "residuum.errors",
     "BrokenRecord": "residuum.errors",
@@ -60,6 +61,7 @@ _HOME = {
     "Receipt": "residuum.ledger.receipts",
     "Reservation": "residuum.ledger.receipts",
     "TooLargeError": "residuum.errors",
+    "UnsupportedError": "residuum.errors",
     "Decision": "residuum.filters.decision",
     "Filter": "residuum.filters.filter",
     "ApproximateGdpResidueFilter": "residuum.filters.approximate_gdp_residue",
@@ -110,12 +112,15 @@ _HOME = {
     "zcdp_parameter": "residuum.pld.zcdp_parameter",
     "how_many": "residuum.planning.how_many",
     "least_noise": "residuum.planning.least_noise",
+    "Odometer": "residuum.planning.odometer",
+    "Recommendation": "residuum.planning.recommend",
+    "recommend": "residuum.planning.recommend",
     "Workload": "residuum.planning.workload",
     "Yardstick": "residuum.planning.yardstick",
     "compare_filters": "residuum.planning.yardstick",
 }
 
-_PACKAGES = ("filters", "individual", "mechanisms", "planning")
+_PACKAGES = ("filters", "individual", "interop", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
@@ -129,6 +134,7 @@ __all__ = [
     "BasicFilter",
     "BrokenRecord",
     "BudgetExists",
+    "BudgetError",
     "Comparison",
     "Decision",
     "Discretisation",
@@ -149,6 +155,7 @@ __all__ = [
     "NaturalRule",
     "NewerLedger",
     "NotALedger",
+    "Odometer",
     "Order",
     "OutcomeUnknown",
     "PlanFilter",
@@ -157,6 +164,7 @@ __all__ = [
     "ReadOnlyLedger",
     "Receipt",
     "Refused",
+    "Recommendation",
     "RenyiCommitFilter",
     "RenyiCurveFilter",
     "RenyiFilter",
@@ -170,6 +178,7 @@ __all__ = [
     "UnknownBudget",
     "UnknownHold",
     "UnsafeStore",
+    "UnsupportedError",
     "UpdateFilter",
     "UpdateRule",
     "Verdict",
@@ -203,6 +212,7 @@ __all__ = [
     "identity",
     "individual",
     "infimum",
+    "interop",
     "is_universally_free",
     "kernel",
     "laplace",
@@ -214,6 +224,7 @@ __all__ = [
     "open_ledger",
     "planning",
     "pure_dp",
+    "recommend",
     "simulate",
     "subsampled_gaussian",
     "supremum",
@@ -238,7 +249,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import filters, individual, mechanisms, planning
+    from residuum import filters, individual, interop, mechanisms, planning
     from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter
@@ -263,6 +274,7 @@ if TYPE_CHECKING:
         ArgumentError,
         ArgumentTypeError,
         BrokenRecord,
+        BudgetError,
         BudgetExists,
         KeyReused,
         LedgerError,
@@ -279,6 +291,7 @@ if TYPE_CHECKING:
         UnknownBudget,
         UnknownHold,
         UnsafeStore,
+        UnsupportedError,
     )
     from residuum.filters.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
@@ -301,6 +314,8 @@ if TYPE_CHECKING:
     from residuum.ledger.receipts import Receipt, Reservation
     from residuum.planning.how_many import how_many
     from residuum.planning.least_noise import least_noise
+    from residuum.planning.odometer import Odometer
+    from residuum.planning.recommend import Recommendation, recommend
     from residuum.planning.workload import Workload
     from residuum.planning.yardstick import Yardstick, compare_filters
     from residuum.pld.constructors import (

@@ -2,8 +2,10 @@
 
     ResiduumError
     ├── ArgumentError        (also ValueError)  an argument's value is not allowed
+    │   └── UnsupportedError   something of another library that has no proven loss here
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
     ├── TooLargeError        an exact computation would not fit; the message says its size
+    ├── BudgetError          something would run that no filter admitted
     ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
     └── LedgerError          the ledger cannot do what it was asked to
         ├── UnknownBudget    no budget has that name
@@ -35,8 +37,20 @@ class ArgumentError(ResiduumError, ValueError):
     """An argument's value is not allowed; the message names it and shows it."""
 
 
+class UnsupportedError(ArgumentError):
+    """Something of another library has no proven loss here; `culprit` is that thing."""
+
+    def __init__(self, message: str, culprit: object = None):
+        super().__init__(message)
+        self.culprit = culprit
+
+
 class ArgumentTypeError(ResiduumError, TypeError):
     """An argument has the wrong type; the message names it and shows it."""
+
+
+class BudgetError(ResiduumError):
+    """Something would run that no filter admitted; it did not."""
 
 
 class TooLargeError(ResiduumError):

@@ -1,4 +1,4 @@
-"""`residuum plan`, `residuum compare` and `residuum order`."""
+"""`residuum plan`, `recommend`, `compare` and `order`."""
 
 import io
 import json
@@ -52,6 +52,29 @@ def test_plan_where_nothing_fits_or_everything() -> None:
     assert answer["how_many"] == 0 and answer["least_noise"] is None
     text = run("plan", "--filter", "pure eps=1", "--pure-dp", "eps=0", "--most", "9")
     assert "9 or more" in text
+
+
+def test_plan_draws_what_is_left(tmp_path: Path) -> None:
+    filter = rz.GdpResidueFilter(0.5)
+    filter.request(rz.laplace(scale=5.0))
+    given = ("plan", "--filter", "gdp_residue mu=0.5", "--laplace", "scale=20")
+    answer = run_json(*given, "--state", filter.state_to_json(filter.state), "--out", str(tmp_path))
+    assert answer["picture"] == str(tmp_path / "frontier.png")
+    assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_recommend_says_what_planning_says() -> None:
+    given = ("--eps", "1", "--delta", "1e-6", "--filter", "basic", "--filter", "plan")
+    answer = run_json("recommend", *given, "--laplace", "scale=10", "-n", "30")
+    found = rz.recommend(1.0, 1e-6, m.Laplace(10.0), n=30, filters=["basic", "plan"])
+    assert answer == json.loads(json.dumps(found.to_dict()))
+    text = run("recommend", *given, "--laplace", "scale=10", "-n", "30")
+    assert found.reason in text and "Laplace(scale=" in text and "non-adaptive optimum" in text
+    text = run("recommend", *given, "--pure-dp", "eps=0.25")
+    assert '{"delta":1e-06,"eps":1.0,"kind":"basic"}' in text
+    for wrong in (given, (*given, "--pure-dp", "eps=0.1", "--workload", "suite")):
+        assert "give queries or --workload" in refusal("recommend", *wrong)
+    assert "a budget must have --eps and --delta" in refusal("recommend", "--pure-dp", "eps=0.1")
 
 
 def test_a_budget_means_the_automatic_filter() -> None:

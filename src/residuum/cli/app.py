@@ -25,6 +25,7 @@ COMMANDS = {
     "epsilon": "residuum.cli.epsilon",
     "order": "residuum.cli.order",
     "plan": "residuum.cli.plan",
+    "recommend": "residuum.cli.recommend",
     "compare": "residuum.cli.compare",
     "attack": "residuum.cli.attack",
     "natural": "residuum.cli.natural",

@@ -1,16 +1,18 @@
 """`residuum plan`: how many more queries fit, and the least noise that does."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import filters, flags, output, queries
+from residuum.cli import filters, flags, output, pictures, queries
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError
 
 if TYPE_CHECKING:
     from residuum.filters import Filter
     from residuum.filters.query import Query
+    from residuum.filters.state import State
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -39,6 +41,10 @@ def plan(
         int, typer.Option("-n", help="For how many more (rounds of the queries) to fit the noise.")
     ] = 1,
     most: Annotated[int, typer.Option(help="Where counting ends.")] = 10**6,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Draw how many more of each kind fit, into a directory."),
+    ] = None,
     relation: flags.Relation = None,
     as_json: output.AsJson = False,
 ) -> None:
@@ -64,6 +70,10 @@ def plan(
         count = how_many(filter, asked, state=start, most=most, relation=relation)
     with patience("fitting the noise"):
         least = least_noise(filter, asked, n, state=start, relation=relation)
+    picture, trouble = None, ""
+    if out is not None:
+        with patience("drawing"):
+            picture, trouble = _drawn(filter, start, out, relation)
     left = filter.worded(filter.remaining_in(start))
     if as_json:
         output.print_json(
@@ -76,6 +86,7 @@ def plan(
                 "counting_ended": count == most,
                 "n": n,
                 "least_noise": None if least is None else [_plain(one) for one in least],
+                "picture": None if picture is None else str(picture),
             }
         )
         return
@@ -90,7 +101,23 @@ def plan(
         rows.append((name, "none: no noise of this kind would fit"))
     else:
         rows += [(name, _json(one)) for one in least]
+    if out is not None:
+        rows.append(("picture", trouble if picture is None else str(picture)))
     output.print_fields(rows)
+
+
+def _drawn(
+    filter: "Filter", start: "State", out: Path, relation: str | None
+) -> tuple[Path | None, str]:
+    """The frontier of what is left, beside that of a fresh filter where something was spent."""
+    from residuum.figures.frontier import frontier as draw
+    from residuum.planning.frontier import frontier
+
+    fresh = filter.initial()
+    found = {"left": frontier(filter, state=start, relation=relation)}
+    if start != fresh:
+        found = {"at the start": frontier(filter, state=fresh, relation=relation), **found}
+    return pictures.save(lambda: draw(found), out / "frontier.png")
 
 
 def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":

@@ -203,6 +203,23 @@ class Filter(ABC):
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return _restored, (type(self), fields, self._desk.state)
 
+    def _repr_html_(self) -> str:
+        """What is kept and what is left, with the curve of the guarantee, for notebooks."""
+        from residuum.pld import svg
+
+        left = self.remaining
+        rows = [
+            ("filter", repr(self)),
+            ("left", self.worded(left)),
+            ("of", self.worded(self.capacity)),
+            ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
+        ]
+        curves = {"guarantee": self.guarantee}
+        rest = left if isinstance(left, Pld) else getattr(left, "pld", None)
+        if isinstance(rest, Pld):
+            curves["left"] = rest
+        return svg.table(rows) + svg.profiles(curves)
+
     # -- descriptions -------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

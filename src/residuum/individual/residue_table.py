@@ -22,10 +22,11 @@ import numpy as np
 
 from residuum.individual.residue_curve import LARGEST_EPS, cost_of_leaving
 from residuum.individual.units import Integers, Units
+from residuum.pld.central_law import CentralLaw, height
 from residuum.pld.gdp_residue import gdp_residue_cost
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.residue_at_zero import CentralLaw, fits, height
+from residuum.pld.residue_at_zero import fits
 from residuum.pld.value import Pld
 
 STEP = 9e-5

@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from residuum import __version__
 from residuum.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudget
 from residuum.filters.filter import Filter
 from residuum.ledger import clock, schema
@@ -18,6 +17,7 @@ from residuum.ledger.holding import let_go
 from residuum.ledger.page import Page
 from residuum.ledger.requests import LEDGER, Request, tables_of
 from residuum.mechanisms.relations import REPLACE_ONE
+from residuum.version import __version__
 
 _B = schema.budgets
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from residuum import __version__
 from residuum.errors import BrokenRecord, LedgerError, ReadOnlyLedger
 from residuum.filters.pure import PureFilter
 from residuum.ledger import schema
@@ -30,6 +29,7 @@ from residuum.ledger.holding import let_go
 from residuum.ledger.page import Page
 from residuum.ledger.requests import LEDGER
 from residuum.records import Record, follows
+from residuum.version import __version__
 
 _B, _R = schema.budgets, schema.records
 

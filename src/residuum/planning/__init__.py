@@ -3,11 +3,30 @@
 rz.how_many(filter, rz.laplace(scale=10.0))
 rz.least_noise(filter, rz.gaussian(sigma=1.0), n=52)
 rz.compare_filters(1.0, 1e-6, rz.laplace(scale=10.0)).table()
+rz.recommend(1.0, 1e-6, rz.laplace(scale=10.0), n=52)
+rz.planning.frontier(filter)
+
+`Odometer` is no filter: it reports what was lost and refuses nothing.
 """
 
+from residuum.planning.frontier import Frontier, frontier
 from residuum.planning.how_many import how_many
 from residuum.planning.least_noise import least_noise
+from residuum.planning.odometer import Odometer, Reading
+from residuum.planning.recommend import Recommendation, recommend
 from residuum.planning.workload import Workload
 from residuum.planning.yardstick import Yardstick, compare_filters
 
-__all__ = ["Workload", "Yardstick", "compare_filters", "how_many", "least_noise"]
+__all__ = [
+    "Frontier",
+    "Odometer",
+    "Reading",
+    "Recommendation",
+    "Workload",
+    "Yardstick",
+    "compare_filters",
+    "frontier",
+    "how_many",
+    "least_noise",
+    "recommend",
+]

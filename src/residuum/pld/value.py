@@ -97,6 +97,13 @@ class Pld:
             return f"<Pld: {count} queries of {len(parts)} kinds>"
         return " + ".join(text if n == 1 else f"{n} * {text}" for text, n in parts)
 
+    def _repr_html_(self) -> str:
+        """The privacy profile as a picture, for notebooks."""
+        from residuum.pld import svg
+
+        worst = {"": self} if self.is_symmetric else {"forward": self, "reversed": self.reverse()}
+        return svg.table([("PLD", repr(self))]) + svg.profiles(worst)
+
     # -- structure --------------------------------------------------------------------
 
     @property

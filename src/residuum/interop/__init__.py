@@ -1,0 +1,75 @@
+"""Other libraries: what they describe as our queries, and our accounting behind their interfaces.
+
+    rz.interop.from_dp_event(event)                   dp_accounting's events
+    rz.interop.from_google_pld(pld), to_google_pld    its privacy loss distributions, both ways
+    rz.interop.PrivacyAccountant()                    its accountant, on our core
+    rz.interop.from_opendp(measurement)               OpenDP's measurements
+    rz.interop.opacus.register()                      PrivacyEngine(accountant="residuum")
+
+Each library is imported when something for it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from residuum.errors import ResiduumError
+
+_HOME = {
+    "PrivacyAccountant": "residuum.interop.dp_accounting.accountant",
+    "from_dp_event": "residuum.interop.dp_accounting.events",
+    "from_google_pld": "residuum.interop.dp_accounting.plds",
+    "to_google_pld": "residuum.interop.dp_accounting.plds",
+    "from_opendp": "residuum.interop.opendp",
+}
+
+_PACKAGES = ("dp_accounting", "opacus", "opendp")
+_EXTRAS = {"dp_accounting": "interop", "opendp": "interop", "opacus": "opacus", "torch": "opacus"}
+
+__all__ = [
+    "PrivacyAccountant",
+    "dp_accounting",
+    "from_dp_event",
+    "from_google_pld",
+    "from_opendp",
+    "opacus",
+    "opendp",
+    "to_google_pld",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return _loaded(f"residuum.interop.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'residuum.interop' has no attribute {name!r}")
+    value = getattr(_loaded(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def _loaded(module: str) -> Any:
+    """Import a module of this package; says what to install where its library is missing."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise ResiduumError(
+            f"{module} needs {error.name}, not installed here; "
+            f"install with: pip install 'residuum[{extra}]'"
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from residuum.interop import dp_accounting, opacus, opendp
+    from residuum.interop.dp_accounting.accountant import PrivacyAccountant
+    from residuum.interop.dp_accounting.events import from_dp_event
+    from residuum.interop.dp_accounting.plds import from_google_pld, to_google_pld
+    from residuum.interop.opendp import from_opendp

@@ -1,0 +1,180 @@
+"""OpenDP's measurements as mechanisms.
+
+A measurement's privacy map says what it loses at an input distance; which mechanism that is depends
+on its measure, and which neighbouring relation on its metric:
+
+* `MaxDivergence`: `eps`-DP; `ZeroConcentratedDivergence`: `rho`-zCDP; `Approximate` of either has a
+  `delta` beside it, and approximate zCDP is `rho`-zCDP composed with mass `delta` at infinity;
+* `RenyiDivergence`: a curve, read at fixed orders;
+* `SmoothedMaxDivergence`: a privacy profile. `delta(eps_i)` at some `eps_i` bounds the curve there
+  and, a profile being of all neighbouring pairs in both orders, the reversed one. The largest loss
+  that keeps all of these bounds is piecewise linear between `e^{eps_i}` and has the last one at
+  infinity; exponentials are rounded up, and the points of its tradeoff curve down.
+
+A map is believed: it is for OpenDP to be sound. What is unclear is refused, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from opendp.mod import Measurement, PrivacyProfile
+
+from residuum import checks
+from residuum.bounds import float_down
+from residuum.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from residuum.mechanisms import relations
+from residuum.mechanisms.approximate_dp import ApproximateDp
+from residuum.mechanisms.composed import Composed
+from residuum.mechanisms.from_tradeoff import FromTradeoff
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.mechanisms.pure_dp import PureDp
+from residuum.mechanisms.rdp import Rdp
+from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
+from residuum.mechanisms.zcdp import Zcdp
+from residuum.pld.discretise import region_above
+from residuum.pld.rational import exp_of
+
+_LEAST_CHANGE = {
+    # An exchange takes one record away and puts another in.
+    "SymmetricDistance": {ADD_REMOVE: 1, REPLACE_ONE: 2},
+    "SymmetricIdDistance": {ADD_REMOVE: 1, REPLACE_ONE: 2},
+    "InsertDeleteDistance": {ADD_REMOVE: 1, REPLACE_ONE: 2},
+    "ChangeOneDistance": {REPLACE_ONE: 1, ZERO_OUT: 1},
+    "ChangeOneIdDistance": {REPLACE_ONE: 1, ZERO_OUT: 1},
+    "HammingDistance": {REPLACE_ONE: 1, ZERO_OUT: 1},
+}
+"""Metrics on data sets: how far apart neighbours are at least, the usual relation first."""
+
+_ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
+_WIDEST = 600.0
+_POINTS = 120
+
+
+def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = None) -> Mechanism:
+    """The mechanism that a measurement is at an input distance, for one neighbouring relation.
+
+    For a metric on data sets the relation follows from it (add-remove for symmetric and
+    insert-delete distance, replace-one for change-one and Hamming distance) and `d_in` is what one
+    neighbour changes; a larger `d_in` is for units of several records. For any other metric both
+    must be given: what its distances mean is not for us to guess. Raises `UnsupportedError` where
+    the measure has no proven loss here. The measurement is not run.
+    """
+    if not isinstance(measurement, Measurement):
+        raise ArgumentTypeError(
+            f"measurement must be an OpenDP Measurement, got {checks.shown(measurement)}"
+        )
+    relation, distance = _neighbours(measurement, d_in, neighbouring)
+    loss = measurement.map(distance)
+    kind = str(measurement.output_measure)
+    if kind == "MaxDivergence":
+        return PureDp(_number("privacy map", loss), relation=relation)
+    if kind == "ZeroConcentratedDivergence":
+        return Zcdp(_number("privacy map", loss), relation=relation)
+    if kind == "Approximate(MaxDivergence)":
+        eps, delta = loss
+        return ApproximateDp(
+            _number("privacy map", eps), _number("privacy map", delta), relation=relation
+        )
+    if kind == "Approximate(ZeroConcentratedDivergence)":
+        rho, delta = (_number("privacy map", part) for part in loss)
+        whole = Zcdp(rho, relation=relation)
+        return Composed((whole, ApproximateDp(0.0, delta, relation=relation))) if delta else whole
+    if kind == "RenyiDivergence":
+        return _from_orders(loss, relation)
+    if kind == "SmoothedMaxDivergence":
+        return _from_profile(loss, relation)
+    raise UnsupportedError(
+        f"measurement must have a measure with a proven loss, got {kind}", measurement
+    )
+
+
+def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
+    metric = str(measurement.input_metric)
+    if neighbouring is not None:
+        relations.relation(neighbouring)
+    known = _LEAST_CHANGE.get(metric.partition("(")[0])
+    if known is None:
+        if neighbouring is None or d_in is None:
+            raise UnsupportedError(
+                f"neighbouring and d_in must be given for a measurement on {metric}, "
+                "which is not a metric on data sets",
+                measurement,
+            )
+        return neighbouring, d_in
+    relation = next(iter(known)) if neighbouring is None else neighbouring
+    if relation not in known:
+        raise UnsupportedError(
+            f"neighbouring must be {' or '.join(known)} for a measurement on {metric}, "
+            f"got {relation!r}",
+            measurement,
+        )
+    if d_in is None:
+        return relation, known[relation]
+    distance = checks.count("d_in", d_in)
+    checks.require(
+        distance >= known[relation], "d_in", f"at least {known[relation]} under {relation}", d_in
+    )
+    return relation, distance
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, float | int) and value == math.inf:
+        raise ArgumentError(f"{name} must give a finite loss, got {value!r}")
+    return checks.non_negative(name, value)
+
+
+def _from_orders(curve: Any, relation: str) -> Mechanism:
+    if not callable(curve):
+        raise ArgumentTypeError(
+            f"privacy map must be a function of the order, got {checks.shown(curve)}"
+        )
+    found = {order: checks.real("privacy map", curve(order)) for order in _ORDERS}
+    finite = {order: eps for order, eps in found.items() if 0.0 <= eps <= 1e6}
+    if not finite:
+        raise ArgumentError("privacy map must give a finite loss at some order, got none")
+    return Rdp(tuple(finite), tuple(finite.values()), relation=relation)
+
+
+def _from_profile(profile: Any, relation: str) -> Mechanism:
+    if not isinstance(profile, PrivacyProfile):
+        raise ArgumentTypeError(
+            f"privacy map must be a privacy profile, got {checks.shown(profile)}"
+        )
+    eps = np.linspace(0.0, _reach(profile), _POINTS).tolist()
+    deltas = [checks.probability("delta of the privacy profile", profile.delta(e)) for e in eps]
+    # What holds at some eps holds at every larger one.
+    deltas = list(accumulate(deltas, min))
+    if deltas[-1] == 1.0:
+        raise ArgumentError("privacy profile must fall below 1, got 1 everywhere")
+    x, heights = [], []
+    for e, delta in zip(eps, deltas, strict=True):
+        at, height = exp_of(Fraction(e), "above") if e else Fraction(1), Fraction(delta)
+        x.append(at)
+        heights.append(height)
+        if e:
+            x.append(1 / at)
+            heights.append(1 - 1 / at + height / at)
+    order = sorted(range(len(x)), key=x.__getitem__)
+    exact = region_above([x[i] for i in order], [heights[i] for i in order], False, None)
+    # Vertices (Q, P) of the testing region are points (beta, 1 - alpha).
+    points = [(float_down(1 - p), float_down(q)) for q, p in reversed(exact.vertices())]
+    alphas, betas = zip(*sorted(dict.fromkeys(points)), strict=True)
+    return FromTradeoff(alphas, betas, relation=relation)
+
+
+def _reach(profile: Any) -> float:
+    """How far the profile is read: to where it is, but for 1e-15, as low as it gets."""
+    low, high = 0.0, _WIDEST
+    least = float(profile.delta(high)) + 1e-15
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if float(profile.delta(middle)) <= least else (middle, high)
+    return high
+
+
+__all__ = ["from_opendp"]

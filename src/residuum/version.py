@@ -1,0 +1,3 @@
+"""The version of the code, for whatever writes it down."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,136 @@
+"""OpenDP's measurements as queries, with OpenDP itself."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import residuum as rz
+from residuum.interop import from_opendp
+
+pytestmark = pytest.mark.needs("opendp")
+
+
+@pytest.fixture(scope="module")
+def dp() -> Any:
+    import opendp.prelude as prelude
+
+    prelude.enable_features("contrib", "honest-but-curious")
+    return prelude
+
+
+@pytest.fixture(scope="module")
+def space(dp: Any) -> Any:
+    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def test_each_measure_is_the_mechanism_it_says(dp: Any, space: Any) -> None:
+    mechanisms = rz.mechanisms
+    counted = space >> dp.t.then_count()
+    laplace, gaussian = counted >> dp.m.then_laplace(2.0), counted >> dp.m.then_gaussian(2.0)
+    relation = "add-remove"
+    assert from_opendp(laplace) == mechanisms.PureDp(0.5, relation=relation)
+    assert from_opendp(gaussian) == mechanisms.Zcdp(0.125, relation=relation)
+    approximate = dp.c.make_approximate
+    assert from_opendp(approximate(laplace)) == mechanisms.ApproximateDp(0.5, 0.0, relation)
+    assert from_opendp(approximate(gaussian)) == mechanisms.Zcdp(0.125, relation=relation)
+    profile = dp.c.make_zCDP_to_approxDP(gaussian)
+    fixed = dp.c.make_fix_delta(profile, 1e-6)
+    eps, delta = fixed.map(1)
+    assert from_opendp(fixed) == mechanisms.ApproximateDp(eps, delta, relation)
+
+
+def test_relations_follow_from_the_metric(dp: Any, space: Any) -> None:
+    measured = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
+    assert from_opendp(measured, neighbouring="replace-one") == rz.mechanisms.PureDp(
+        1.0, relation="replace-one"
+    )
+    assert from_opendp(measured, 3) == rz.mechanisms.PureDp(1.5, relation="add-remove")
+    with pytest.raises(rz.ArgumentError, match="d_in must be at least 2 under replace-one"):
+        from_opendp(measured, 1, "replace-one")
+    with pytest.raises(rz.UnsupportedError, match="neighbouring must be add-remove or replace-one"):
+        from_opendp(measured, neighbouring="zero-out")
+    sized = dp.vector_domain(dp.atom_domain(T=int), size=10), dp.change_one_distance()
+    exchanged = dp.m.make_user_measurement(
+        *sized, dp.max_divergence(), lambda data: 0, lambda d_in: 0.5 * d_in, TO=int
+    )
+    assert from_opendp(exchanged) == rz.mechanisms.PureDp(0.5, relation="replace-one")
+    assert from_opendp(exchanged, neighbouring="zero-out").supported == ("zero-out",)
+    with pytest.raises(rz.UnsupportedError, match="replace-one or zero-out"):
+        from_opendp(exchanged, neighbouring="add-remove")
+
+
+def test_a_metric_on_numbers_says_nothing_of_neighbours(dp: Any) -> None:
+    number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    measured = number >> dp.m.then_laplace(2.0)
+    for given in ({}, {"d_in": 1.0}, {"neighbouring": "add-remove"}):
+        with pytest.raises(rz.UnsupportedError, match="neighbouring and d_in must be given"):
+            from_opendp(measured, **given)
+    assert from_opendp(measured, 3.0, "add-remove") == rz.mechanisms.PureDp(
+        1.5, relation="add-remove"
+    )
+
+
+def test_a_profile_is_a_curve_in_both_directions(dp: Any, space: Any) -> None:
+    """Never above the profile at its own points, never below the noise that was really added."""
+    gaussian = space >> dp.t.then_count() >> dp.m.then_gaussian(2.0)
+    measured = dp.c.make_zCDP_to_approxDP(gaussian)
+    made, profile = from_opendp(measured), measured.map(1)
+    truth = rz.gaussian(sigma=2.0)
+    loss = made.pld()
+    assert truth <= loss and loss.is_symmetric
+    for eps in np.linspace(0.0, 3.0, 13):
+        assert truth.delta(eps) <= loss.delta(eps) <= profile.delta(float(eps)) * 1.02
+    assert rz.mechanisms.from_json(made.to_json()) == made
+
+
+def test_a_profile_with_a_floor_has_it_at_infinity(dp: Any, space: Any) -> None:
+    def measured(delta: Any) -> Any:
+        return dp.m.make_user_measurement(
+            *space,
+            dp.smoothed_max_divergence(),
+            function=lambda data: 0,
+            privacy_map=lambda d_in: dp.new_privacy_profile(lambda eps: delta(eps / d_in)).curve,
+            TO=int,
+        )
+
+    flat = from_opendp(measured(lambda eps: 1e-5)).pld()
+    assert 1e-5 <= flat.delta(3.0) <= 1e-5 + 1e-14
+    pure = from_opendp(measured(lambda eps: 0.0 if eps >= 0.5 else 0.3)).pld()
+    assert 0.5 <= pure.epsilon(1e-12) <= 0.5 + 1e-8
+    with pytest.raises(rz.ArgumentError, match="privacy profile must fall below 1"):
+        from_opendp(measured(lambda eps: 1.0))
+
+
+def test_orders_of_a_renyi_curve(dp: Any, space: Any) -> None:
+    measured = dp.m.make_user_measurement(
+        *space,
+        dp.renyi_divergence(),
+        function=lambda data: 0,
+        privacy_map=lambda d_in: lambda alpha: 0.1 * d_in * alpha,
+        TO=int,
+    )
+    made = from_opendp(measured)
+    assert isinstance(made, rz.mechanisms.Rdp)
+    assert np.allclose(made.epsilons, 0.1 * np.array(made.orders), rtol=1e-12)
+
+
+def test_what_is_unclear_is_refused(dp: Any, space: Any) -> None:
+    own = dp.m.make_user_measurement(
+        *space, dp.user_divergence("mine"), lambda data: 0, lambda d_in: 1.0, TO=int
+    )
+    with pytest.raises(rz.UnsupportedError, match="measure with a proven loss, got mine") as caught:
+        from_opendp(own)
+    assert caught.value.culprit is own
+    for stranger in (space >> dp.t.then_count(), rz.laplace(2.0), None):
+        with pytest.raises(rz.ArgumentTypeError, match="must be an OpenDP Measurement"):
+            from_opendp(stranger)
+
+
+def test_admitted_before_it_runs(dp: Any, space: Any) -> None:
+    """The order that a guard keeps: ask, and only then run."""
+    budget, answers = rz.BasicFilter(1.0, 1e-6), []
+    measured = space >> dp.t.then_count() >> dp.m.then_laplace(2.5)
+    while budget.request(from_opendp(measured)).admitted:
+        answers.append(measured([1, 2, 3]))
+    assert len(answers) == 2 and budget.remaining.eps == pytest.approx(0.2)
