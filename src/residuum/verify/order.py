@@ -10,7 +10,7 @@ from residuum.verify.additive import Unknown, enough_taken, largest_loss, missin
 from residuum.verify.balls import Ball, ball, bits, near
 from residuum.verify.curves import curve
 from residuum.verify.factors import Factor, Loss, Noise, Response
-from residuum.verify.gaussian_budget import law_of
+from residuum.verify.gaussian_budget import gdp, law_of
 from residuum.verify.lattice import lattice_of
 from residuum.verify.laws import Finite, gaussian_curve
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
@@ -28,6 +28,8 @@ def below(loss: Loss, other: Loss) -> bool:
         return False
     if not loss.factors:
         return True
+    if not other.factors:
+        return gdp(other.variance, loss).verdict == "proven"
     if len(loss.factors) != 1 or len(other.factors) != 1:
         return False
     (one, n), (two, m) = loss.factors[0], other.factors[0]
