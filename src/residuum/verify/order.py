@@ -72,6 +72,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     """`L ⪯ R_{eps,delta}`: `h(e^eps) <= delta` in both directions."""
     if loss.is_identity:
         return proven("nothing is lost")
+    if eps < 0:
+        return undecided("eps is negative")
     with bits(_BITS):
         exact = _exactly(loss, ball(eps))
         if exact is not None:
@@ -80,6 +82,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
             if exact > ball(delta):
                 return refuted("the composition exceeds (eps, delta)")
             return undecided("the composition is not told from (eps, delta)")
+        if eps == 0 or delta <= 0:
+            return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
 
 
