@@ -103,7 +103,7 @@ class Written:
     def spend(self, query: Any, key: str | None = None) -> bool:
         """Decide, record, and move on if admitted."""
         decision = self.filter.decide(self.state, query, relation=self.relation)
-        spend_together([self], query, key or f"k{len(self.records)}", decision.admitted)
+        spend_together([self], query, key or f"{self.name}-{len(self.records)}", decision.admitted)
         return decision.admitted
 
     def texts(self) -> list[str]:

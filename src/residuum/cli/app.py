@@ -30,6 +30,7 @@ COMMANDS = {
     "attack": "residuum.cli.attack",
     "natural": "residuum.cli.natural",
     "figures": "residuum.cli.figures",
+    "verify": "residuum.cli.verify",
     "version": "residuum.cli.version",
 }
 

@@ -117,9 +117,10 @@ def _promised(to: Mapping[str, Any]) -> Loss:
         return Loss(variance=written(to["mu"]) ** 2)
     if kind == "pure":
         return response(to["eps"])
-    if kind == "plan":
-        raise Unknown("no formula for what a plan guarantees")
-    raise Infinite(f"{kind} may lose everything, which no potential covers")
+    with_delta = ("basic", "menu", "auto", "approximate_zcdp", "approximate_gdp_residue")
+    if kind in with_delta and to["delta"]:
+        raise Infinite(f"{kind} may lose everything, which no potential covers")
+    raise Unknown(f"no formula for what {kind} guarantees")
 
 
 def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:

@@ -133,6 +133,9 @@ def _near_zero(loss: Loss, rho: Ball, back: bool) -> float | Proof:
         return undecided("the mean loss is not known well enough")
     radius: float = 1.0 / near(rho) ** 0.5
     for _ in range(_DEPTH):
+        # K lies below its chord from 0, or its second derivative below that of the parabola.
+        if log_moment(loss, arb(radius), back) <= rho * arb(radius):
+            return radius
         _, second = _cumulants(loss, arb(0).union(arb(radius)), back)
         if second <= 2 * rho:
             return radius

@@ -151,5 +151,5 @@ def _discrete_gaussian(factor: DiscreteGaussian, t: Ball) -> Ball | None:
             t - (x - k) * (x - k) / (2 * sigma * sigma)
         ).exp()
         total += gap.max(arb(0))
-    rest = sigma * (2 * arb.pi()).sqrt() * normal((start - 1) / sigma)
+    rest = sigma * (2 * arb.pi()).sqrt() * normal(start / sigma)
     return (total + arb(0).union(rest)) / whole

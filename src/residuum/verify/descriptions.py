@@ -127,6 +127,8 @@ def _truncated_laplace(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _randomized_response(f: Fields, relation: str, depth: int) -> Loss:
+    if relation == "add-remove":
+        raise Underivable("randomized response has no pair under add-remove")
     k = int(f.get("num_buckets", 2))
     if "noise_parameter" in f:
         other = exact(f["noise_parameter"]) / k
@@ -189,6 +191,8 @@ def _mixture(f: Fields, relation: str, depth: int) -> Loss:
 
 def _poisson(f: Fields, relation: str, depth: int) -> Loss:
     inner, rate = f["mechanism"], exact(f["sampling_rate"])
+    if not 0 <= rate <= 1:
+        raise ValueError(f"sampling_rate {rate}")
     if inner.get("kind") == "gaussian" and "steps" not in inner:
         again = {"sigma": inner["sigma"], "sensitivity": inner.get("sensitivity", 1.0)}
         return _subsampled({**again, "sampling_rate": f["sampling_rate"]}, relation, depth)
@@ -203,7 +207,11 @@ def _poisson(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _without_replacement(f: Fields, relation: str, depth: int) -> Loss:
+    if relation != _REPLACE:
+        raise Underivable("a sample of fixed size has a pair under replace-one only")
     rate = Fraction(int(f["sample_size"]), int(f["source_size"]))
+    if not 0 <= rate <= 1:
+        raise ValueError(f"a sample of {rate} of all")
     whole = loss_of(f["mechanism"], relation, depth + 1)
     if rate == 0 or whole.is_identity:
         return Loss()

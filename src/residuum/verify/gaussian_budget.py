@@ -18,6 +18,7 @@ from itertools import pairwise
 from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, near, quantile, upper
+from residuum.verify.dominating import FINENESS, law_above
 from residuum.verify.factors import Factor, Loss, Response
 from residuum.verify.laws import Central, Finite, Law, composed, gaussian_curve
 from residuum.verify.residue import prove_residue
@@ -38,12 +39,23 @@ def gdp(spent: Fraction, loss: Loss) -> Proof:
         return proven("mu² falls by at least its cost")
     make = law_of(rest)
     if make is None:
-        return undecided("too many outcomes, or no formula for their law")
+        return _below_through_laws_above(rest, spent - left)
     apart = below_gaussian(make, spent - left)
     if apart.verdict == "proven" or not left or not tight:
         return apart
     # The whole may fit a smaller Gaussian than its parts do, one by one.
     return _weighed(make, left, spent, Fraction(0), True)
+
+
+def _below_through_laws_above(rest: Loss, nu2: Fraction) -> Proof:
+    proof = undecided("too many outcomes, or no formula for their law")
+    for fine in FINENESS:
+        above = law_above(rest, Fraction(0), fine)
+        if above is not None and proof.verdict != "proven":
+            proof = below_gaussian(above, nu2)
+            if proof.verdict == "refuted":
+                proof = undecided(f"not shown through a loss above it: {proof.reason}")
+    return proof
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
@@ -54,10 +66,7 @@ def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
         return refuted(f"mu² falls by less than the Gaussian part {float(left):.9g}")
     if not rest.factors:
         return proven("mu² falls by at least its cost")
-    make = law_of(rest)
-    if make is None:
-        return undecided("too many outcomes, or no formula for their law")
-    return _weighed(make, after + left, before, Fraction(0), tight)
+    return _any_law(rest, after + left, before, Fraction(0), tight)
 
 
 def approximate_gdp_residue(
@@ -84,10 +93,22 @@ def approximate_gdp_residue(
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
     if not rest.factors:
         return proven("mu² and delta fall by at least their costs")
-    make = law_of(rest)
-    if make is None:
-        return undecided("too many outcomes, or no formula for their law")
-    return _weighed(make, m2, v, eta, True)
+    return _any_law(rest, m2, v, eta, True)
+
+
+def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    make: Callable[[], Law] | None = law_of(rest)
+    if make is not None:
+        return _weighed(make, m2, v, eta, tight)
+    proof = undecided("too many outcomes, or no formula for their law")
+    for fine in FINENESS:
+        make = law_above(rest, eta, fine)
+        if make is None:
+            break
+        proof = _weighed(make, m2, v, eta, False)
+        if proof.verdict == "proven" or eta:
+            break
+    return proof
 
 
 def _written_mass(loss: Loss) -> Fraction:

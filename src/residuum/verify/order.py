@@ -10,7 +10,7 @@ from residuum.verify.additive import Unknown, enough_taken, largest_loss, missin
 from residuum.verify.balls import Ball, ball, bits, near
 from residuum.verify.curves import curve
 from residuum.verify.factors import Factor, Loss, Noise, Response
-from residuum.verify.gaussian_budget import law_of
+from residuum.verify.gaussian_budget import gdp, law_of
 from residuum.verify.lattice import lattice_of
 from residuum.verify.laws import Finite, gaussian_curve
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
@@ -28,6 +28,8 @@ def below(loss: Loss, other: Loss) -> bool:
         return False
     if not loss.factors:
         return True
+    if not other.factors:
+        return gdp(other.variance, loss).verdict == "proven"
     if len(loss.factors) != 1 or len(other.factors) != 1:
         return False
     (one, n), (two, m) = loss.factors[0], other.factors[0]
@@ -70,6 +72,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     """`L ⪯ R_{eps,delta}`: `h(e^eps) <= delta` in both directions."""
     if loss.is_identity:
         return proven("nothing is lost")
+    if eps < 0:
+        return undecided("eps is negative")
     with bits(_BITS):
         exact = _exactly(loss, ball(eps))
         if exact is not None:
@@ -78,6 +82,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
             if exact > ball(delta):
                 return refuted("the composition exceeds (eps, delta)")
             return undecided("the composition is not told from (eps, delta)")
+        if eps == 0 or delta <= 0:
+            return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
 
 

@@ -29,6 +29,7 @@ from residuum.verify.curves import curve
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, Response
 from residuum.verify.lattice import lattice_of
+from residuum.verify.order import below
 from residuum.verify.states import State, Unreadable
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
@@ -124,10 +125,15 @@ def step(
     held, kept = _held(before), _held(after)
     if loss.is_identity:
         return proven("no loss") if _same(before, after) else refuted("the state moves for nothing")
-    others = {k: n for k, n in held.items() if k != loss}
-    if {k: n for k, n in kept.items() if k != loss} != others:
-        return refuted("held copies of other queries change")
-    copies = kept.get(loss, 0) - held.get(loss, 0) + 1
+    changes = {k: kept.get(k, 0) - held.get(k, 0) for k in {*held, *kept}}
+    changed = [k for k, n in changes.items() if n]
+    if len(changed) > 1:
+        return refuted("held copies of several queries change at once")
+    if changed and not below(loss, changed[0]):
+        return undecided("the query is not told from the one whose held copies change")
+    # What is bought, or used, is one that lies above the query.
+    bought = changed[0] if changed else loss
+    copies = changes.get(bought, 0) + 1
     old, new = potential_of(tables[0]), potential_of(tables[1])
     if copies == 0:
         if old != new:
@@ -146,7 +152,7 @@ def step(
     elif old.grid != new.grid:
         return refuted("the potentials are on different grids")
     with bits(_BITS):
-        needed = composed(loss.times(copies), copies, new)
+        needed = composed(bought.times(copies), new)
         if old is None:
             return _under_target(new, needed)
         for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):
@@ -173,7 +179,7 @@ def _same(before: State, after: State) -> bool:
     return all(before.get(n) == after.get(n) for n in ("left", "held", "plan"))
 
 
-def composed(loss: Loss, copies: int, grid: Potential) -> list[Ball]:
+def composed(loss: Loss, grid: Potential) -> list[Ball]:
     """`L ∘ φ'` at every grid point, enclosed."""
     every = _refinement(loss, grid)
     tail = _TAIL * grid.delta

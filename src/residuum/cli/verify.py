@@ -1,0 +1,141 @@
+"""`residuum verify`: the second opinion on a ledger."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residuum.cli import output
+from residuum.cli.patience import patience
+from residuum.errors import ArgumentError, LedgerError
+
+if TYPE_CHECKING:
+    from residuum.verify import Report
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def verify(
+    ledger: Annotated[
+        str, typer.Argument(metavar="LEDGER", help="The URL of a ledger, or an exported file.")
+    ],
+    expect_head: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BUDGET=][SEQ:]HASH",
+            help="A head that was given out, as on a receipt; may be repeated.",
+        ),
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(help="An earlier report (JSON): steps up to its heads are not proven again."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes prove steps.")] = 1,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the full report here, as JSON.")
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="Sign the report with this Ed25519 key (PEM)."),
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Check a ledger's records and prove every step anew, in ball arithmetic.
+
+    The chain of hashes, keys, groups and states are checked first; then every admitted spend is
+    proven from the recorded description alone, by code that shares no numerics with the filters.
+    Exit code 0 if everything is proven, 1 if a step is refuted or the records are broken, 4 if
+    something stays undecided.
+
+    \b
+    Example:
+      residuum verify sqlite:///budgets.db
+      residuum verify export.jsonl --expect-head 3f0a… --jobs 2 --report report.json
+    """
+    try:
+        import flint  # noqa: F401
+    except ModuleNotFoundError:
+        raise ArgumentError(
+            "verify needs the package python-flint: pip install 'residuum[verify]'"
+        ) from None
+    if sign is not None and report is None:
+        raise ArgumentError("--sign must come with --report, the file to write, got none")
+    options = {"expect_head": _expected(expect_head), "since": _since(since), "jobs": jobs}
+    try:
+        with patience("steps") as tell:
+            found = _verified(ledger, lambda done, whole: tell("", done, whole), options)
+    except (LedgerError, OSError) as error:
+        print(f"residuum verify: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    if report is not None:
+        _write(found, report, sign)
+    if as_json:
+        output.print_json(found.to_dict())
+    else:
+        print(found.text)
+    raise typer.Exit(found.exit_code)
+
+
+def _verified(ledger: str, progress: Any, options: dict[str, Any]) -> "Report":
+    from residuum.verify import verify_export
+
+    if "://" not in ledger and not _is_database(Path(ledger)):
+        return verify_export(ledger, progress=progress, **options)
+    import residuum
+
+    opened = getattr(residuum, "open_ledger", None)
+    if opened is None:
+        raise ArgumentError(f"LEDGER must be an exported file here, got {ledger!r}")
+    with opened(ledger, read_only=True, create=False) as store:
+        found: Report = store.verify(progress=progress, **options)
+        return found
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except OSError as error:
+        raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
+
+
+def _expected(given: list[str] | None) -> Any:
+    """A single hash, or budgets with their heads."""
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0] and ":" not in given[0]:
+        return given[0]
+    marks: dict[str, Any] = {}
+    for text in given:
+        name, equals, rest = text.rpartition("=")
+        if not equals:
+            raise ArgumentError(f"--expect-head must name the budget if repeated, got {text!r}")
+        seq, colon, hash = rest.rpartition(":")
+        if colon and not seq.isdigit():
+            raise ArgumentError(f"--expect-head must be BUDGET=SEQ:HASH, got {text!r}")
+        marks[name] = (int(seq), hash) if colon else hash
+    return marks
+
+
+def _since(path: Path | None) -> Any:
+    if path is None:
+        return None
+    try:
+        parsed = json.loads(path.read_text(encoding="utf-8"))
+        inner = json.loads(parsed["report"]) if "report" in parsed else parsed
+        return {name: (mark["seq"], mark["hash"]) for name, mark in inner["heads"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArgumentError(f"--since must be an earlier report, got {error!r}") from None
+
+
+def _write(found: "Report", path: Path, key: Path | None) -> None:
+    from residuum.verify.signing import signed
+
+    text = found.to_json() if key is None else signed(found, key)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(f"--report must be a file that can be written, got {error}") from None

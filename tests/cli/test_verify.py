@@ -1,0 +1,80 @@
+"""`residuum verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from cli.running import refusal, run, run_json
+from residuum import mechanisms as m
+from residuum.records import Record, canonical, lines
+from verify.chains import Written, written_by
+
+pytestmark = pytest.mark.needs("flint")
+
+
+def _exported(path: Path, chain: Written) -> str:
+    path.write_text("".join(lines(chain.records)))
+    return str(path)
+
+
+@pytest.fixture
+def chain() -> Written:
+    return written_by(rz.GdpResidueFilter(1.0), [m.Laplace(4.0)] * 2)
+
+
+def test_a_proven_export(tmp_path: Path, chain: Written) -> None:
+    export = _exported(tmp_path / "e.jsonl", chain)
+    assert "3 proven, 0 refuted" in run("verify", export)
+    found = run_json("verify", export, "--jobs", "2")
+    assert found["ok"] is True
+    assert found["heads"]["b"]["hash"] == chain.records[-1].hash
+    head = chain.records[-1].hash
+    run("verify", export, "--expect-head", head)
+    run("verify", export, "--expect-head", f"b=2:{head}")
+    run("verify", export, "--expect-head", "0" * 64, code=1)
+    run("verify", export, "--expect-head", f"b=3:{head}", code=1)
+
+
+def test_reports_are_written_and_continued(tmp_path: Path, chain: Written) -> None:
+    export = _exported(tmp_path / "e.jsonl", chain)
+    report = tmp_path / "report.json"
+    run("verify", export, "--report", str(report))
+    chain.spend(m.Laplace(4.0))
+    _exported(tmp_path / "e.jsonl", chain)
+    found = run_json("verify", export, "--since", str(report))
+    assert [step["seq"] for step in found["steps"]] == [3]
+
+
+def _changed(chain: Written, change: Any) -> Written:
+    body = json.loads(chain.records[-1].text)
+    change(body)
+    chain.records[-1] = Record(canonical(body))
+    return chain
+
+
+def test_exit_codes(tmp_path: Path, chain: Written) -> None:
+    def richer(body: Any) -> None:
+        body["after"]["left"] = body["before"]["left"]
+
+    def unknown(body: Any) -> None:
+        body["mechanism"] = {"kind": "magic"}
+
+    run("verify", _exported(tmp_path / "1", _changed(chain, richer)), code=1)
+    chain = written_by(rz.GdpResidueFilter(1.0), [m.Laplace(4.0)])
+    assert "undecided" in run("verify", _exported(tmp_path / "2", _changed(chain, unknown)), code=4)
+
+
+def test_bad_input(tmp_path: Path, chain: Written) -> None:
+    export = _exported(tmp_path / "e.jsonl", chain)
+    assert "LEDGER" in refusal("verify", str(tmp_path / "none"))
+    (tmp_path / "empty").write_text("")
+    assert "no records" in refusal("verify", str(tmp_path / "empty"))
+    assert "jobs" in refusal("verify", export, "--jobs", "0")
+    assert "--report" in refusal("verify", export, "--sign", "key.pem")
+    assert "--since" in refusal("verify", export, "--since", str(tmp_path / "none"))
+    assert "SEQ" in refusal("verify", export, "--expect-head", "b=x:y")

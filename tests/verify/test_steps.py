@@ -1,0 +1,280 @@
+"""Every filter and every mechanism: honest steps are proven, dishonest ones are not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from filters.catalogue import CATALOGUE, DESCRIBED
+from mechanisms.examples import GOLDEN
+from residuum import mechanisms as m
+from residuum.filters import amounts
+from residuum.filters.describe import as_mechanism
+from residuum.filters.renyi_commit import Commit
+from residuum.filters.state import Left
+from residuum.verify import Report, verify_records
+from verify.chains import Written, plain, written_by
+
+pytestmark = pytest.mark.needs("flint")
+
+
+def verified(chain: Written) -> Report:
+    return verify_records({chain.name: chain.records}, chain.tables)
+
+
+def shown(report: Report) -> str:
+    return report.text.split("What this")[0]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_every_filter_of_the_catalogue_is_proven(name: str) -> None:
+    entry = CATALOGUE[name]
+    chain = written_by(entry.make(), [as_mechanism(entry.part)] * (entry.times + 1))
+    report = verified(chain)
+    assert report.ok, shown(report)
+    assert report.proven == entry.times + 1
+    assert [r.admitted for r in chain.records[1:]] == [True] * entry.times + [False]
+
+
+def _filters() -> list[rz.Filter]:
+    return [
+        rz.PureFilter(50.0),
+        rz.BasicFilter(50.0, 0.5),
+        rz.RenyiFilter(3.5, 50.0),
+        rz.RenyiCurveFilter({1.5: 50.0, 8.0: 80.0}),
+        rz.ZcdpFilter(50.0),
+        rz.ApproximateZcdpFilter(50.0, 0.5, 0.1),
+        rz.GdpFilter(9.0),
+        rz.GdpResidueFilter(9.0),
+        rz.ApproximateGdpResidueFilter(9.0, 0.2),
+    ]
+
+
+@pytest.mark.parametrize("mechanism", [g[0] for g in GOLDEN], ids=[g[1][:70] for g in GOLDEN])
+def test_every_mechanism_under_every_sum(mechanism: m.Mechanism) -> None:
+    relation = "add-remove" if "add-remove" in mechanism.supported else mechanism.supported[0]
+    for filter in _filters():
+        if _slow(mechanism, filter):
+            continue
+        chain = Written(filter, relation=relation)
+        if not chain.spend(mechanism):
+            continue
+        step = verified(chain).steps[-1]
+        assert step.verdict != "refuted", (filter, step)
+        if step.verdict == "undecided":
+            assert _has_no_formula(mechanism, filter), (filter, step)
+
+
+def _slow(mechanism: m.Mechanism, filter: rz.Filter) -> bool:
+    """What takes seconds to decide or to prove is left to a few tests of its own."""
+    inner = (mechanism, *mechanism.parts)
+    if filter.kind == "approximate_gdp_residue":
+        wide = m.SubsampledGaussian | m.MixtureOfGaussians | m.DiscreteGaussian | m.PoissonSampled
+        return any(isinstance(part, wide | m.Zcdp | m.Rdp) for part in inner)
+    sampled = isinstance(mechanism, m.PoissonSampled | m.SampledWithoutReplacement)
+    continuous = any(isinstance(part, m.Laplace | m.ExponentialMechanism) for part in inner)
+    return sampled and continuous and filter.kind not in ("pure", "renyi")
+
+
+def _has_no_formula(mechanism: m.Mechanism, filter: rz.Filter) -> bool:
+    if isinstance(mechanism, m.SampledWithoutReplacement):
+        return isinstance(mechanism.mechanism, m.Laplace)
+    if isinstance(mechanism, m.Zcdp | m.Rdp):
+        return filter.kind in ("basic", "approximate_zcdp")
+    return isinstance(mechanism, m.FromAtoms) and filter.kind == "basic"
+
+
+MIXED: list[tuple[str, Any, list[Any]]] = [
+    ("menu", lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.25)], [100]),
+     [m.PureDp(0.25), m.Laplace(8.0), m.PureDp(0.1)]),
+    ("auto", lambda: rz.AutoFilter(1.0, 1e-6),
+     [m.PureDp(0.1), m.PureDp(0.1), m.Laplace(10.0), m.Gaussian(30.0),
+      m.SelfComposed(m.PureDp(0.01), 5)]),
+    ("auto, Gaussians", lambda: rz.AutoFilter(1.0, 1e-6),
+     [m.Gaussian(20.0)] * 3 + [m.Composed((m.PureDp(0.02), m.Laplace(40.0)))]),
+    ("plan", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(20.0), m.PureDp(0.05)] * 5),
+     [m.Gaussian(20.0), m.PureDp(0.05), m.PureDp(0.02), m.Gaussian(25.0)]),
+    ("plan of Laplace", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(10.0)] * 12),
+     [m.Laplace(10.0), m.Laplace(12.0)]),
+    ("natural", lambda: rz.NaturalFilter(rz.pure_dp(1.0)),
+     [m.PureDp(0.1), m.Laplace(10.0), m.PureDp(0.3)]),
+    ("gdp", lambda: rz.GdpFilter(1.0),
+     [m.Composed((m.Gaussian(4.0), m.PureDp(0.1))), m.Laplace(4.0)]),
+    ("gdp_residue", lambda: rz.GdpResidueFilter(1.0),
+     [m.Composed((m.Gaussian(4.0), m.PureDp(0.1))), m.SelfComposed(m.PureDp(0.1), 6),
+      m.RandomizedResponse(0.3, 5), m.DiscreteLaplace(5.0, 2)]),
+    ("approximate_gdp_residue", lambda: rz.ApproximateGdpResidueFilter.within(1.0, 1e-6),
+     [m.TruncatedLaplace(10.0, 150.0), m.ApproximateDp(0.1, 1e-8), m.Laplace(10.0)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "make", "queries"), MIXED, ids=[each[0] for each in MIXED])
+def test_mixed_runs_are_proven(name: str, make: Any, queries: list[Any]) -> None:
+    relation = "replace-one" if name == "gdp_residue" else "add-remove"
+    chain = written_by(make(), queries, relation=relation)
+    report = verified(chain)
+    assert report.ok, shown(report)
+    assert all(r.admitted for r in chain.records[1:])
+
+
+def test_asymmetric_queries_are_proven_in_both_directions() -> None:
+    one_way = m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.5, 0.0))
+    for filter in (rz.GdpResidueFilter(3.0), rz.RenyiFilter(4.0, 5.0), rz.ZcdpFilter(5.0)):
+        report = verified(written_by(filter, [one_way]))
+        assert report.ok, shown(report)
+
+
+def test_laws_above_prove_what_has_no_list_of_outcomes(thorough: bool) -> None:
+    chain = written_by(rz.GdpResidueFilter(1.0), [m.Composed((m.PureDp(0.1), m.Laplace(10.0)))])
+    assert verified(chain).ok
+    if not thorough:
+        return
+    slack = rz.ApproximateGdpResidueFilter.within(1.0, 1e-6)
+    assert verified(written_by(slack, [m.SubsampledGaussian(1.0, 0.01)])).ok
+
+
+def test_commits_are_proven() -> None:
+    filter = rz.RenyiCommitFilter(1.0, 1e-6)
+    after = filter.decide(filter.initial(), m.Gaussian(20.0)).state
+    to = filter.largest_gaussian(after)
+    chain = written_by(filter, [m.Gaussian(20.0), Commit(to), m.Gaussian(20.0), m.Laplace(20.0)])
+    assert verified(chain).ok
+    batch = written_by(filter, [m.Gaussian(20.0), Commit([rz.pure_dp(0.1)] * 5)])
+    assert verified(batch).ok
+
+
+def test_a_commit_beyond_the_potential_is_refuted() -> None:
+    filter = rz.RenyiCommitFilter(1.0, 1e-6)
+    to = filter.largest_gaussian(filter.initial())
+    chain = written_by(filter, [Commit(to)])
+    more = rz.GdpResidueFilter(to.mu * 1.001)
+    body = json.loads(chain.records[1].text)
+    body["mechanism"]["to"] = body["after"]["to"] = more.to_dict()
+    inner = plain(more, more.initial())
+    del inner["kind"]
+    body["after"]["inner"] = inner
+    assert _verdicts(chain, body) == "refuted"
+
+
+# -- cheating -----------------------------------------------------------------------------------
+
+
+def _verdicts(chain: Written, body: dict[str, Any]) -> str:
+    """The verdict on the first step after its record was replaced."""
+    from residuum.records import canonical
+
+    texts = [*chain.texts()[:1], canonical(body)]
+    report = verify_records({chain.name: texts}, chain.tables)
+    assert not report.problems, report.problems
+    return report.steps[1].verdict
+
+
+def _with_left(chain: Written, left: tuple[Fraction, ...]) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(chain.records[1].text)
+    body["after"]["left"] = [amounts.text(each) for each in left]
+    return body
+
+
+CHEATS: list[tuple[rz.Filter, m.Mechanism]] = [
+    (rz.PureFilter(1.0), m.PureDp(0.1)),
+    (rz.BasicFilter(1.0, 1e-3), m.ApproximateDp(0.1, 1e-4)),
+    (rz.RenyiFilter(8.0, 1.0), m.Laplace(5.0)),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), m.PureDp(0.2)),
+    (rz.ZcdpFilter(0.5), m.Laplace(2.0)),
+    (rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4), m.ApproximateDp(0.1, 1e-4)),
+    (rz.GdpFilter(1.0), m.Laplace(4.0)),
+    (rz.GdpResidueFilter(1.0), m.Laplace(4.0)),
+    (rz.GdpResidueFilter(1.0), m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.6875, 0.0))),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.Laplace(4.0)),
+    (rz.AdditiveProfileFilter(1.0, 1e-3, 4), m.PureDp(0.01)),
+]
+
+
+@pytest.mark.parametrize(("filter", "query"), CHEATS, ids=[c[0].kind for c in CHEATS])
+@pytest.mark.parametrize("share", [Fraction(1, 2), 1 - Fraction(1, 10**5)])
+def test_a_state_that_keeps_too_much_is_refuted(
+    filter: rz.Filter, query: m.Mechanism, share: Fraction
+) -> None:
+    chain = written_by(filter, [query])
+    before, after = filter.initial(), chain.state
+    assert isinstance(before, Left)
+    assert isinstance(after, Left)
+    kept = tuple(a - (a - b) * share for a, b in zip(before.left, after.left, strict=True))
+    assert _verdicts(chain, _with_left(chain, after.left)) == "proven"
+    assert _verdicts(chain, _with_left(chain, kept)) == "refuted"
+    risen = tuple(a + a / 1000 for a in before.left)
+    assert _verdicts(chain, _with_left(chain, risen)) == "refuted"
+
+
+def test_the_reverse_direction_is_looked_at() -> None:
+    """A residue that would do for `x >= 1` alone."""
+    mu = 3.0
+    for betas in ((1.0, 0.6, 0.0), (1.0, 0.05, 0.0)):
+        query = m.FromTradeoff((0.0, 0.05 if betas[1] == 0.6 else 0.6, 1.0), betas)
+        chain = written_by(rz.GdpResidueFilter(mu), [query])
+        assert chain.records[1].admitted
+        left = chain.state.left[0]
+        verdicts = set()
+        for tenths in range(1, 10):
+            kept = left + (Fraction(mu) ** 2 - left) * Fraction(tenths, 10)
+            verdicts.add(_verdicts(chain, _with_left(chain, (kept,))))
+        assert verdicts == {"refuted"}
+
+
+def test_a_first_state_that_is_too_rich_is_refuted() -> None:
+    for filter in (rz.PureFilter(1.0), rz.ApproximateZcdpFilter(1.0, 1e-6, conversion="whitehouse"),
+                   rz.RenyiCommitFilter(1.0, 1e-6)):  # fmt: skip
+        chain = Written(filter)
+        body = json.loads(chain.records[0].text)
+        left = body["state"]["left"]
+        one = left if isinstance(left, str) else left[0]
+        richer = amounts.text(Fraction(one) * Fraction(1001, 1000))
+        body["state"]["left"] = richer if isinstance(left, str) else [richer, *left[1:]]
+        from residuum.records import canonical
+
+        report = verify_records({"b": [canonical(body)]}, {})
+        assert report.steps[0].verdict == "refuted", filter
+
+
+def test_a_walk_that_keeps_too_high_a_potential_is_not_proven() -> None:
+    filter = rz.AutoFilter(1.0, 1e-6)
+    chain = written_by(filter, [m.PureDp(0.1), m.PureDp(0.1)])
+    before, after = (json.loads(chain.records[i].text) for i in (1, 2))
+    after["tables"] = before["tables"]
+    from residuum.records import canonical
+
+    texts = [*chain.texts()[:2], canonical(after)]
+    report = verify_records({"b": texts}, chain.tables)
+    moved = before["after"]["left"] != after["after"]["left"]
+    assert report.steps[2].verdict != "proven" or not moved
+
+
+def test_a_state_of_another_filter_is_refuted() -> None:
+    chain = written_by(rz.GdpResidueFilter(1.0), [m.Gaussian(3.0)])
+    body = json.loads(chain.records[1].text)
+    body["after"]["of"] = "0" * 16
+    assert _verdicts(chain, body) == "refuted"
+
+
+def test_what_cannot_be_derived_is_undecided() -> None:
+    chain = written_by(rz.PureFilter(1.0), [m.PureDp(0.1)])
+    body = json.loads(chain.records[1].text)
+    body["mechanism"] = {"kind": "magic", "eps": 0.1}
+    assert _verdicts(chain, body) == "undecided"
+    body["mechanism"] = {"kind": "laplace", "scale": 0.0}
+    assert _verdicts(chain, body) == "undecided"
+    body["mechanism"] = {"kind": "laplace", "scale": -2.0}
+    assert _verdicts(chain, body) == "undecided"
+
+
+def test_the_state_is_a_value() -> None:
+    report = verified(written_by(rz.PureFilter(1.0), [m.PureDp(0.1)]))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.steps = ()  # type: ignore[misc]
+    assert json.loads(report.to_json())["proven"] == 2
+    assert report.exit_code == 0

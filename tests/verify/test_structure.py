@@ -1,0 +1,292 @@
+"""Chains that were tampered with: found, and located."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from residuum import mechanisms as m
+from residuum.records import canonical, digest, lines
+from residuum.verify import Report, verify_export, verify_records
+from verify.chains import Written, plain, spend_together, written_by
+
+pytestmark = pytest.mark.needs("flint")
+
+
+def _chain(name: str = "b", n: int = 4, **options: Any) -> Written:
+    filter = rz.PureFilter(1.0)
+    return written_by(filter, [m.PureDp(0.1)] * n, name=name, **options)
+
+
+def _report(*chains: Written, **options: Any) -> Report:
+    return verify_records({c.name: c.records for c in chains}, {}, **options)
+
+
+def _rehashed(chain: Written, changed: dict[int, dict[str, Any]]) -> list[str]:
+    """The chain with some fields changed and all hashes made good again."""
+    texts: list[str] = []
+    for record in chain.records:
+        body = json.loads(record.text)
+        body |= changed.get(record.seq, {})
+        if texts:
+            body["prev"] = digest(texts[-1])
+        if body.get("group"):
+            body["group"] = [{**g, "prev": body["prev"]} for g in body["group"]]
+        texts.append(canonical(body))
+    return texts
+
+
+def test_an_honest_chain_is_whole() -> None:
+    report = _report(_chain())
+    assert report.ok
+    assert report.exit_code == 0
+    assert report.heads["b"][0] == 4
+
+
+def test_every_byte_counts() -> None:
+    chain = _chain()
+    texts = chain.texts()
+    head = {"b": (4, chain.records[-1].hash)}
+    for seq, text in enumerate(texts):
+        for at in range(0, len(text), 7):
+            other = "1" if text[at] != "1" else "2"
+            changed = text[:at] + other + text[at + 1 :]
+            tampered = [*texts[:seq], changed, *texts[seq + 1 :]]
+            report = verify_records({"b": tampered}, {}, expect_head=head)
+            assert report.problems, (seq, at)
+            assert report.exit_code == 1
+            near = {seq - 1, seq, seq + 1, None}
+            assert any(p.seq in near or p.budget != "b" for p in report.problems), report.problems
+
+
+def test_a_cut_tail_shows_against_a_receipt() -> None:
+    chain = _chain()
+    cut = chain.records[:-1]
+    assert verify_records({"b": cut}, {}).ok
+    for head in ({"b": (4, chain.records[-1].hash)}, chain.records[-1].hash,
+                 {"b": chain.records[-1].hash}):  # fmt: skip
+        report = verify_records({"b": cut}, {}, expect_head=head)
+        assert report.problems
+        assert report.exit_code == 1
+    assert _report(chain, expect_head={"b": (2, chain.records[2].hash)}).ok
+
+
+def test_a_full_rewrite_shows_against_a_receipt() -> None:
+    chain = _chain()
+    texts = _rehashed(chain, {1: {"reason": "another"}})
+    assert verify_records({"b": texts}, {}).ok
+    report = verify_records({"b": texts}, {}, expect_head={"b": (4, chain.records[-1].hash)})
+    assert [p.seq for p in report.problems] == [4]
+
+
+def test_a_missing_budget_shows_against_a_receipt() -> None:
+    report = _report(_chain(), expect_head={"gone": (1, "0" * 64)})
+    assert "gone" in report.problems[0].what
+
+
+def test_swapped_and_doubled_records_are_found() -> None:
+    texts = _chain().texts()
+    for tampered in ([*texts[:2], texts[3], texts[2], texts[4]], [*texts[:3], *texts[2:]],
+                     texts[1:], [*texts[:2], *texts[3:]]):  # fmt: skip
+        assert verify_records({"b": tampered}, {}).problems
+
+
+def test_text_that_is_not_canonical_is_found() -> None:
+    texts = _chain().texts()
+    spaced = [texts[0].replace(",", ", "), *texts[1:]]
+    report = verify_records({"b": spaced}, {})
+    assert "canonical" in report.problems[0].what
+
+
+def test_states_must_follow() -> None:
+    chain = _chain()
+    richer = {**plain(chain.filter, chain.filter.initial()), "left": ["1"]}
+    texts = _rehashed(chain, {3: {"before": richer}})
+    report = verify_records({"b": texts}, {})
+    assert any(p.seq == 3 and "before" in p.what for p in report.problems)
+
+
+def test_refusals_and_holds_move_nothing() -> None:
+    chain = written_by(rz.PureFilter(1.0), [m.PureDp(0.1), m.PureDp(2.0)])
+    assert chain.records[2].admitted is False
+    spent = {**plain(chain.filter, chain.state), "left": ["0.5"]}
+    report = verify_records({"b": _rehashed(chain, {2: {"after": spent}})}, {})
+    assert any(p.seq == 2 and "refusal" in p.what for p in report.problems)
+    report = verify_records({"b": _rehashed(chain, {1: {"binding": "b"}})}, {})
+    assert any("admitted" in p.what for p in report.problems)
+
+
+def test_a_key_belongs_to_one_request() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    chain.spend(m.PureDp(0.1), key="same")
+    chain.spend(m.PureDp(0.2), key="same")
+    report = _report(chain)
+    assert any(p.seq == 2 and "key" in p.what for p in report.problems)
+
+
+def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
+    state = plain(chain.filter, chain.state)
+    fields = chain.asking(query, f"h-{hold}-{len(chain.records)}", [chain.place], True)
+    more = {"before": state, "after": state, "tables": {}, "hold": hold, "expires": "2027"}
+    chain.append("hold", {**fields, **more})
+
+
+def _let_go(chain: Written, hold: str, how: str = "cancel") -> None:
+    state = plain(chain.filter, chain.state)
+    fields = {"hold": hold, "reason": "", "group": [chain.place], "before": state, "after": state}
+    chain.append(how, fields)
+
+
+def _commit(chain: Written, hold: str, query: m.Mechanism) -> None:
+    before, place = chain.state, chain.place
+    chain.state = chain.filter.decide(before, query).state
+    fields = chain.asking(query, f"c-{hold}-{len(chain.records)}", [place], True)
+    states = {"before": plain(chain.filter, before), "after": plain(chain.filter, chain.state)}
+    chain.append("commit", {**fields, **states, "tables": {}, "hold": hold})
+
+
+def test_holds_commits_and_cancels() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _hold(chain, "two", m.PureDp(0.2))
+    _commit(chain, "two", m.PureDp(0.2))
+    _let_go(chain, "one")
+    report = _report(chain)
+    assert report.ok, report.text
+    assert report.proven == 2
+    _commit(chain, "one", m.PureDp(0.1))
+    assert any("not open" in p.what for p in _report(chain).problems)
+
+
+def test_a_commit_is_of_its_hold() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _commit(chain, "one", m.PureDp(0.2))
+    assert any("another mechanism" in p.what for p in _report(chain).problems)
+
+
+def _family() -> tuple[Written, Written]:
+    parent = Written(rz.PureFilter(2.0), name="all")
+    child = Written(rz.PureFilter(1.0), name="ann", parent="all")
+    spend_together([parent, child], m.PureDp(0.1), "one")
+    spend_together([parent, child], m.PureDp(0.2), "two")
+    return parent, child
+
+
+def test_groups_are_complete() -> None:
+    parent, child = _family()
+    assert _report(parent, child).ok
+    missing = verify_records({"all": parent.records[:-1], "ann": child.records}, {})
+    assert any(p.budget == "ann" and "all" in p.what for p in missing.problems)
+    assert any("not here" in p.what for p in _report(child).problems)
+
+
+def test_parents_are_charged() -> None:
+    parent, child = _family()
+    child.spend(m.PureDp(0.1))
+    report = _report(parent, child)
+    assert any(p.budget == "ann" and "not charged" in p.what for p in report.problems)
+
+
+def test_partitions_do_not_charge_their_parent() -> None:
+    parent = Written(rz.PureFilter(2.0), name="all")
+    part = Written(rz.PureFilter(2.0), name="north", parent="all", partition="north")
+    part.spend(m.PureDp(0.1))
+    assert _report(parent, part).ok
+    parent.spend(m.PureDp(0.1))
+    assert any("partitions" in p.what for p in _report(parent, part).problems)
+
+
+def test_nothing_after_a_retirement() -> None:
+    chain = _chain()
+    state = plain(chain.filter, chain.state)
+    chain.append("retire", {"reason": "done", "before": state, "after": state})
+    assert _report(chain).ok
+    chain.spend(m.PureDp(0.1))
+    assert any("retired" in p.what for p in _report(chain).problems)
+
+
+def test_windows() -> None:
+    chain = _chain(window=3600.0)
+    first = chain.filter.initial()
+    fields = {"generation": 1, "tables": {}, "state": plain(chain.filter, first)}
+    chain.append("refresh", fields)
+    chain.state = first
+    chain.spend(m.PureDp(0.3))
+    report = _report(chain)
+    assert report.ok, report.text
+    richer = {**plain(chain.filter, first), "left": ["1.5"]}
+    chain.append("refresh", {**fields, "generation": 3, "state": richer})
+    report = _report(chain)
+    assert any("generation" in p.what for p in report.problems)
+    assert report.steps[-1].verdict == "refuted"
+    other = _chain()
+    other.append("refresh", fields)
+    assert any("window" in p.what for p in _report(other).problems)
+
+
+def test_exports(tmp_path: Any) -> None:
+    chain = _chain()
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(lines(chain.records)))
+    assert verify_export(path).ok
+    broken = path.read_text().replace('\\"eps\\":0.1', '\\"eps\\":0.2', 1)
+    report = verify_export(broken.splitlines())
+    assert report.problems
+    assert report.problems[0].seq == 1
+    with pytest.raises(rz.errors.LedgerError):
+        verify_export([])
+
+
+def test_only_what_is_new_is_proven_again() -> None:
+    chain = _chain()
+    report = _report(chain)
+    chain.spend(m.PureDp(0.1))
+    later = _report(chain, since=report)
+    assert later.ok
+    assert [step.seq for step in later.steps] == [5]
+    rewritten = _rehashed(chain, {1: {"reason": "another"}})
+    changed = verify_records({"b": rewritten}, {}, since=report)
+    assert changed.problems
+    assert len(changed.steps) == 6
+
+
+def test_equal_steps_are_proven_once_and_jobs_agree() -> None:
+    chains = [_chain(name, 3) for name in ("a", "b", "c")]
+    seen: list[tuple[int, int]] = []
+    report = _report(*chains, progress=lambda done, whole: seen.append((done, whole)))
+    assert report.ok
+    assert seen == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    assert _report(*chains, jobs=2) == report
+    with pytest.raises(ValueError):
+        _report(*chains, jobs=0)
+
+
+@pytest.mark.needs("cryptography")
+def test_reports_can_be_signed(tmp_path: Any) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    from residuum.verify.signing import check_signature, signed
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path = tmp_path / "key.pem"
+    path.write_bytes(pem)
+    report = _report(_chain())
+    text = signed(report, path)
+    assert check_signature(text)["proven"] == report.proven
+    assert check_signature(text, json.loads(text)["key"])["ok"] is True
+    with pytest.raises(ValueError):
+        check_signature(text.replace('\\"ok\\":true', '\\"ok\\":false'))
+    with pytest.raises(ValueError):
+        check_signature(text, "another")
+    with pytest.raises(ValueError):
+        signed(report, tmp_path / "none.pem")
