@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+import residuum as rz
 from residuum.pld import residue_at_zero
 from residuum.pld.central_law import CentralLaw, density
 from residuum.pld.residue_start import about
@@ -106,3 +107,19 @@ def test_starts_are_close() -> None:
         assert 0.0 < about(law, v) < v
         if v < 1e2 and found[1] < 0.9 * v:
             assert about(law, v) == pytest.approx(found[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [rz.laplace(scale=50.0), rz.laplace(scale=1.0), rz.pure_dp(0.01), rz.pure_dp(1.0)],
+    ids=repr,
+)
+def test_within_a_hair_of_the_whole_budget(query: rz.Pld) -> None:
+    """Where hardly anything is left the root is hard to find; it is still an answer."""
+    nu = rz.gdp_parameter(query)
+    admitted = []
+    for step in range(-30, 300, 3):
+        left = rz.gdp_residue(nu * (1.0 + 37.0 * step * 2.0**-52), query)
+        admitted.append(left is not None)
+        assert left is None or 0.0 <= left < 0.2 * nu
+    assert admitted == sorted(admitted) and admitted[-1]

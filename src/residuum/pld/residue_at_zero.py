@@ -121,7 +121,7 @@ def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float]:
         low, high = (c, high) if move > 0.0 else (low, c)
         new = c + move
         if abs(move) <= _SETTLED * c:
-            return at, new
+            return at, new if low < new < high else c
         if not low < new < high:
             new = 0.5 * (low + high)
         if high - low <= 1e-15 * high:
@@ -178,6 +178,8 @@ def _raised(law: CentralLaw, v: float, c: float, both: Sides, error: float) -> f
 def _lowered(law: CentralLaw, v: float, c: float, both: Sides, error: float) -> float:
     for share in _SAFE:
         lowered = c * (1.0 - share * error)
+        if not lowered < v:
+            continue
         at = both(law, v - lowered, lowered)
         if at.more >= at.less * (1.0 + 2.5 * error):
             return lowered
