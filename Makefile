@@ -43,9 +43,8 @@ serve:  ## the budget service (not here yet)
 	@echo "make serve waits for the budget service: a ledger of spends behind an HTTP interface."
 	@echo "This version has the mathematics under it; try: make run"
 
-torture:  ## crash and concurrency trials of the ledger (not here yet)
-	@echo "make torture waits for the ledger: it will kill and race the store, then check the books."
-	@echo "This version keeps no books; try: make test"
+torture: $(VENV)/.dev  ## kill and crash writers of the ledger, 500 times each, then check the books
+	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 
 clean:  ## remove the environment and everything the tools left behind
 	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out

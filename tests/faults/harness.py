@@ -63,12 +63,18 @@ def kill_within(place: Place, run: str, seconds: float) -> None:
     """Run a writer and kill it at some moment after its first note."""
     process = place.start(run, 100_000)
     chance = random.Random(run)
-    while process.is_alive() and not place.notes(run).exists():
-        process.join(0.01)
+    begun(place, run, process)
     process.join(chance.uniform(0.0, seconds))
     process.kill()
     process.join(60)
     assert process.exitcode == -9
+
+
+def begun(place: Place, run: str, process: BaseProcess) -> None:
+    """Wait until a writer was answered for the first time."""
+    notes = place.notes(run)
+    while process.is_alive() and not (notes.exists() and '"ack"' in notes.read_text()):
+        process.join(0.01)
 
 
 def noted(path: Path) -> Iterator[list[Any]]:
