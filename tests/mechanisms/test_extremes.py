@@ -163,5 +163,9 @@ def test_hardly_any_noise_hides_nothing_and_much_hides_everything() -> None:
         assert seen.delta(500.0) > 0.99
         hidden: Any = make(1e300).pld()
         assert hidden.delta(0.0) < 1e-4
+    # Shifted past all that is written out of it.
+    for sigma, shift in ((1.0, 1000), (0.2, 50), (1.0, 51)):
+        both = [DiscreteGaussian(sigma, shift).pld(side=side) for side in ("above", "below")]
+        assert [pld.delta_bounds(100.0).hi for pld in both] == pytest.approx([1.0, 1.0])
     for make in (Gaussian, Laplace, DiscreteLaplace):
         assert make(1e-3).pld(side="below").delta_bounds(100.0).lo > 0.99

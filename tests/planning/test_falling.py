@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residuum.planning.falling import count
+from residuum.planning.falling import at_least, count
 
 Charge = Callable[[Fraction], Fraction | None]
 
@@ -83,3 +83,33 @@ def test_ends_at_most_and_at_once() -> None:
 def test_open_where_it_hangs_on_the_last_digit() -> None:
     exact = charge(Fraction(1, 1000), Fraction(0))
     assert count(Fraction(1), [bounds(exact)], 10**6) in (None, 1000)
+
+
+@given(
+    steps=st.integers(1, 400),
+    bends=st.lists(st.fractions(0, 3, max_denominator=50), min_size=1, max_size=3),
+    off=st.fractions(Fraction(1, 7), Fraction(6, 7), max_denominator=100),
+    near=st.integers(-3, 3),
+)
+@settings(max_examples=40)
+def test_so_many_or_not(steps: int, bends: list[Fraction], off: Fraction, near: int) -> None:
+    base = 1 / (Fraction(steps) + off)
+    charges = [charge(base, bend) for bend in bends]
+    wanted = one_by_one(Fraction(1), charges, 10**6)
+    n = max(wanted + near, 0)
+    assert at_least(Fraction(1), [bounds(one) for one in charges], n) in (n <= wanted, None)
+
+
+def test_a_thousand_million_in_few_evaluations() -> None:
+    asked = 0
+    at = charge(Fraction(1, 10**9), Fraction(1, 6))
+
+    def counted(left: Fraction) -> tuple[Fraction, Fraction] | None:
+        nonlocal asked
+        asked += 1
+        cost = at(left)
+        return None if cost is None else (cost, cost * (1 + Fraction(1, 10**12)))
+
+    assert at_least(Fraction(1), [counted], 10**9 - 100) is True
+    assert at_least(Fraction(1), [counted], 10**9 + 100) is False
+    assert asked < 10**4

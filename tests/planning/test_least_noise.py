@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from mpmath import mp, mpf
 
 import residuum as rz
 from residuum import mechanisms as m
+from residuum.errors import ArgumentError
 
 
 def test_one_more() -> None:
@@ -35,6 +37,18 @@ def test_fits_so_often_and_little_less_does_not(
     assert rz.how_many(filter, found, most=n) == n
     less = dataclasses.replace(found, **{field: getattr(found, field) * (1 - 1e-5)})
     assert rz.how_many(filter, less, most=n) < n
+
+
+def test_a_thousand_million_more() -> None:
+    """Costs are hardly above those of an unlimited budget, `8 (x - ln(1 + x))` for `x = e/2`."""
+    found = rz.least_noise(rz.GdpResidueFilter(mu=1.0), m.Laplace(scale=1.0), 10**9)
+    assert isinstance(found, m.Laplace)
+    x = mpf(1) / (2 * mpf(found.scale))
+    with mp.workdps(40):
+        needed = float(8 * (x - mp.log1p(x))) * 1e9
+    assert 1.0 - 1e-5 < needed < 1.0
+    with pytest.raises(ArgumentError, match="10000000000 requests"):
+        rz.least_noise(rz.ApproximateGdpResidueFilter(1.0, 1e-6), m.Laplace(scale=1.0), 10**10)
 
 
 def test_family_is_a_function() -> None:

@@ -88,6 +88,11 @@ class Filter(ABC):
         """
         return 0, self.own(state)
 
+    @property
+    def skips(self) -> bool:
+        """Whether `skip` jumps over requests; where it does not, each one is decided."""
+        return False
+
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost | None:
         """What a query takes of the one amount there is, where it takes less the more is left.
 
@@ -351,6 +356,10 @@ class Additive(Filter):
         if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
+
+    @property
+    def skips(self) -> bool:
+        return self.fixed_costs
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         """What a black box says itself that it takes, in this filter's amounts."""

@@ -174,6 +174,10 @@ class RenyiCommitFilter(Filter):
         after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
         return self._decision(state, after, amounts.charged(cost), query, relation)
 
+    @property
+    def skips(self) -> bool:
+        return True
+
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:

@@ -25,6 +25,9 @@ Cost = Callable[[float], tuple[float, float] | None]
 SLACK = 1e-9
 """How far a charge may be above the exact cost, relatively, for what is counted here."""
 _SHARES = (0.5, 0.05, 0.005)
+_PARTS = (1 / 4, 1 / 32, 1 / 256)
+_ENOUGH = 10**5
+"""With so many requests the last of these is not needed to tell the noise to six digits."""
 _ULPS = 2.0**-50
 
 
@@ -41,12 +44,82 @@ def count(
             found = _counted(float(left), narrow, most, slack, share)
             if found is not None:
                 return found
-    except _WideError:
+    except WideError:
         return None
     return None
 
 
-class _WideError(Exception):
+def at_least(
+    left: Fraction, costs: Sequence[FallingCost], n: int, slack: float = SLACK
+) -> bool | None:
+    """Whether `n` requests of a repeating list are admitted; None where that is left open.
+
+    Either end of the bracket is followed for itself, and a jump takes a fixed part of what is left:
+    as many jumps as `n` has digits, about, and what they are off by is about as many requests
+    as a part is of the whole, for each. Raises `WideError` where bounds of a cost are seen to be
+    further apart than `slack`.
+    """
+    narrow = [_narrow(cost, slack) for cost in costs]
+    for part in _PARTS[: 2 if n >= _ENOUGH else 3]:
+        if _reaches(float(left), narrow, n, slack, part):
+            return True
+        if not _may_reach(float(left), narrow, n, part):
+            return False
+    return None
+
+
+def _reaches(left: float, costs: Sequence[Cost], n: int, slack: float, part: float) -> bool:
+    """Whether the lower end is admitted so often."""
+    low, done = _down(left), 0
+    while done < n:
+        turned = _turned(costs, done)
+        # No state on the way is below `(1 - part) low`, where a round takes the most.
+        taken = _most((1.0 - part) * low, turned, slack)
+        if taken is not None:
+            rounds = _rounds(part * low * (1.0 - _ULPS), taken, (n - done) // len(costs))
+            if rounds > 1:
+                low = _down(low - rounds * taken * (1.0 + _ULPS))
+                done += rounds * len(costs)
+                continue
+        below = turned[0](low)
+        if below is None:
+            return False
+        low = _down(low - below[1] * (1.0 + slack))
+        done += 1
+    return True
+
+
+def _may_reach(left: float, costs: Sequence[Cost], n: int, part: float) -> bool:
+    """Whether the upper end is."""
+    high, done = _up(left), 0
+    while done < n:
+        turned = _turned(costs, done)
+        least = _least(high, turned)
+        if least is not None:
+            rounds = _rounds(part * high, least, (n - done) // len(costs))
+            if rounds > 1:
+                high = _up(high - rounds * least * (1.0 - _ULPS))
+                done += rounds * len(costs)
+                continue
+        above = turned[0](high)
+        if above is None:
+            return False
+        high = _up(high - above[0])
+        done += 1
+    return True
+
+
+def _turned(costs: Sequence[Cost], done: int) -> tuple[Cost, ...]:
+    """The costs, from the one that comes next."""
+    place = done % len(costs)
+    return (*costs[place:], *costs[:place])
+
+
+def _rounds(share: float, each: float, most: int) -> int:
+    return most if each * most <= share else int(share / each)
+
+
+class WideError(Exception):
     """Bounds are too far apart to count by."""
 
 
@@ -59,7 +132,7 @@ def _narrow(cost: FallingCost, slack: float) -> Cost:
             return None
         low, high = float(bounds[0]) * (1.0 - _ULPS), float(bounds[1]) * (1.0 + _ULPS)
         if not high <= low * (1.0 + slack):
-            raise _WideError
+            raise WideError
         return low, high
 
     return checked
@@ -73,8 +146,7 @@ def _counted(
     width = share * first / left if first else 0.0
     done, jump = 0, 1.0
     while done < most:
-        place = done % len(costs)
-        turned = (*costs[place:], *costs[:place])
+        turned = _turned(costs, done)
         rounds = min(int(jump), (most - done) // len(costs))
         least = _least(high, turned) if rounds else None
         if least is not None:

@@ -10,16 +10,20 @@ your own) each request is decided.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters.filter import Filter
+from residuum.filters.filter import FallingCost, Filter
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import Left, State
 from residuum.planning import falling
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
+_SLACKS = (falling.SLACK, 1e-6)
+_MANY = 10**4
+"""Of more requests, a hundredth of one more or less is no matter."""
 
 
 def how_many(
@@ -49,13 +53,56 @@ def counted(
 ) -> int:
     """How many of the repeating `queries` are admitted before the first refusal."""
     state = filter.state if state is None else filter.own(state)
-    if isinstance(state, Left) and len(state.left) == 1:
-        costs = [filter.falling_cost(query, relation) for query in queries]
-        known = [cost for cost in costs if cost is not None]
-        found = falling.count(state.left[0], known, most) if len(known) == len(costs) else None
+    found = None
+    if known := _falling(filter, state, queries, relation):
+        found = falling.count(*known, most)
+    return admitted(filter, state, queries, most, relation)[0] if found is None else found
+
+
+def are_admitted(
+    filter: Filter,
+    state: State | None,
+    queries: Sequence[Query],
+    n: int,
+    relation: str | None = None,
+) -> bool:
+    """Whether the first `n` of the repeating `queries` are admitted.
+
+    Of very many requests that would have to be decided one by one it says no where it is so close
+    that bounds leave it open.
+    """
+    state = filter.state if state is None else filter.own(state)
+    if falls := _falling(filter, state, queries, relation):
+        found = _at_least(*falls, n)
         if found is not None:
             return found
-    return admitted(filter, state, queries, most, relation)[0]
+    if n > MOST and not filter.skips:
+        raise ArgumentError(
+            f"n must be such that at most {MOST} requests are decided by {filter.kind},"
+            f" which decides one by one, got {n} requests"
+        )
+    return counted(filter, state, queries, n, relation) >= n
+
+
+def _at_least(left: Fraction, costs: list[FallingCost], n: int) -> bool | None:
+    for slack in _SLACKS:
+        try:
+            found = falling.at_least(left, costs, n, slack)
+        except falling.WideError:
+            continue
+        return False if found is None and n > _MANY else found
+    return None
+
+
+def _falling(
+    filter: Filter, state: State, queries: Sequence[Query], relation: str | None
+) -> tuple[Fraction, list[FallingCost]] | None:
+    """The one amount that is left and what each query takes of it, where there are such."""
+    if not isinstance(state, Left) or len(state.left) != 1:
+        return None
+    costs = [filter.falling_cost(query, relation) for query in queries]
+    known = [cost for cost in costs if cost is not None]
+    return (state.left[0], known) if len(known) == len(costs) else None
 
 
 def admitted(

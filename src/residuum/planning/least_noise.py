@@ -14,7 +14,7 @@ from residuum.filters.filter import Filter
 from residuum.filters.noise import Noisy, Queries, least, private_side, scaled
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import State
-from residuum.planning.how_many import as_filter, as_queries, counted
+from residuum.planning.how_many import are_admitted, as_filter, as_queries
 
 
 @overload
@@ -64,8 +64,7 @@ def least_noise(
     state = filter.state if state is None else filter.own(state)
 
     def fits(queries: Queries) -> bool:
-        most = n * len(queries)
-        return counted(filter, state, queries, most, relation) >= most
+        return are_admitted(filter, state, queries, n * len(queries), relation)
 
     many = isinstance(mechanism_family, list | tuple)
     if callable(mechanism_family):

@@ -41,26 +41,20 @@ def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
     low = list(accumulate((least[x] for x in mirrored), initial=0))
     high = list(accumulate((most[x] for x in mirrored), initial=outside))
     grid = 1 << _GRID_BITS
-    points = []
-    for i in range(2 * reach + 2):
-        # The test x <= m catches P up to m, and Q (shifted right) up to m - k.
-        j = i - shift
-        p_low, p_high = _ratio(low[i], total_most), _ratio(high[i], total_least)
-        q_low = _ratio(low[j], total_most) if j >= 0 else Fraction(0)
-        q_high = _ratio(high[max(j, 0)], total_least)
-        points.append((q_low, p_high) if side == "above" else (q_high, p_low))
-    for j in range(2 * reach + 2 - shift, 2 * reach + 2):
-        # Past the end of P only Q still grows.
-        q_low, q_high = _ratio(low[j], total_most), _ratio(high[j], total_least)
-        points.append(
-            (q_low, Fraction(1)) if side == "above" else (q_high, _ratio(low[-1], total_most))
-        )
+    floors = [(v << _GRID_BITS) // total_most for v in low]
+    ceilings = [-((-min(v, total_least) << _GRID_BITS) // total_least) for v in high]
+    # The test x <= m catches P up to m, and Q (shifted right) up to m - k; past the end of P only Q
+    # still grows.
+    end = 2 * reach + 2
+    past = range(max(end - shift, 0), end)
     if side == "above":
-        whole = [(_floor(q * grid), min(_ceil(p * grid), grid)) for q, p in points]
-        whole = [(0, max(p for q, p in whole if q == 0)), *((q, p) for q, p in whole if q > 0)]
+        points = [(floors[i - shift] if i >= shift else 0, ceilings[i]) for i in range(end)]
+        points += [(floors[j], grid) for j in past]
+        whole = [(0, max(p for q, p in points if q == 0)), *((q, p) for q, p in points if q > 0)]
         return region(whole, grid, grid)
-    whole = [(min(_ceil(q * grid), grid), _floor(p * grid)) for q, p in points]
-    inner = [(q, max(p, q)) for q, p in whole]
+    points = [(ceilings[max(i - shift, 0)], floors[i]) for i in range(end)]
+    points += [(ceilings[j], floors[-1]) for j in past]
+    inner = [(q, max(p, q)) for q, p in points]
     return region([(0, 0), *inner, (grid, grid)], grid, grid)
 
 
@@ -76,13 +70,5 @@ def _weights(sigma: float, reach: int) -> list[int]:
     return weights
 
 
-def _ratio(part: int, whole: int) -> Fraction:
-    return min(Fraction(part, whole), Fraction(1))
-
-
 def _floor(value: Fraction) -> int:
     return value.numerator // value.denominator
-
-
-def _ceil(value: Fraction) -> int:
-    return -(-value.numerator // value.denominator)
