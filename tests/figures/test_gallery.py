@@ -245,7 +245,7 @@ def _composed(plan: tuple[oracles.Law, ...]) -> oracles.Law:
 # -- the guarantee ------------------------------------------------------------------------------
 
 
-STEP = 2e-4
+STEP = 1e-4
 
 
 def _losses_of_copies(
