@@ -327,6 +327,8 @@ def test_committed_files_are_current(pictures: dict[str, Picture]) -> None:
         root = ElementTree.parse(path).getroot()
         (said,) = [node.text for node in root.iter() if node.tag.endswith("}description")]
         assert said == picture.caption, "run: make figures"
+    page = (ROOT / "docs" / "why-the-natural-filter-fails.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(figures/([\w-]+)\.svg\)", page)) == set(GALLERY)
     committed = {path.stem for path in (ROOT / "docs" / "figures").glob("*")}
     assert committed == set(GALLERY)
 
