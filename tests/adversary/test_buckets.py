@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import residuum as rz
-from residuum.adversary.buckets import heights, largest_total, overflow
+from residuum.adversary.buckets import _by_jensen, heights, largest_total, overflow
 
 
 def draws_exceed(total: float, draws: int, steps: list[float], gamble: bool) -> float:
@@ -97,6 +97,14 @@ def test_what_the_natural_filter_admits_stays_within_the_totals(data):
     )
     if exact <= delta * (1.0 - 1e-9):
         assert sum(weights) <= largest_total(e, 1.0, delta, 10)
+
+
+@pytest.mark.parametrize(("e", "delta"), [(0.08, 1e-6), (0.3, 1e-6), (0.3, 0.05), (0.9, 1e-3)])
+def test_heights_that_end_early_give_the_same_total(e, delta):
+    """Beyond where they end no chord is as flat: the minorant at delta is that of all heights."""
+    some, every = heights(e, 1.0, 60, delta), heights(e, 1.0, 60)
+    assert some.size <= every.size
+    assert _by_jensen(some, delta, 60) == _by_jensen(every, delta, 60)
 
 
 def test_certain_losses_attain_the_total():

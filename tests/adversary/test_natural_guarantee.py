@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -10,15 +11,18 @@ import residuum as rz
 from residuum.adversary.natural_guarantee import (
     Guarantee,
     Plan,
+    best_plan,
     evaluate,
     natural_guarantee,
+    total,
 )
 from residuum.errors import ArgumentError, ArgumentTypeError
 
 
 @pytest.fixture(scope="module")
 def ladder() -> dict[int, Guarantee]:
-    return {k: natural_guarantee(1.0, 1e-6, k) for k in (1, 2, 4, 10, 30, 100)}
+    ks = (1, 2, 4, 9, 10, 11, 16, 17, 24, 31, 32, 33, 37, 64, 65, 100)
+    return {k: natural_guarantee(1.0, 1e-6, k) for k in ks}
 
 
 def test_a_hundred_rounds(ladder):
@@ -35,6 +39,39 @@ def test_no_worse_than_composing_the_budget(ladder):
 def test_monotone_in_rounds(ladder):
     values = [ladder[k].eps for k in sorted(ladder)]
     assert values == sorted(values)
+
+
+def test_plans_of_more_rounds_serve_fewer():
+    """What makes it monotone: one plan, fewer rounds, no larger a bound."""
+    plan, reached = best_plan(1.0, 1e-6, 32, 1e-5)
+    bounds = [evaluate(plan, 1.0, 1e-6, k, 1e-5) for k in (18, 20, 24, 31, 32)]
+    assert bounds == sorted(bounds) and bounds[-1] == reached
+
+
+@pytest.mark.parametrize("points", ["paper", "remark", [0.05, 0.3, 1.05, 2.0]])
+def test_other_points_are_an_option(points):
+    """Each is proven, and none does better than the best that were found (but for the search)."""
+    chosen = natural_guarantee(1.0, 1e-6, 12, 1e-4, points)
+    best = natural_guarantee(1.0, 1e-6, 12, 1e-4)
+    assert best.eps <= chosen.eps * 1.01
+    given = points if isinstance(points, str) else tuple(points)
+    plan, reached = best_plan(1.0, 1e-6, 12, 1e-4, given)
+    assert chosen.eps in (reached, (12 * rz.approximate_dp(1.0, 1e-6)).epsilon(1e-4))
+    tops = {"paper": 3.0, "remark": 2.0}
+    if isinstance(points, str):
+        assert all(math.log2(tops[points] / e) % 1.0 == 0.0 for e in plan.points)
+    else:
+        assert set(plan.points) <= set(points)
+
+
+def test_the_remarks_points_trade_delta_for_eps():
+    """Its largest size is `2 eps`: losses beyond have up to `delta/eps` or so, to be paid."""
+    paid = total(0.2, 0.1, 1e-6, 16)
+    assert 1.5e-5 < paid < 3e-5
+    assert best_plan(0.1, 1e-6, 16, 1e-5, "remark")[1] == math.inf
+    assert natural_guarantee(0.1, 1e-6, 16, 1e-5, "remark").method == "composition"
+    assert best_plan(0.1, 1e-6, 16, 1e-4, "remark")[1] < math.inf
+    assert best_plan(0.1, 1e-6, 16, 1e-5, "paper")[1] < math.inf
 
 
 def test_one_round_is_what_is_promised(ladder):
@@ -80,8 +117,12 @@ def test_a_larger_target_costs_less_eps():
         ((1.0, 1e-6, 2.5), ArgumentTypeError),
         ((1.0, 1e-6, 10, 1e-7), ArgumentError),
         (("1", 1e-6, 10), ArgumentTypeError),
+        ((1.0, 1e-6, 10, 1e-5, "thirds"), ArgumentError),
+        ((1.0, 1e-6, 10, 1e-5, [1.0, 0.5]), ArgumentError),
+        ((1.0, 1e-6, 10, 1e-5, []), ArgumentError),
+        ((1.0, 1e-6, 10, 1e-5, [0.1, float("inf")]), ArgumentError),
     ],
 )
 def test_bad_input_is_named(arguments, error):
-    with pytest.raises(error, match=r"eps|delta|rounds|target_delta"):
+    with pytest.raises(error, match=r"eps|delta|rounds|target_delta|points"):
         natural_guarantee(*arguments)

@@ -1,6 +1,7 @@
 """`residuum natural` and `residuum attack`."""
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,14 @@ def test_figures_names_what_is_wrong(tmp_path: Path) -> None:
     assert "--draw goes with --filter" in refusal("attack", "--draw", "x.svg")
     wrong = refusal("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.xyz"))
     assert "the file must be one to draw to" in wrong
+
+
+def test_without_matplotlib_the_numbers_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    text = run("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.svg"))
+    assert "delta real" in text and "no picture: figures need matplotlib" in text
+    text = run("figures", "--out", str(tmp_path), "--only", "strategy", code=1)
+    assert "1.35 times what is promised" in text and "pip install 'residuum[figures]'" in text
+    assert not list(tmp_path.iterdir())

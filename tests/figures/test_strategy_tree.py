@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import residuum as rz
 from residuum.adversary.strategy import STOP, sequence
@@ -27,6 +28,23 @@ def test_queries_and_losses_are_shown() -> None:
     assert any("laplace" in text.lower() for text in texts)
     assert "-1.099" in texts and "+1.099" in texts
     assert size(tree) == (1, 2)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_nothing_overlaps(depth: int) -> None:
+    long = rz.approximate_dp(0.123456789, 0.0123456789)
+    tree = rz.Strategy(long)
+    for level in range(depth):
+        other = rz.Strategy(rz.pure_dp(1.0 + level), (rz.Strategy(long), tree))
+        tree = rz.Strategy(long, (tree, other))
+    figure = strategy_tree(tree)
+    FigureCanvasAgg(figure).draw()
+    (axes,) = figure.axes
+    boxes = [(text.get_text(), text.get_window_extent()) for text in axes.texts]
+    for i, (text, box) in enumerate(boxes):
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+        for other_text, other_box in boxes[i + 1 :]:
+            assert not box.overlaps(other_box), f"{text!r} covers {other_text!r}"
 
 
 def test_losses_followed_alike_share_a_line() -> None:

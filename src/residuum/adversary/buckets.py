@@ -31,24 +31,29 @@ _ENOUGH = 0.5
 """Heights of `H` beyond this need not be told apart."""
 
 
-def heights(e: float, eps: float, rounds: int) -> Floats:
+def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
     """`H(0), H(1), …`: lower bounds of the curve of `m` times `RR_e` at `e^eps`, up to `rounds`.
 
-    Ends early where it is high: it does not decrease, so the last value bounds the rest.
+    Ends early where it is high: it does not decrease, so the last value bounds the rest. For the
+    convex minorant where it passes `delta`, high is `delta + rounds H(m)` with the first `m` above
+    `delta`: no chord to a later point is as flat as the one to that.
     """
     first = int(eps / e)
     values = [0.0] * (min(first, rounds) + 1)
     query = pure_dp(e)
+    enough = _ENOUGH
     for m in range(len(values), rounds + 1):
         values.append(max(float((m * query).delta_bounds(eps).lo), values[-1]))
-        if values[-1] > _ENOUGH:
+        if values[-1] > delta >= values[-2]:
+            enough = min(enough, delta + rounds * values[-1])
+        if values[-1] > enough:
             break
     return np.array(values)
 
 
 def largest_total(e: float, eps: float, delta: float, rounds: int) -> float:
     """The largest total probability of losses of size `e` or more, upper bound."""
-    known = heights(e, eps, rounds)
+    known = heights(e, eps, rounds, delta)
     total = _by_jensen(known, delta, rounds)
     if known.size > 1 and known[1] > delta:
         total = min(total, -math.log1p(-delta / float(known[1])))

@@ -19,14 +19,27 @@ What exceeds is a failure, which adds its probability to delta and nothing else:
     delta'(t) = h of the copies at e^t, plus the probabilities of more draws than allowed.
 
 Copies of unequal sizes are composed as they are; nothing is concluded from one size about another.
+So the paper's closed form is not used, nor are the steps of its proof that need a repair: there the
+budget of a size is set through half that size (the 12-fold lemma must enter, `RR_{2e} ⪯ 12 RR_e`),
+draws are bounded with three times the factor they are allowed with, `(l-1)/8` stands for `l/8 - 1`
+and `e_1 <= eps/k` for `e_1 <= 2 eps/k`. Here totals, draws and compositions are computed for the
+very sizes that are used.
+
 The points are found by a shortest path: with the exponential moment of order `λ` as the
 length of a composition and a price `ν` on overflow, each bucket is an edge, and edges add up. The
-search decides nothing: its best candidates are evaluated with proven bounds.
+search decides nothing: its best candidates are evaluated with proven bounds. `points` restricts it:
+to the paper's (`(eps + 2) / 2^i`), to those of its remark (`2 eps / 2^i`, which take a delta of
+about `delta/eps` or more), or to any that are given.
+
+**Rounds.** Plans are searched for powers of two and evaluated for fewer rounds, where each of them
+does no worse; of the bounds up to the number of rounds asked for the largest is given. So more
+rounds are never said to guarantee more.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -76,21 +89,61 @@ class Plan:
 
 
 def natural_guarantee(
-    eps: float, delta: float, rounds: int, target_delta: float | None = None
+    eps: float,
+    delta: float,
+    rounds: int,
+    target_delta: float | None = None,
+    points: Sequence[float] | str | None = None,
 ) -> Guarantee:
     """The least proven `eps'` at `target_delta` (ten times `delta` unless given).
 
     For symmetric queries chosen adaptively, at most `rounds` of them, admitted while their
-    composition is `(eps, delta)`-DP.
+    composition is `(eps, delta)`-DP. `points` are the sizes to cut losses at: "paper", "remark" or
+    a list of them; by default the best that are found.
     """
     eps, delta, rounds, target = arguments(eps, delta, rounds, target_delta)
-    whole = (rounds * approximate_dp(eps, delta)).epsilon(target)
+    given = _given(points)
+    found = _found(eps, delta, rounds, target, given)
+    # The search may do better in more rounds than in fewer; what is said must not.
+    for rung in _rungs(rounds):
+        if _composed(eps, delta, rung, target) > found.eps:
+            before = _found(eps, delta, rung, target, given)
+            found = before if found.eps < before.eps < math.inf else found
+    return found
+
+
+def _given(points: Any) -> tuple[float, ...] | str | None:
+    if points is None or isinstance(points, str):
+        return points if points is None else checks.one_of("points", points, ("paper", "remark"))
+    cuts = checks.numbers("points", points)
+    increasing = all(a < b for a, b in pairwise((0.0, *cuts)))
+    checks.require(increasing, "points", "positive and increasing", points)
+    checks.require(cuts[-1] <= 600.0, "points", "at most 600", cuts[-1])
+    return cuts
+
+
+def _found(
+    eps: float, delta: float, rounds: int, target: float, points: tuple[float, ...] | str | None
+) -> Guarantee:
+    """The better of the two bounds."""
+    whole = _composed(eps, delta, rounds, target)
     if rounds == 1:
         return Guarantee(whole, target, "one round")
-    _, reached = best_plan(eps, delta, rounds, target)
+    _, reached = best_plan(eps, delta, rounds, target, points)
     if reached < whole:
         return Guarantee(reached, target, "buckets")
     return Guarantee(whole, target, "composition")
+
+
+@lru_cache(maxsize=256)
+def _composed(eps: float, delta: float, rounds: int, target: float) -> float:
+    """The budget composed with itself."""
+    return float((rounds * approximate_dp(eps, delta)).epsilon(target))
+
+
+def _rungs(rounds: int) -> list[int]:
+    """The powers of two below: plans are searched for these alone."""
+    return [1 << i for i in range((rounds - 1).bit_length())]
 
 
 def arguments(
@@ -110,9 +163,15 @@ def arguments(
 
 
 @lru_cache(maxsize=64)
-def best_plan(eps: float, delta: float, rounds: int, target: float) -> tuple[Plan, float]:
+def best_plan(
+    eps: float,
+    delta: float,
+    rounds: int,
+    target: float,
+    points: tuple[float, ...] | str | None = None,
+) -> tuple[Plan, float]:
     """The best plan that was found, and the `eps'` proven for it (inf if none is any good)."""
-    plans = _plans(eps, delta, rounds, target)
+    plans = _plans(eps, delta, 1 << (rounds - 1).bit_length(), target, points)
     reached = [evaluate(plan, eps, delta, rounds, target) for plan in plans]
     best = min(range(len(plans)), key=lambda i: reached[i])
     return plans[best], reached[best]
@@ -138,9 +197,12 @@ def total(e: float, eps: float, delta: float, rounds: int) -> float:
     return largest_total(e, eps, delta, rounds)
 
 
-def _plans(eps: float, delta: float, rounds: int, target: float) -> list[Plan]:
+@lru_cache(maxsize=64)
+def _plans(
+    eps: float, delta: float, rounds: int, target: float, given: tuple[float, ...] | str | None
+) -> list[Plan]:
     """The most promising plans, by their exponential moments."""
-    points = _grid(eps, rounds)
+    points = _grid(eps, rounds, given)
     totals = np.array([total(float(e), eps, delta, rounds) for e in points])
     counts = np.arange(_MOST_DRAWS + 1)
     failures = np.array([[overflow(float(s), int(b)) for b in counts] for s in totals])
@@ -154,8 +216,14 @@ def _plans(eps: float, delta: float, rounds: int, target: float) -> list[Plan]:
     return sorted(found, key=lambda plan: found[plan])[:_EVALUATED]
 
 
-def _grid(eps: float, rounds: int) -> Floats:
+def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Floats:
     """Candidate points, of few digits: below and above `eps`, dense near its fractions."""
+    if isinstance(given, str):
+        largest = eps + 2.0 if given == "paper" else 2.0 * eps
+        halvings = math.ceil(math.log2(rounds * largest / eps))
+        return np.array([largest / 2.0**i for i in reversed(range(halvings + 1))])
+    if given is not None:
+        return np.array(given)
     low = np.geomspace(eps / (4.0 * rounds), eps, _GRID)
     top = eps + np.concatenate([[0.02, 0.05], np.geomspace(0.1, 8.0, 14)])
     fractions = [eps / j * 1.0001 for j in range(1, 6)]

@@ -307,6 +307,8 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
                 raise
             rounds -= 1
             break
+        if game.progress is not None:
+            game.progress(rounds * len(states), _MOST_ROUNDS * len(states))
         # A state whose value rests may still lead to one whose value does not.
         moved = [s for s in states if not above[s, rounds].same(above[s, rounds - 1])]
         change = max((_moved(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0)

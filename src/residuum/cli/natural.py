@@ -7,6 +7,7 @@ import typer
 
 from residuum.cli import flags, output, pictures, queries
 from residuum.cli.patience import patience
+from residuum.errors import ArgumentError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -127,7 +128,8 @@ def free(
     from residuum.adversary.freeness import is_universally_free
 
     mechanisms = [queries.parse(text) for text in query]
-    found = is_universally_free([m.pld(relation=relation) for m in mechanisms], rounds)
+    with patience("comparing"):
+        found = is_universally_free([m.pld(relation=relation) for m in mechanisms], rounds)
     if as_json:
         triple = None if found.triple is None else [repr(pld) for pld in found.triple]
         gap = None if found.gap is None else {"x": found.gap.x, "gap": found.gap.gap}
@@ -160,6 +162,13 @@ def guarantee(
     target_delta: Annotated[
         float | None, typer.Option(help="The delta to guarantee. Without it, ten times delta.")
     ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to cut losses: paper, remark, or sizes like 0.1,0.5,2."
+            " Without it, the best that are found."
+        ),
+    ] = None,
     as_json: output.AsJson = False,
 ) -> None:
     """What the natural (eps, delta) filter really guarantees.
@@ -169,10 +178,12 @@ def guarantee(
     \b
     Example:
       residuum natural guarantee --eps 1 --delta 1e-6 --rounds 10
-    """
+      residuum natural guarantee --eps 0.1 --delta 1e-6 --rounds 20 --target-delta 1e-4 --points remark
+    """  # noqa: E501
     from residuum.adversary.natural_guarantee import natural_guarantee
 
-    found = natural_guarantee(eps, delta, rounds, target_delta)
+    with patience("searching"):
+        found = natural_guarantee(eps, delta, rounds, target_delta, _sizes(points))
     if as_json:
         given = {"eps": eps, "delta": delta, "rounds": rounds}
         real = {"eps": found.eps, "delta": found.delta, "method": found.method}
@@ -186,6 +197,18 @@ def guarantee(
             ("by", found.method),
         ]
     )
+
+
+def _sizes(text: str | None) -> list[float] | str | None:
+    """Points as given on the command line."""
+    if text is None or text in ("paper", "remark"):
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentError(
+            f"points must be paper, remark or sizes with commas between, got {text!r}"
+        ) from None
 
 
 def _word(verdict: str) -> str:

@@ -26,8 +26,8 @@ __all__ = ["draw_tree", "size", "strategy_tree"]
 
 _MOST = 200
 """Nodes of a tree that can still be read."""
-_ACROSS, _DOWN = 2.6, 0.42
-"""Inches for a round and for a leaf."""
+_DOWN, _LETTER, _GAP = 0.5, 0.078, 0.8
+"""Inches for a leaf, for a letter, and between a box and a loss."""
 
 _FILL = ("#DCEBF5", "#F6D5BF", "#D9F0E6", "#F5DEEA", "#FBE8C6", "#E3F2FB")
 
@@ -49,7 +49,11 @@ def strategy_tree(
     """Draw any strategy; `names` are for queries whose own description is long."""
     root = _placed(strategy)
     depth, leaves = size(strategy)
-    width, height = 1.4 + _ACROSS * max(depth, 1), 0.7 + _DOWN * leaves
+    nodes = _all(root)
+    longest = max((len(_name(n.strategy, names)) for n in nodes if not n.strategy.stops), default=0)
+    labels = max(len(node.label) for node in nodes)
+    across = _LETTER * (longest + labels) + _GAP
+    width, height = across * (depth + 1), 0.7 + _DOWN * leaves
     figure, ((axes,),) = style.canvas(max(width, 4.0), max(height, 1.4), caption)
     draw_tree(axes, strategy, names, root)
     return figure
@@ -96,7 +100,7 @@ def draw_tree(
         )  # fmt: skip
     depth = max(node.depth for node in nodes)
     leaves = sum(not node.children for node in nodes)
-    axes.set(xlim=(-0.35, depth + 0.35), ylim=(-0.7, leaves - 0.3), yticks=[])
+    axes.set(xlim=(-0.5, depth + 0.5), ylim=(-0.7, leaves - 0.3), yticks=[])
     axes.set_xticks(range(depth + 1), [f"round {i + 1}" for i in range(depth + 1)])
     axes.grid(False)
     axes.spines[["left", "bottom"]].set_visible(False)
