@@ -14,9 +14,18 @@ from snippets import ROOT, run_console, run_python
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+NEEDS = {
+    "interop.md": ("dp_accounting", "opendp", "opacus"),
+    "migration.md": ("dp_accounting",),
+}
+"""Pages whose snippets drive other libraries."""
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.needs(*NEEDS[p]) if p in NEEDS else ()) for p in PAGES],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_python_prints_what_is_shown(page: str) -> None:
     run_python(DOCS / page)
 
@@ -75,6 +84,11 @@ def test_changelog_names_the_version_of_the_code() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert released[0] == pyproject["project"]["version"] == version("residuum")
     assert residuum.__version__ == released[0]
+
+
+def test_citation_names_the_version_of_the_code() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (\S+)$", citation, re.MULTILINE) == [residuum.__version__]
 
 
 def test_changelog_uses_its_own_kinds_of_change() -> None:

@@ -37,6 +37,15 @@ def test_noise_for_all_of_it() -> None:
     assert less.delta_bounds(1.0).lo > 1e-6
 
 
+def test_noise_for_a_filter_that_is_no_plan() -> None:
+    found = rz.recommend(1.0, 1e-6, rz.laplace(scale=10.0), n=30, filters=["basic", "gdp_residue"])
+    ((turned, _),) = found.queries
+    assert found.filter.kind in found.reason and found.filter.kind != "plan"
+    assert rz.how_many(found.filter, turned) >= 30
+    less = rz.laplace(scale=10.0 * found.noise * 0.999)
+    assert rz.how_many(found.filter, less) < 30
+
+
 def test_several_kinds_turn_together() -> None:
     queries = [rz.laplace(scale=10.0), rz.mechanisms.Gaussian(sigma=15.0)]
     found = rz.recommend(1.0, 1e-6, queries, n=4, filters=["basic", "plan"])

@@ -123,6 +123,7 @@ class BudgetedTraining:
         self.data_loader = data_loader
         self.accountant = engine.accountant
         self._left = 0
+        self._admitted: tuple[float, float] | None = None
         optimizer.attach_step_hook(self._before_step)
 
     def request(
@@ -153,7 +154,7 @@ class BudgetedTraining:
             self.optimizer.expected_batch_size = max(1, int(len(self.data_loader.dataset) * rate))
             sampler.sample_rate, sampler.steps = rate, count
             self.data_loader.sample_rate = rate
-            self._left = count
+            self._left, self._admitted = count, (sigma, rate)
         return decision
 
     @property
@@ -178,10 +179,11 @@ class BudgetedTraining:
                 "batches must not be accumulated: a record could be in several of them, got "
                 f"{optimizer.accumulated_iterations}"
             )
-        asked = self.filter.history[-1].query if self.filter.history else None
-        one = asked.mechanism if isinstance(asked, SelfComposed) else asked
-        if one != SubsampledGaussian(float(optimizer.noise_multiplier), rate):
-            raise BudgetError(f"noise and sampling must be as admitted, got {one!r} no longer so")
+        now = float(optimizer.noise_multiplier), rate
+        if now != self._admitted:
+            raise BudgetError(
+                f"noise and sampling must be as admitted, {self._admitted!r}, got {now!r}"
+            )
         self._left -= 1
         self.accountant.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
 

@@ -4,19 +4,20 @@ The filters are measured on the workload (`yardstick.py`) and the one that admit
 equals the one that rests on less: those that know the budget alone come before those that were told
 what to expect. Where all of a workload that ends is to be answered, the least noise for that is
 found too: all parameters turned by one factor until the composition is proven to be within
-`(eps, delta)`, which a plan then admits to the last query.
+`(eps, delta)`, which a plan then admits to the last query; or, where no plan is wanted, until the
+filter admits all of it.
 """
 
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.filters.filter import Filter
-from residuum.filters.kinds import filter_class
 from residuum.filters.noise import Queries, least, scaled
 from residuum.filters.query import described
 from residuum.planning.contenders import Setting, contenders
@@ -107,27 +108,28 @@ def recommend(
     filter, why = made[name](setting), _why(name, admitted, table)
     if asked.repeat:
         return Recommendation(filter, why, asked.queries, 1.0, table)
-    turned = _turned(setting)
+    whole = admitted == asked.round
+    # A plan holds all that fits at all; where none is wanted, the best of the others is turned.
+    taken = "plan" if "plan" in made else name
+    turned = _turned(setting, made[taken], taken == "plan", most)
     if turned is None:
-        if admitted == asked.round:
+        if whole:
             return Recommendation(filter, why, asked.queries, 1.0, table)
         raise ArgumentError(
             f"workload must have noise to turn, since only {row.optimum} of {asked.round} queries"
             f" fit, got {described(asked.queries[0].query)}"
         )
     noise, queries = turned
-    fitted = Workload(asked.name, queries, expected=queries)
-    plan = _plan(Setting(table.eps, table.delta, fitted, relation))
-    if measured(plan, fitted, most, relation) < fitted.round:
-        raise ArgumentError(f"workload must be one that a plan can hold, got {asked.name!r}")
-    if admitted == asked.round:
-        why += f" All of it fits, and would with {noise:.4g} times the noise, known in advance."
+    if whole:
+        why += f" All of it fits, and would with {noise:.4g} times the noise and {taken}."
         return Recommendation(filter, why, asked.queries, 1.0, table)
     why = (
-        f"plan: of {asked.round} queries {row.optimum} fit as they are; with {noise:.4g} times the"
-        " noise all of them do, if they are known in advance."
+        f"{taken}: of {asked.round} queries {row.optimum} fit as they are; with {noise:.4g} times"
+        " the noise all of them do"
     )
-    return Recommendation(plan, why, queries, noise, table)
+    why += ", if they are known in advance." if taken == "plan" else "."
+    fitted = setting._replace(workload=Workload(asked.name, queries, expected=queries))
+    return Recommendation(made[taken](fitted), why, queries, noise, table)
 
 
 def _rounds(workload: Workload, n: int) -> Workload:
@@ -162,8 +164,10 @@ def _why(name: str, admitted: int, table: Yardstick) -> str:
     return text
 
 
-def _turned(setting: Setting) -> tuple[float, tuple[Run, ...]] | None:
-    """The workload with the least noise for which all of it is proven to fit, and the factor."""
+def _turned(
+    setting: Setting, build: Callable[[Setting], Filter], planned: bool, most: int
+) -> tuple[float, tuple[Run, ...]] | None:
+    """The workload with the least noise with which all of it is admitted, and the factor."""
     runs = setting.workload.queries
     kinds = tuple(dict.fromkeys(run.query for run in runs))
     tried: dict[Queries, float] = {}
@@ -179,26 +183,29 @@ def _turned(setting: Setting) -> tuple[float, tuple[Run, ...]] | None:
         known = dict(zip(kinds, moved, strict=True))
         return tuple(Run(known[run.query], run.times) for run in runs)
 
-    def fits(moved: Queries) -> bool:
+    def admitted(moved: Queries) -> bool:
+        workload = Workload("turned", turned(moved))
+        filter = build(setting._replace(workload=workload))
+        return measured(filter, workload, most, setting.relation) == workload.round
+
+    def composed(moved: Queries) -> bool:
         workload = Workload("turned", turned(moved))
         return _within(workload.composed(workload.round, setting.relation), setting)
 
     if any(scaled(query, 2.0) is None for query in kinds):
         return None
-    found = least(made, fits)
-    return None if found is None else (tried[found], turned(found))
+    found = least(made, composed if planned else admitted)
+    if found is None:
+        return None
+    # Bisection went by the composition alone: the plan itself has the last word.
+    if planned and not admitted(found):
+        raise ArgumentError(f"workload must be one that a plan can hold, got {runs!r}")
+    return tried[found], turned(found)
 
 
 def _within(loss: Pld, setting: Setting) -> bool:
     ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
     return all(float(one.delta(setting.eps)) <= setting.delta for one in ends)
-
-
-def _plan(setting: Setting) -> Filter:
-    cls: Any = filter_class("plan")
-    plan = [run.query for run in setting.workload.queries for _ in range(run.times)]
-    made: Filter = cls(eps=setting.eps, delta=setting.delta, plan=tuple(plan))
-    return made
 
 
 __all__ = ["Recommendation", "recommend"]
