@@ -132,6 +132,50 @@ def test_a_connection_that_is_cut_during_the_commit_leaves_the_outcome_unknown(
     assert left(remote) == Fraction(3, 4)
 
 
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_commit_that_waited_for_a_cancel_is_told(
+    postgres: str, remote: rz.Ledger, schema_url: str, tmp_path: Path
+) -> None:
+    """What it read of the hold before it had the lock does not count any more."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    hold = remote.reserve("b", PureDp(0.25))
+    answers: list[object] = []
+
+    def commit() -> None:
+        with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as other:
+            try:
+                answers.append(other.commit(hold.id))
+            except rz.UnknownHold as error:
+                answers.append(error)
+
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'residuum' AND wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(postgres, autocommit=True) as watcher,
+        psycopg.connect(postgres, options=path) as holder,
+    ):
+        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        threads = [
+            threading.Thread(target=lambda: hold.cancel("not needed")),
+            threading.Thread(target=commit),
+        ]
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while watcher.execute(waiting).fetchone() != (number,):
+                time.sleep(0.02)
+        holder.rollback()
+        for thread in threads:
+            thread.join()
+    assert [type(answer) for answer in answers] == [rz.UnknownHold]
+    assert "cancelled" in str(answers[0])
+    assert left(remote) == 1
+
+
 def test_a_file_that_is_replaced_under_an_open_ledger_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with rz.open_ledger(path) as ledger:

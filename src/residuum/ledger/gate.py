@@ -212,20 +212,26 @@ class Gate:
         page = Page(connection, self.store, self.ledger, self.incarnation)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
-        page.load_holds(request.hold for request in requests if request.hold is not None)
+        held = [request.hold for request in requests if request.hold is not None]
+        page.load_holds(held)
         names = extra.union(*(request.names for request in requests))
         names.update(name for row in page.holds.values() for name in row.members)
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
         self.store.lock(connection, sorted(names))
         page.load(names)
+        if self.store.locks_rows:
+            # What was read before the lock may have changed while it was waited for.
+            page.load_holds(held)
         page.look()
-        self._check_anchored(page)
-        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         needed = set(page.entries) | _let_go_with(page, requests)
-        if needed - names:
+        while needed - names:
             if self.store.locks_rows:
                 raise _Wider(needed)
+            names |= needed
             page.load(needed - set(page.entries))
+            needed = set(page.entries) | _let_go_with(page, requests)
+        self._check_anchored(page)
+        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         for name in page.entries:
             if name not in self._above:
                 self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
