@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,11 +28,14 @@ Open = Callable[..., rz.Ledger]
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The address of a server that lives as long as the session."""
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
+    # Not where pytest keeps its files: under root the server is another user's, and pytest closes
+    # its directories to others whenever a session begins.
+    with tempfile.TemporaryDirectory(prefix="residuum-pg", ignore_cleanup_errors=True) as home:
+        server = pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=STORES)

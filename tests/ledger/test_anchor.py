@@ -358,8 +358,8 @@ def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:
     from residuum.ledger.export import read_export
 
     ledger = open_()
-    ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
-    ledger.spend("b", rz.laplace(scale=20.0))
+    ledger.create_budget("b", rz.AdditiveProfileFilter(1.0, 1e-6, 10))
+    ledger.spend("b", rz.pure_dp(0.01))
     ledger.export(tmp_path / "a.jsonl")
     read = read_export(tmp_path / "a.jsonl")
     assert [r.text for r in read.chains["b"]] == [r.text for r in ledger.history("b")]

@@ -11,9 +11,11 @@ from typing import Protocol
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from sqlalchemy import update
 
 import residuum as rz
 from residuum.filters.state import State
+from residuum.ledger import schema
 from residuum.mechanisms import Gaussian, Laplace, PureDp
 from residuum.mechanisms.mechanism import Mechanism
 
@@ -63,6 +65,20 @@ def test_a_spend_that_would_push_a_hold_out_is_refused(ledger: rz.Ledger) -> Non
     assert not refused.admitted and "open hold" in refused.reason
     assert ledger.spend("b", ledger.budget("b").remaining).admitted
     assert hold.commit().admitted
+
+
+def test_holds_that_expired_one_beside_another_are_all_let_go(ledger: rz.Ledger) -> None:
+    """Each shares a budget with the next; a request to the first meets them all."""
+    for name in "abcd":
+        ledger.create_budget(name, rz.PureFilter(1.0))
+    for pair in (["a", "b"], ["b", "c"], ["c", "d"]):
+        assert ledger.reserve(pair, PureDp(0.5)).admitted
+    with ledger.store.writing() as connection:
+        connection.execute(update(schema.holds).values(expires="2000-01-01T00:00:00.000Z"))
+        connection.commit()
+    assert ledger.check("a", PureDp(1.0)).admitted
+    assert ledger.spend("a", PureDp(1.0)).admitted
+    assert ledger.holds() == () and ledger.history("d")[-1].type == "expire"
 
 
 def test_an_age_report_of_open_holds(ledger: rz.Ledger) -> None:

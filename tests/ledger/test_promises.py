@@ -376,7 +376,7 @@ def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_
 
 
 def test_what_is_left_is_worked_out_only_when_it_is_asked_for(ledger: rz.Ledger) -> None:
-    ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
     receipt = ledger.spend("b", Laplace(20.0))
     assert isinstance(receipt._standings, Standings) and "remaining" not in vars(receipt._standings)
 

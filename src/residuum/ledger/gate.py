@@ -14,6 +14,7 @@ from threading import Condition
 from typing import Any
 
 from sqlalchemy import Connection, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from residuum.errors import (
     LedgerError,
@@ -29,7 +30,7 @@ from residuum.ledger.holding import Expire
 from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import ROUNDS, Rehearsals, Unready
 from residuum.ledger.requests import LEDGER, Request
-from residuum.ledger.store import Again, Store, Unsure
+from residuum.ledger.store import Again, Lost, Store, Unsure
 
 _TRIES = 20
 _R = schema.records
@@ -128,12 +129,17 @@ class Gate:
             batch, self._waiting = self._waiting, []
         try:
             self._lead(batch)
-        except BaseException as error:
+        except Exception as error:
             for each in batch:
-                if not each.done:
-                    each.error = error
-            if not isinstance(error, Exception):
-                raise
+                each.error = error if each in slots else _copied(error)
+        except BaseException:
+            # The leader was interrupted, perhaps after the commit; nobody else was.
+            for each in batch:
+                each.error = OutcomeUnknown(
+                    "the transaction was interrupted; ask again with the same key, until then it"
+                    " counts as spent"
+                )
+            raise
         finally:
             with self._turn:
                 for each in batch:
@@ -147,18 +153,24 @@ class Gate:
 
     def _lead(self, batch: Sequence[_Slot]) -> None:
         extra: set[str] = set()
-        for attempt in range(_TRIES):
+        lost = False
+        for _ in range(_TRIES):
             try:
                 self._transact(batch, extra)
                 return
             except _Wider as wider:
                 extra |= wider.names
-            except Again as again:
-                if attempt + 1 == _TRIES:
+            except Lost as error:
+                if lost:
                     raise StoreUnavailable(
-                        f"{self.store.place}: too many transactions at once; nothing was spent"
-                    ) from again
-        raise StoreUnavailable(f"{self.store.place}: budgets keep changing; nothing was spent")
+                        f"{self.store.place} went away ({error}); nothing was spent"
+                    ) from error
+                lost = True
+            except Again:
+                continue
+        raise StoreUnavailable(
+            f"{self.store.place}: too many transactions at once; nothing was spent"
+        )
 
     def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
@@ -174,6 +186,8 @@ class Gate:
                     slot.answer = slot.request.run(page)
                 except ResiduumError as error:
                     slot.error = error
+                except SQLAlchemyError:
+                    raise
                 except Exception as error:
                     slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
                     slot.error.__cause__ = error
@@ -198,20 +212,26 @@ class Gate:
         page = Page(connection, self.store, self.ledger, self.incarnation)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
-        page.load_holds(request.hold for request in requests if request.hold is not None)
+        held = [request.hold for request in requests if request.hold is not None]
+        page.load_holds(held)
         names = extra.union(*(request.names for request in requests))
         names.update(name for row in page.holds.values() for name in row.members)
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
         self.store.lock(connection, sorted(names))
         page.load(names)
+        if self.store.locks_rows:
+            # What was read before the lock may have changed while it was waited for.
+            page.load_holds(held)
         page.look()
-        self._check_anchored(page)
-        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         needed = set(page.entries) | _let_go_with(page, requests)
-        if needed - names:
+        while needed - names:
             if self.store.locks_rows:
                 raise _Wider(needed)
+            names |= needed
             page.load(needed - set(page.entries))
+            needed = set(page.entries) | _let_go_with(page, requests)
+        self._check_anchored(page)
+        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         for name in page.entries:
             if name not in self._above:
                 self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
@@ -242,13 +262,22 @@ class Gate:
         if self.anchor is not None:
             try:
                 self.anchor.write(new)
-            except (OSError, LedgerError) as error:
+            except (OSError, LedgerError, Again, Unsure) as error:
                 raise OutcomeUnknown(
                     f"the spend is stored, but the anchor {self.anchor} could not be written"
                     f" ({error}); ask again with the same key, until then it counts as spent"
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)
+
+
+def _copied(error: Exception) -> Exception:
+    """The same error for another thread, which adds its own traceback."""
+    if not isinstance(error, LedgerError):
+        return error
+    other = type(error)(*error.args)
+    other.__cause__ = error.__cause__
+    return other
 
 
 def overdue(page: Page) -> list[Request]:

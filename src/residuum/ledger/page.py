@@ -7,7 +7,7 @@ page as it was for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,9 @@ _END_HOLD = (
     .values(status=bindparam("new_status"), ended_by=bindparam("new_ended_by"))
 )
 _TABLE, _TABLES = insert(schema.tables), select(schema.tables.c.hash)
+
+
+_AT_ONCE = 500
 
 
 @dataclass
@@ -130,15 +133,19 @@ class Page:
         """Read budgets with everything above them, afresh."""
         wanted = set(names)
         while wanted:
-            if len(wanted) == 1:
-                rows = _BUDGET_ONE.run(self.connection, {"name": min(wanted)}).all()
-            else:
-                rows = list(self.connection.execute(_BUDGETS, {"names": sorted(wanted)}).all())
-            found = [from_row(row) for row in rows]
+            found = [from_row(row) for row in self._rows(sorted(wanted))]
             self.entries.update((each.name, each) for each in found)
             wanted = {each.parent for each in found if each.parent} - set(self.entries)
         ids = {id for entry in self.entries.values() for id in entry.holds}
         self.load_holds(ids)
+
+    def _rows(self, names: Sequence[str]) -> Iterator[Any]:
+        if len(names) == 1:
+            yield from _BUDGET_ONE.run(self.connection, {"name": names[0]})
+            return
+        for start in range(0, len(names), _AT_ONCE):
+            some = {"names": names[start : start + _AT_ONCE]}
+            yield from self.connection.execute(_BUDGETS, some).all()
 
     def load_holds(self, ids: Iterable[str]) -> None:
         """Read reservations."""

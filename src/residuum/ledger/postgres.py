@@ -18,7 +18,7 @@ from residuum.errors import StoreUnavailable, UnsafeStore
 from residuum.ledger import schema
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Prepared
-from residuum.ledger.store import Again, Store, Unsure, unavailable
+from residuum.ledger.store import Again, Lost, Store, Unsure, unavailable
 
 _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
@@ -94,6 +94,7 @@ class PostgresStore(Store):
 
     def begin_reading(self, connection: Connection) -> None:
         connection.execution_options(isolation_level="REPEATABLE READ")
+        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
     def lock_schema(self, connection: Connection) -> None:
         connection.execute(text(f"SELECT {_DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
@@ -113,6 +114,8 @@ class PostgresStore(Store):
             return Again()
         if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET:
             return Again()
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return Lost(str(error.orig).strip())
         return unavailable(self.place, error)
 
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
@@ -122,9 +125,8 @@ class PostgresStore(Store):
             failure = self.translated(error)
             sqlstate = getattr(error.orig, "sqlstate", None)
             # The server said that it did not commit, unless it could not say anything.
-            if isinstance(failure, StoreUnavailable) and (
-                sqlstate is None or sqlstate[:2] in ("08", "57", "XX")
-            ):
+            silent = sqlstate is None or sqlstate[:2] in ("08", "57", "XX")
+            if isinstance(failure, Lost) or (isinstance(failure, StoreUnavailable) and silent):
                 connection.invalidate()
                 raise Unsure(str(error.orig).strip()) from error
             raise failure from error

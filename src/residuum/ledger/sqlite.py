@@ -7,6 +7,7 @@ journal with `synchronous=EXTRA`, which also syncs the directory once the journa
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from residuum.errors import NotALedger, StoreUnavailable, UnsafeStore
+from residuum.errors import NotALedger, ReadOnlyLedger, StoreUnavailable, UnsafeStore
 from residuum.ledger.network import network_filesystem
 from residuum.ledger.place import Place
 from residuum.ledger.store import Store, Unsure, unavailable
@@ -61,6 +62,7 @@ class SqliteStore(Store):
         )
         event.listen(engine, "connect", self._set_up)
         self.read_only = read_only
+        self._file: tuple[int, int] | None = None
         super().__init__(place, engine)
 
     def _set_up(self, connection: Any, _: object) -> None:
@@ -74,7 +76,20 @@ class SqliteStore(Store):
         connection.execute("PRAGMA trusted_schema=OFF")
 
     def begin_writing(self, connection: Connection) -> None:
+        self._check_file()
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _check_file(self) -> None:
+        """Raise where the file at the path is not the one that is open."""
+        assert self.place.path is not None
+        try:
+            now = os.stat(self.place.path)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.place}: {error}; nothing was spent") from error
+        if self._file is None:
+            self._file = (now.st_dev, now.st_ino)
+        elif self._file != (now.st_dev, now.st_ino):
+            raise ReadOnlyLedger(f"{self.place} was replaced since it was opened: open it again")
 
     def begin_reading(self, connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import ClassVar
 
@@ -22,6 +22,10 @@ from residuum.ledger.place import Place
 
 class Again(Exception):
     """The transaction met another one and must be tried once more; nothing was written."""
+
+
+class Lost(Again):
+    """The connection was dead before anything was committed: a new one may do."""
 
 
 class Unsure(Exception):
@@ -97,15 +101,30 @@ class Store(ABC):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, and sees one state."""
-        with self.connection() as connection:
-            self.begin_reading(connection)
+        try:
+            with self._begun(self.begin_reading) as connection:
+                yield connection
+        except Again as again:
+            raise StoreUnavailable(f"{self.place} went away while it was read") from again
+
+    @contextmanager
+    def _begun(self, begin: Callable[[Connection], None]) -> Iterator[Connection]:
+        """A connection on which a transaction was begun; a new one if the first is dead."""
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(self.connection())
+                begin(connection)
+            except DBAPIError as error:
+                if not isinstance(self.translated(error), Lost):
+                    raise self.translated(error) from error
+                connection = stack.enter_context(self.connection())
+                begin(connection)
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is rolled back unless it is committed inside."""
-        with self.connection() as connection:
-            self.begin_writing(connection)
+        with self._begun(self.begin_writing) as connection:
             yield connection
 
     def close(self) -> None:

@@ -1,0 +1,22 @@
+"""The page of promises names tests that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_every_promise_names_a_test_that_exists() -> None:
+    page = (ROOT / "docs" / "guarantee.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    files = set(re.findall(r"`(tests/\w+/\w+\.py)`", page))
+    assert len(named) > 20 and files
+    source = "".join(
+        p.read_text(encoding="utf-8") for p in (ROOT / "tests" / "ledger").glob("*.py")
+    )
+    for name in sorted(named):
+        assert f"def {name}(" in source, f"docs/guarantee.md names {name}"
+    for path in sorted(files):
+        assert (ROOT / path).exists(), f"docs/guarantee.md names {path}"

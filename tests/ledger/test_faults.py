@@ -1,0 +1,266 @@
+"""Connections that die, files that are replaced, leaders that are interrupted."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+import residuum as rz
+from residuum.ledger import calls
+from residuum.ledger.page import Page
+from residuum.ledger.rehearsal import Rehearsals
+from residuum.ledger.requests import Request
+from residuum.mechanisms import PureDp
+
+Open = Callable[..., rz.Ledger]
+
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = 'residuum' AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def remote(schema_url: str, tmp_path: Path) -> Iterator[rz.Ledger]:
+    """A ledger on PostgreSQL with a budget of 1."""
+    with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        yield ledger
+
+
+def left(ledger: rz.Ledger) -> Fraction:
+    (amount,) = ledger.budget("b").state.left  # type: ignore[attr-defined]
+    return Fraction(amount)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_is_cut_before_the_commit_spends_nothing_and_the_next_call_works(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """One that died while it was not used is not even noticed."""
+    import psycopg
+
+    for key in ("first", "second"):
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(CUT)
+        receipt = remote.spend("b", rz.pure_dp(0.25), key=key)
+        assert receipt.admitted and not receipt.replayed
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(CUT)
+    assert len(remote.history("b")) == 3 and left(remote) == Fraction(1, 2)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_server_that_is_cut_again_and_again_is_unavailable_and_nothing_is_spent(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """Every attempt is cut while it waits for a lock that another holds."""
+    import psycopg
+
+    stop = threading.Event()
+
+    def cut() -> None:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            while not stop.is_set():
+                connection.execute(CUT + " AND wait_event_type = 'Lock'")
+                time.sleep(0.05)
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    with psycopg.connect(postgres, options=path) as holder:
+        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
+                remote.spend("b", rz.pure_dp(0.25), key="k")
+        finally:
+            stop.set()
+            cutter.join()
+    assert not remote.spend("b", rz.pure_dp(0.25), key="k").replayed
+    assert left(remote) == Fraction(3, 4)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_is_cut_during_the_commit_leaves_the_outcome_unknown(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """A commit that takes its time, by a deferred trigger, is cut in the middle."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    with psycopg.connect(postgres, options=path, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN IF NEW.key = 'slow' THEN PERFORM pg_sleep(20); END IF; RETURN NEW; END $$"
+        )
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residuum_keys"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()"
+        )
+        found: list[BaseException] = []
+
+        def spend() -> None:
+            try:
+                remote.spend("b", rz.pure_dp(0.25), key="slow")
+            except rz.LedgerError as error:
+                found.append(error)
+
+        spender = threading.Thread(target=spend)
+        spender.start()
+        committing = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
+        )
+        while connection.execute(committing).fetchone() == (0,):
+            time.sleep(0.02)
+        connection.execute(CUT)
+        spender.join()
+        connection.execute("DROP TRIGGER slow ON residuum_keys")
+    assert [type(error) for error in found] == [rz.OutcomeUnknown]
+    assert "same key" in str(found[0])
+    tells = remote.spend("b", rz.pure_dp(0.25), key="slow")
+    assert tells.admitted and not tells.replayed, "the server rolled it back"
+    assert left(remote) == Fraction(3, 4)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_commit_that_waited_for_a_cancel_is_told(
+    postgres: str, remote: rz.Ledger, schema_url: str, tmp_path: Path
+) -> None:
+    """What it read of the hold before it had the lock does not count any more."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    hold = remote.reserve("b", PureDp(0.25))
+    answers: list[object] = []
+
+    def commit() -> None:
+        with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as other:
+            try:
+                answers.append(other.commit(hold.id))
+            except rz.UnknownHold as error:
+                answers.append(error)
+
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'residuum' AND wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(postgres, autocommit=True) as watcher,
+        psycopg.connect(postgres, options=path) as holder,
+    ):
+        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        threads = [
+            threading.Thread(target=lambda: hold.cancel("not needed")),
+            threading.Thread(target=commit),
+        ]
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while watcher.execute(waiting).fetchone() != (number,):
+                time.sleep(0.02)
+        holder.rollback()
+        for thread in threads:
+            thread.join()
+    assert [type(answer) for answer in answers] == [rz.UnknownHold]
+    assert "cancelled" in str(answers[0])
+    assert left(remote) == 1
+
+
+def test_a_file_that_is_replaced_under_an_open_ledger_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        shutil.copy(path, tmp_path / "backup.db")
+        ledger.spend("b", rz.pure_dp(0.5))
+        (tmp_path / "backup.db").replace(path)
+        with pytest.raises(rz.ReadOnlyLedger, match="replaced"):
+            ledger.spend("b", rz.pure_dp(0.5))
+        path.unlink()
+        with pytest.raises(rz.StoreUnavailable):
+            ledger.spend("b", rz.pure_dp(0.5))
+
+
+@dataclass(frozen=True)
+class Interrupted(Request):
+    """Somebody presses the key while this is decided."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("b",)
+
+    def run(self, page: Page) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    with pytest.raises(KeyboardInterrupt):
+        ledger._gate.submit(Interrupted("local"))
+    assert ledger.spend("b", PureDp(0.5)).admitted
+    assert left(ledger) == Fraction(1, 2)
+
+
+# -- what a spend costs ----------------------------------------------------------------------
+
+
+def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    statements: list[str] = []
+
+    def note(*arguments: object) -> None:
+        statements.append(str(arguments[2]))
+
+    def spend() -> list[str]:
+        statements.clear()
+        ledger.spend("b", PureDp(0.001))
+        return list(statements)
+
+    spend()
+    event.listen(ledger.store.engine, "before_cursor_execute", note)
+    early = spend()
+    ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+    assert spend() == early
+    assert len(early) <= 7
+    assert sum("residuum_records" in text for text in early) == 2, "the head is read, one is added"
+
+
+def test_what_waits_shares_a_transaction(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    commits: list[object] = []
+    event.listen(ledger.store.engine, "commit", commits.append)
+    ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)
+    assert len(commits) == 1 and len(ledger.history("b")) == 51
+
+
+def test_slow_decisions_are_rehearsed_and_sent_back_when_the_state_moved(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    rehearsals = Rehearsals()
+    ask = calls.spend("local", "b", PureDp(0.25))
+    assert rehearsals.wanted(ask), "a query that is new"
+    assert not rehearsals.wanted(calls.commit("local", "x"))
+    with ledger._gate.looking(["b"]) as page:
+        rehearsals.rehearse(page, ask)
+        assert not rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "it was quick"
+        for question in list(rehearsals._took):
+            rehearsals._took[question] = 1.0
+        assert rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "slow, but ready"
+    ledger.spend("b", PureDp(0.125))
+    with ledger._gate.looking(["b"]) as page:
+        assert rehearsals.unready(page, ask)
+    ledger._gate._rehearsals = rehearsals
+    assert ledger.spend("b", PureDp(0.25)).admitted
+    assert left(ledger) == Fraction(5, 8)
