@@ -11,6 +11,9 @@ import pytest
 import residuum as rz
 from individual.engines import by_key, run, state_of, workload
 
+# PySpark says so whenever a recent pandas is installed; only Arrow is used here.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+
 SHAPES = [
     {"epochs": False, "texts": False, "options": {}},
     {"epochs": False, "texts": True, "options": {"unknown": "exclude"}},
