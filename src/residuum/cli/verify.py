@@ -43,10 +43,10 @@ def verify(
     ] = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Check a ledger's records and prove every step anew, in ball arithmetic.
+    """Check a ledger and prove every step anew.
 
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
-    proven from the recorded description alone, by code that shares no numerics with the filters.
+    proven in ball arithmetic from the recorded description alone, by code that shares no numerics with the filters.
     Exit code 0 if everything is proven, 1 if a step is refuted or the records are broken, 4 if
     something stays undecided.
 

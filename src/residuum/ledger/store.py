@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from typing import ClassVar
 
@@ -137,7 +137,9 @@ def give_back(connection: Connection) -> None:
     try:
         connection.close()
     except (SQLAlchemyError, OSError):
-        connection.invalidate()
+        # It may count as closed already, though what closed was the other end.
+        with suppress(SQLAlchemyError):
+            connection.invalidate()
 
 
 def unavailable(place: Place, error: SQLAlchemyError) -> LedgerError:
