@@ -59,7 +59,7 @@ def test_random_requests_are_answered_as_described(tmp_path: Path, thorough: boo
                 for parameter, values in known.items():
                     if real and parameter in (case.path_parameters or {}):
                         case.path_parameters[parameter] = values
-                case.call_and_validate(headers=headers, checks=checked)
+                case.call_and_validate(headers=headers, checks=checked, timeout=60)
 
             ask()
 
