@@ -52,7 +52,7 @@ def is_service(store: str) -> bool:
 def books(store: str, token: str | None = None, *, read_only: bool = False) -> Iterator[Any]:
     """The budgets at a store: a ledger, or a client with the same verbs."""
     if is_service(store):
-        need("httpx")
+        need("sqlalchemy")
         from residuum.service.client import Client
 
         with Client(store, token) as client:

@@ -117,7 +117,8 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
             name, why = next(iter(lost.items()))
             more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
             return ReadOnlyLedger(
-                f"{gate.store.place} may have lost spends: {why}{more}; recover the ledger (residuum recover)"
+                f"{gate.store.place} may have lost spends: {why}{more};"
+                " recover the ledger (residuum recover)"
                 if name == ""
                 else f"{gate.store.place} may have lost spends: budget {name!r}: {why}{more};"
                 " recover the ledger (residuum recover)"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
-
-import httpx
 
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.views import Budget
@@ -17,19 +16,15 @@ from residuum.service import values
 from residuum.service.client import verbs
 from residuum.service.client.calls import (
     ATTEMPTS,
-    Answered,
     Call,
-    Failed,
-    Outcome,
     address,
     headers,
     result,
     wait,
 )
+from residuum.service.client.transport import Transport
 
 T = TypeVar("T")
-
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 @dataclass(frozen=True)
@@ -73,14 +68,8 @@ class AsyncClient:
     ):
         self.url = address(url)
         self._attempts = attempts
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            # Reading the certificates of all authorities takes longer than a request.
-            verify=self.url.startswith("https:"),
-            headers=headers(token),
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-        )
+        self._transport = Transport(self.url, headers(token), timeout, connections)
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="residuum-client")
 
     # -- budgets ------------------------------------------------------------------------
 
@@ -211,29 +200,19 @@ class AsyncClient:
     # -- there and back -----------------------------------------------------------------
 
     async def _do(self, call: Call[T]) -> T:
-        attempt = 1
+        attempt, loop = 1, asyncio.get_running_loop()
         while True:
-            outcome = await self._attempt(call)
+            outcome = await loop.run_in_executor(self._threads, self._transport.send, call)
             pause = wait(call, outcome, attempt, self._attempts)
             if pause is None:
                 return result(call, outcome, self.url)
             await asyncio.sleep(pause)
             attempt += 1
 
-    async def _attempt(self, call: Call[Any]) -> Outcome:
-        try:
-            answer = await self._http.request(
-                call.method, call.path, content=call.content, params=call.params or None
-            )
-        except _NEVER_SENT as error:
-            return Failed(error, arrived=False)
-        except httpx.TransportError as error:
-            return Failed(error, arrived=True)
-        return Answered(answer.status_code, answer.content, answer.headers.get("retry-after"))
-
     async def close(self) -> None:
         """Let the connections go."""
-        await self._http.aclose()
+        self._transport.close()
+        self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
-import httpx
-
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.views import Budget
 from residuum.records import Record
@@ -17,19 +15,15 @@ from residuum.service import values
 from residuum.service.client import verbs
 from residuum.service.client.calls import (
     ATTEMPTS,
-    Answered,
     Call,
-    Failed,
-    Outcome,
     address,
     headers,
     result,
     wait,
 )
+from residuum.service.client.transport import Transport
 
 T = TypeVar("T")
-
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Client:
@@ -51,14 +45,7 @@ class Client:
     ):
         self.url = address(url)
         self._attempts = attempts
-        self._http = httpx.Client(
-            base_url=self.url,
-            # Reading the certificates of all authorities takes longer than a request.
-            verify=self.url.startswith("https:"),
-            headers=headers(token),
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-        )
+        self._transport = Transport(self.url, headers(token), timeout, connections)
 
     # -- budgets ------------------------------------------------------------------------
 
@@ -189,27 +176,16 @@ class Client:
     def _do(self, call: Call[T]) -> T:
         attempt = 1
         while True:
-            outcome = self._attempt(call)
+            outcome = self._transport.send(call)
             pause = wait(call, outcome, attempt, self._attempts)
             if pause is None:
                 return result(call, outcome, self.url)
             time.sleep(pause)
             attempt += 1
 
-    def _attempt(self, call: Call[Any]) -> Outcome:
-        try:
-            answer = self._http.request(
-                call.method, call.path, content=call.content, params=call.params or None
-            )
-        except _NEVER_SENT as error:
-            return Failed(error, arrived=False)
-        except httpx.TransportError as error:
-            return Failed(error, arrived=True)
-        return Answered(answer.status_code, answer.content, answer.headers.get("retry-after"))
-
     def close(self) -> None:
         """Let the connections go."""
-        self._http.close()
+        self._transport.close()
 
     def __enter__(self) -> Client:
         return self
