@@ -11,13 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-import residuum
 from residuum.errors import ResiduumError
 from residuum.service import problems
 from residuum.service.frame import Frame, encoded
 from residuum.service.office import Office
 from residuum.service.problems import Problem
 from residuum.service.routes import asking, budgets, curves, history, plan, status
+from residuum.version import __version__
 
 DESCRIPTION = """A budget office: filters decide what differential-privacy queries may run, and a
 ledger keeps what they decided. A refusal is an answer with `admitted: false`, not an error; errors
@@ -36,7 +36,7 @@ def description() -> FastAPI:
     """Routes without an office: all that the OpenAPI description needs."""
     app = FastAPI(
         title="residuum",
-        version=residuum.__version__,
+        version=__version__,
         description=DESCRIPTION,
         openapi_url="/v1/openapi.json",
         # Their pages load scripts from elsewhere.

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, OutcomeUnknown, StoreUnavailable
 from residuum.service import problems
+from residuum.version import __version__
 
 T = TypeVar("T")
 
@@ -128,8 +129,6 @@ def address(url: Any) -> str:
 
 def headers(token: Any) -> dict[str, str]:
     """What every request carries."""
-    from residuum import __version__
-
     common = {"User-Agent": f"residuum/{__version__}", "Content-Type": "application/json"}
     if token is None:
         return common

@@ -11,7 +11,6 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-import residuum
 from residuum.errors import ResiduumError
 from residuum.ledger.ledger import Ledger
 from residuum.service import metrics, models, values
@@ -19,6 +18,7 @@ from residuum.service.access import PERMISSIONS
 from residuum.service.office import authenticated, caller_of, office_of
 from residuum.service.problems import Problem
 from residuum.service.responses import Json, documented
+from residuum.version import __version__
 
 probes = APIRouter(tags=["status"])
 router = APIRouter(tags=["status"], dependencies=[Depends(authenticated)])
@@ -27,7 +27,7 @@ router = APIRouter(tags=["status"], dependencies=[Depends(authenticated)])
 @probes.get("/v1/health", summary="Health", response_model=models.Health)
 async def health() -> Response:
     """The process answers. No token is needed."""
-    return Json({"status": "ok", "version": residuum.__version__})
+    return Json({"status": "ok", "version": __version__})
 
 
 @probes.get(
@@ -46,7 +46,7 @@ async def ready(request: Request) -> Response:
     office.metrics.read_only.set(office.ledger.read_only is not None)
     if office.ledger.read_only:
         raise Problem(503, "read-only-ledger", "the ledger is read-only")
-    return Json({"status": "ready", "version": residuum.__version__})
+    return Json({"status": "ready", "version": __version__})
 
 
 @router.get("/v1/me", summary="Who am I", response_model=models.Me, responses=documented())
