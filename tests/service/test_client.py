@@ -73,7 +73,7 @@ def test_the_verbs_are_those_of_the_ledger() -> None:
     """Code moves from one to the other by changing the line that opens it."""
     for verb in ("create_budget", "budget", "budgets", "check", "spend", "reserve", "commit",
                  "cancel", "holds", "history", "retire", "refresh", "status",
-                 "export"):  # fmt: skip
+                 "export", "verify"):  # fmt: skip
         own = inspect.signature(getattr(Ledger, verb)).parameters
         for client in (rz.Client, rz.AsyncClient):
             theirs = inspect.signature(getattr(client, verb)).parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -229,6 +230,28 @@ def test_status(service: Service, name: str) -> None:
     assert said["read_only"] is None and said["promises"]
     assert name in [one["name"] for one in said["budgets"]]
     assert f"data of {name}" in said["data"]
+
+
+@pytest.mark.needs("flint")
+def test_verification(service: Service, name: str) -> None:
+    """In the background by the service, and by a client that does not trust it."""
+    service.budget(name, filter={"kind": "pure", "eps": 1.0})
+    pure = {"kind": "pure_dp", "eps": 0.25}
+    receipt = service.spend(name, mechanism=pure).json()
+    assert service.http("POST", "/v1/verification", "analyst").status_code == 403
+    seen = []
+    for _ in range(2):
+        assert service.http("POST", "/v1/verification", "auditor").status_code == 202
+        while (said := service.http("GET", "/v1/verification", "analyst").json())["running"]:
+            time.sleep(0.01)
+        seen.append(said)
+        service.spend(name, mechanism=pure)
+    assert all(one["ok"] and one["refuted"] == 0 and one["finished"] for one in seen)
+    assert seen[1]["proven"] == seen[0]["proven"] + 1, "what was proven is not proven again"
+    assert "residuum_ledger_verified 1.0" in service.http("GET", "/metrics", "auditor").text
+    with service.client("auditor") as client:
+        assert client.verify(expect_head={name: (receipt["seq"], receipt["head"])}).ok
+        assert not client.verify(expect_head={name: (99, receipt["head"])}).ok
 
 
 def test_every_call_is_attributed(service: Service, name: str) -> None:

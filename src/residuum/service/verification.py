@@ -16,7 +16,10 @@ _NOTHING: dict[str, Any] = dict.fromkeys(
 
 
 class Verifier:
-    """Runs `ledger.verify` when told, and every so often if it is to."""
+    """Runs `ledger.verify` when told, and every so often if it is to.
+
+    What this process has proven once is not proven again, as long as its hash is still there.
+    """
 
     def __init__(self, ledger: Ledger, metrics: Metrics, every: float):
         self._ledger, self._metrics, self._every = ledger, metrics, every
@@ -24,6 +27,8 @@ class Verifier:
         self._closing = Event()
         self._thread: Thread | None = None
         self._found = dict(_NOTHING)
+        self._proven: tuple[dict[str, tuple[int, str]] | None, int] = None, 0
+        """The heads up to which all is proven, and how many steps that took."""
         if every > 0:
             Thread(target=self._again, name="residuum-verify-timer", daemon=True).start()
 
@@ -52,9 +57,13 @@ class Verifier:
     def _verify(self) -> None:
         found: dict[str, Any] = {}
         try:
-            report = self._ledger.verify()
-            counts = {name: _count(getattr(report, name)) for name in COUNTS}
-            found = {"ok": bool(report.ok), **counts, "said": str(report)[:10_000]}
+            since, before = self._proven
+            report = self._ledger.verify(since=since)
+            counts = {"refuted": report.refuted, "undecided": report.undecided}
+            proven = before + report.proven
+            found = {"ok": report.ok, "proven": proven, **counts, "said": report.text[:10_000]}
+            if report.ok:
+                self._proven = dict(report.heads), proven
         except Exception as error:
             # A thread of its own: there is nobody to raise to but the log and the next reader.
             logs.log.error("verification failed", exc_info=error)
@@ -63,10 +72,3 @@ class Verifier:
         self._metrics.verified.set(1 if found["ok"] else 0)
         with self._lock:
             self._found = {**_NOTHING, **found}
-
-
-COUNTS = ("proven", "refuted", "undecided")
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else len(value)

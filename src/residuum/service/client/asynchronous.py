@@ -188,6 +188,25 @@ class AsyncClient:
         """The ledger at a glance."""
         return await self._do(verbs.status())
 
+    async def verify(
+        self,
+        expect_head: Any = None,
+        since: Any = None,
+        jobs: int = 1,
+        progress: Any = None,
+    ) -> Any:
+        """Check every chain and re-prove every step, here: the service is not trusted.
+
+        `expect_head`: a receipt, or heads that were given out, without which one cannot tell
+        whether the end of a chain is missing.
+        """
+        from residuum.verify import verify_export
+
+        lines = (await self._do(verbs.export())).splitlines()
+        if isinstance(expect_head, Receipt):
+            expect_head = dict(expect_head.budgets)
+        return await asyncio.to_thread(verify_export, lines, expect_head, since, jobs, progress)
+
     async def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
         text = await self._do(verbs.export())

@@ -162,6 +162,25 @@ class Client:
         """The ledger at a glance."""
         return self._do(verbs.status())
 
+    def verify(
+        self,
+        expect_head: Any = None,
+        since: Any = None,
+        jobs: int = 1,
+        progress: Any = None,
+    ) -> Any:
+        """Check every chain and re-prove every step, here: the service is not trusted.
+
+        `expect_head`: a receipt, or heads that were given out, without which one cannot tell
+        whether the end of a chain is missing.
+        """
+        from residuum.verify import verify_export
+
+        lines = (self._do(verbs.export())).splitlines()
+        if isinstance(expect_head, Receipt):
+            expect_head = dict(expect_head.budgets)
+        return verify_export(lines, expect_head, since, jobs, progress)
+
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
         text = self._do(verbs.export())
