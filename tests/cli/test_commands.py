@@ -26,23 +26,25 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert examples, f"residuum {name} --help shows no example"
     if name in NEVER_END:
         return
-    hold = _ledger(tmp_path, monkeypatch) if name in WITH_A_LEDGER else ""
+    hold, head = _ledger(tmp_path, monkeypatch) if name in WITH_A_LEDGER else ("", "")
     for example in examples:
-        run(*shlex.split(example.replace("HOLD", hold)))
+        run(*shlex.split(example.replace("HOLD", hold).replace("3f0a…", head)))
 
 
 NEVER_END = ("serve",)
 """Run in tests of their own."""
 WITH_A_LEDGER = ("budget", "check", "spend", "reserve", "commit", "cancel", "history", "export",
-                 "status", "recover", "token")  # fmt: skip
+                 "status", "recover", "token", "verify")  # fmt: skip
 
 
-def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A ledger where commands look for one, with a budget and a hold; the id of the hold."""
+def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A ledger where commands look for one, and its export; the id of a hold, and a head."""
     monkeypatch.delenv("RESIDUUM_STORE", raising=False)
     with rz.open_ledger(folder / "budgets.db") as ledger:
         ledger.create_budget("web", rz.GdpResidueFilter(mu=1.0))
-        return ledger.reserve("web", rz.laplace(scale=9.0)).id
+        hold = ledger.reserve("web", rz.laplace(scale=9.0))
+        ledger.export(folder / "export.jsonl")
+        return hold.id, hold.head
 
 
 @pytest.mark.parametrize("name", COMMANDS)
