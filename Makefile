@@ -32,6 +32,7 @@ bench: $(VENV)/.bench  ## speed and accuracy beside other accountants
 docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the site in out/site
 	@$(BIN)/python docs/cli_reference.py
 	@$(BIN)/python docs/api_reference.py
+	@$(BIN)/python docs/http_reference.py
 	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py tests/test_site.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html"
@@ -39,9 +40,9 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 figures: $(VENV)/.dev  ## draw the pictures of the documentation anew (docs/figures)
 	@$(BIN)/residuum figures --out docs/figures --format svg
 
-serve:  ## the budget service (not here yet)
-	@echo "make serve waits for the budget service: a ledger of spends behind an HTTP interface."
-	@echo "This version has the mathematics under it; try: make run"
+serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no token is needed
+	@mkdir -p out
+	@$(BIN)/residuum serve --dev --store sqlite:///out/budgets.db --log-format text --log-level warning
 
 torture: $(VENV)/.dev  ## kill and crash writers of the ledger, 500 times each, then check the books
 	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults

@@ -45,6 +45,30 @@ def test_cli_reference_is_current() -> None:
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == generated, "run: make docs"
 
 
+@pytest.mark.needs("fastapi", "sqlalchemy", "prometheus_client")
+def test_http_reference_is_current() -> None:
+    generated = _script("http_reference").reference()
+    assert (DOCS / "http.md").read_text(encoding="utf-8") == generated, "run: make docs"
+
+
+def test_every_setting_of_the_service_is_documented() -> None:
+    from residuum.service.settings import FIELDS, Settings
+
+    page = (DOCS / "service.md").read_text(encoding="utf-8").partition("## Settings")[2]
+    rows = re.findall(r"^\| (`.+?) \| (.+?) \|", page, re.MULTILINE)
+    said = {}
+    for names, defaults in rows:
+        listed = re.findall(r"`(\w+)`", names)
+        values = [value.strip(" `") for value in defaults.split(",")]
+        said.update(zip(listed, values if len(values) == len(listed) else values * 2, strict=False))
+    assert set(said) == set(FIELDS)
+    for name, value in said.items():
+        default = getattr(Settings(), name)
+        if default is not None:
+            shown = str(default).lower() if isinstance(default, bool) else f"{default}"
+            assert value in (shown, shown.removesuffix(".0")), name
+
+
 def test_api_reference_is_current() -> None:
     generated = _script("api_reference").reference()
     assert (DOCS / "api.md").read_text(encoding="utf-8") == generated, "run: make docs"

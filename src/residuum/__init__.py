@@ -36,10 +36,12 @@ _HOME = {
     "worst_case": "residuum.adversary.worst_case",
     "Interval": "residuum.bounds",
     "Verdict": "residuum.bounds",
+    "AccessDenied": "residuum.errors",
     "ArgumentError": "residuum.errors",
     "ArgumentTypeError": "residuum.errors",
     "BudgetError": "residuum.errors",
     "ResiduumError": "residuum.errors",
+    "ServiceError": "residuum.errors",
     "AlreadySpent": "residuum.errors",
     "BrokenRecord": "residuum.errors",
     "BudgetExists": "residuum.errors",
@@ -56,6 +58,8 @@ _HOME = {
     "UnknownBudget": "residuum.errors",
     "UnknownHold": "residuum.errors",
     "UnsafeStore": "residuum.errors",
+    "AsyncClient": "residuum.service.client.asynchronous",
+    "Client": "residuum.service.client.sync",
     "Ledger": "residuum.ledger.ledger",
     "open_ledger": "residuum.ledger.opening",
     "Receipt": "residuum.ledger.receipts",
@@ -124,17 +128,20 @@ _PACKAGES = ("filters", "individual", "interop", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
+    "AccessDenied",
     "AdditiveProfileFilter",
     "AlreadySpent",
     "ApproximateGdpResidueFilter",
     "ApproximateZcdpFilter",
     "ArgumentError",
     "ArgumentTypeError",
+    "AsyncClient",
     "AutoFilter",
     "BasicFilter",
     "BrokenRecord",
     "BudgetExists",
     "BudgetError",
+    "Client",
     "Comparison",
     "Decision",
     "Discretisation",
@@ -172,6 +179,7 @@ __all__ = [
     "ResiduumError",
     "RetiredBudget",
     "Rule",
+    "ServiceError",
     "StoreUnavailable",
     "Strategy",
     "TooLargeError",
@@ -270,6 +278,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from residuum.errors import (
+        AccessDenied,
         AlreadySpent,
         ArgumentError,
         ArgumentTypeError,
@@ -286,6 +295,7 @@ if TYPE_CHECKING:
         Refused,
         ResiduumError,
         RetiredBudget,
+        ServiceError,
         StoreUnavailable,
         TooLargeError,
         UnknownBudget,
@@ -361,3 +371,5 @@ if TYPE_CHECKING:
         Pld,
     )
     from residuum.pld.zcdp_parameter import zcdp_parameter
+    from residuum.service.client.asynchronous import AsyncClient
+    from residuum.service.client.sync import Client

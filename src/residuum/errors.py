@@ -6,6 +6,8 @@
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
     ├── TooLargeError        an exact computation would not fit; the message says its size
     ├── BudgetError          something would run that no filter admitted
+    ├── AccessDenied         the service asks for a token, or for one that permits more
+    ├── ServiceError         the service answered with a failure of its own
     ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
     └── LedgerError          the ledger cannot do what it was asked to
         ├── UnknownBudget    no budget has that name
@@ -55,6 +57,14 @@ class BudgetError(ResiduumError):
 
 class TooLargeError(ResiduumError):
     """An exact computation would take too many states or atoms; the message says how many."""
+
+
+class AccessDenied(ResiduumError):
+    """The service asks for a token, or the token does not permit what was asked."""
+
+
+class ServiceError(ResiduumError):
+    """The service failed, or something that is not the service answered."""
 
 
 class StateUnavailable(ResiduumError):

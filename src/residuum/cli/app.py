@@ -12,7 +12,15 @@ import typer
 from typer.core import TyperGroup
 
 import residuum
-from residuum.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residuum.errors import (
+    AccessDenied,
+    ArgumentError,
+    ArgumentTypeError,
+    LedgerError,
+    OutcomeUnknown,
+    ServiceError,
+    TooLargeError,
+)
 
 __all__ = ["COMMANDS", "app"]
 
@@ -27,6 +35,19 @@ COMMANDS = {
     "plan": "residuum.cli.plan",
     "recommend": "residuum.cli.recommend",
     "compare": "residuum.cli.compare",
+    "init": "residuum.cli.init",
+    "budget": "residuum.cli.budget",
+    "check": "residuum.cli.check",
+    "spend": "residuum.cli.spend",
+    "reserve": "residuum.cli.reserve",
+    "commit": "residuum.cli.commit",
+    "cancel": "residuum.cli.cancel",
+    "history": "residuum.cli.history",
+    "export": "residuum.cli.export",
+    "status": "residuum.cli.status",
+    "recover": "residuum.cli.recover",
+    "token": "residuum.cli.token",
+    "serve": "residuum.cli.serve",
     "attack": "residuum.cli.attack",
     "natural": "residuum.cli.natural",
     "figures": "residuum.cli.figures",
@@ -49,12 +70,22 @@ class LazyGroup(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Bad input is one line on standard error and exit code 2, never a traceback."""
+        """Bad input is one line on standard error and exit code 2, never a traceback.
+
+        What a ledger or a service cannot do is 4, and an outcome that nobody knows is 5: ask again
+        with the same key.
+        """
+        said: Exception
         try:
             return super().invoke(ctx)
         except (ArgumentError, ArgumentTypeError, TooLargeError) as error:
-            print(f"residuum {ctx.invoked_subcommand}: {error}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            code, said = 2, error
+        except OutcomeUnknown as error:
+            code, said = 5, error
+        except (LedgerError, AccessDenied, ServiceError) as error:
+            code, said = 4, error
+        print(f"residuum {ctx.invoked_subcommand}: {said}", file=sys.stderr)
+        raise typer.Exit(code)
 
 
 app = typer.Typer(

@@ -17,7 +17,7 @@ from residuum.errors import ArgumentError
 if TYPE_CHECKING:
     from residuum.mechanisms import Mechanism
 
-__all__ = ["ROWS", "Queries", "QueryCommand", "Relation", "flag"]
+__all__ = ["ROWS", "BudgetQueryCommand", "Queries", "QueryCommand", "Relation", "flag"]
 
 Queries = Annotated[
     list[str],
@@ -49,6 +49,8 @@ class QueryCommand(TyperCommand):
     """A command whose arguments are queries."""
 
     rows = ROWS
+    queries_last = False
+    """Whether queries by flag go behind all other arguments, wherever they are written."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self._with_queries(ctx, args))
@@ -62,10 +64,12 @@ class QueryCommand(TyperCommand):
         declared = {name: p for p in self.get_params(ctx) for name in p.opts}
         rest = list(args)
         found: list[str] = []
+        flagged: list[str] = []
+        behind = flagged if self.queries_last else found
         while rest:
             token = rest.pop(0)
             if token == "--":
-                return [*found, token, *rest]
+                return [*found, token, *rest, *flagged]
             name, equals, value = token.partition("=")
             if not token.startswith("--") or name in declared:
                 found.append(token)
@@ -75,8 +79,14 @@ class QueryCommand(TyperCommand):
                 continue
             if equals:
                 rest.insert(0, value)
-            found.append(_from_query(rest) if name == "--query" else _from_flag(name, rest))
-        return found
+            behind.append(_from_query(rest) if name == "--query" else _from_flag(name, rest))
+        return [*found, *flagged]
+
+
+class BudgetQueryCommand(QueryCommand):
+    """A command whose arguments are a budget and then queries."""
+
+    queries_last = True
 
 
 def _from_query(rest: list[str]) -> str:

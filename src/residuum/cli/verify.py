@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import output
+from residuum.cli import output, stores
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError, LedgerError
 
@@ -20,7 +20,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def verify(
     ledger: Annotated[
-        str, typer.Argument(metavar="LEDGER", help="The URL of a ledger, or an exported file.")
+        str,
+        typer.Argument(
+            metavar="LEDGER", help="The URL of a ledger or a service, or an exported file."
+        ),
     ],
     expect_head: Annotated[
         list[str] | None,
@@ -41,6 +44,7 @@ def verify(
         Path | None,
         typer.Option(metavar="KEYFILE", help="Sign the report with this Ed25519 key (PEM)."),
     ] = None,
+    token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Check a ledger and prove every step anew.
@@ -66,7 +70,7 @@ def verify(
     options = {"expect_head": _expected(expect_head), "since": _since(since), "jobs": jobs}
     try:
         with patience("steps") as tell:
-            found = _verified(ledger, lambda done, whole: tell("", done, whole), options)
+            found = _verified(ledger, token, lambda done, whole: tell("", done, whole), options)
     except (LedgerError, OSError) as error:
         print(f"residuum verify: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -79,9 +83,13 @@ def verify(
     raise typer.Exit(found.exit_code)
 
 
-def _verified(ledger: str, progress: Any, options: dict[str, Any]) -> "Report":
+def _verified(ledger: str, token: str | None, progress: Any, options: dict[str, Any]) -> "Report":
     from residuum.verify import verify_export
 
+    if stores.is_service(ledger):
+        with stores.books(ledger, token) as books:
+            served: Report = books.verify(progress=progress, **options)
+            return served
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
     import residuum

@@ -73,6 +73,8 @@ class Asked:
 
 def asked(given: Any) -> Asked:
     """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
+    if isinstance(given, Asked):
+        return given
     if isinstance(given, Pld | Mechanism | str):
         return _remembered(given)
     return _asked(given)

@@ -245,7 +245,7 @@ class Gate:
             if known is not None and entry.head_seq < known[0]:
                 self.closed = ReadOnlyLedger(
                     f"budget {name!r} ends with number {entry.head_seq}, but number {known[0]} was"
-                    " acknowledged: a backup was restored; recover the ledger"
+                    " acknowledged: a backup was restored; recover the ledger (residuum recover)"
                 )
                 raise self.closed
 

@@ -117,10 +117,11 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
             name, why = next(iter(lost.items()))
             more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
             return ReadOnlyLedger(
-                f"{gate.store.place} may have lost spends: {why}{more}; recover the ledger"
+                f"{gate.store.place} may have lost spends: {why}{more};"
+                " recover the ledger (residuum recover)"
                 if name == ""
                 else f"{gate.store.place} may have lost spends: budget {name!r}: {why}{more};"
-                " recover the ledger"
+                " recover the ledger (residuum recover)"
             )
         if said is None:
             anchor.create(Anchored(gate.ledger, gate.incarnation))
@@ -132,7 +133,7 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
     except BrokenRecord as error:
-        return ReadOnlyLedger(f"{error}; recover the ledger")
+        return ReadOnlyLedger(f"{error}; recover the ledger (residuum recover)")
     except OSError as error:
         return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
     return None

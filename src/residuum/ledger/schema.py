@@ -104,6 +104,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX residuum_holds_by_status ON residuum_holds (status, made)",
         "CREATE TABLE residuum_tables (hash TEXT PRIMARY KEY, content {blob} NOT NULL)",
     ),
+    (
+        """CREATE TABLE residuum_tokens (
+            id TEXT PRIMARY KEY, principal TEXT NOT NULL, role TEXT NOT NULL, scope TEXT,
+            hash TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked TEXT)""",
+    ),
 )
 """What each version of the schema adds; version n is what the first n entries make."""
 

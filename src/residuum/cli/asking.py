@@ -1,0 +1,66 @@
+"""What the commands that ask a budget share: arguments, and how an answer is shown.
+
+Exit code 0 where the query is admitted, 3 where it is refused.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from residuum.cli import output
+
+__all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Query", "finish", "names"]
+
+REFUSED = 3
+
+Budget = Annotated[str, typer.Argument(metavar="BUDGET", help="The name of the budget.")]
+Query = Annotated[
+    list[str],
+    typer.Argument(metavar="QUERY", help="Queries as JSON or by flags; several are composed."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(help="Your own id: asked again with it, nothing is spent twice."),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BUDGET", help="Another budget to charge as well; may be repeated."),
+]
+Assume = Annotated[
+    bool,
+    typer.Option(
+        "--assume-budget-relation",
+        help="Take a black box that declares no relation to be of the budget's. Recorded.",
+    ),
+]
+
+
+def names(budget: str, also: list[str] | None) -> str | list[str]:
+    """One budget, or several together."""
+    return [budget, *also] if also else budget
+
+
+def finish(shown: dict[str, Any], as_json: bool, *fields: str) -> None:
+    """Print an answer, and leave with the code that it means."""
+    if as_json:
+        output.print_json(shown)
+    else:
+        print(shown["reason"])
+        left = in_words(shown["remaining"])
+        rows = [("left", left)] if left else []
+        rows += [(name, str(shown[name])) for name in fields if shown.get(name) is not None]
+        if shown.get("replayed"):
+            rows.append(("replayed", "yes: the one run that this permits was permitted before"))
+        if rows:
+            output.print_fields(rows)
+    raise typer.Exit(0 if shown["admitted"] else REFUSED)
+
+
+def in_words(remaining: Any) -> str:
+    """What is left, in words."""
+    if not isinstance(remaining, dict):
+        return ""
+    if isinstance(remaining.get("text"), str):
+        return str(remaining["text"])
+    parts = [f"{name}: {in_words(value)}" for name, value in remaining.items()]
+    return "; ".join(part for part in parts if not part.endswith(": "))

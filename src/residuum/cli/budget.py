@@ -1,0 +1,188 @@
+"""`residuum budget`: create, list, show and retire budgets."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residuum.cli import asking, filters, output, stores
+from residuum.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from residuum.filters import Filter
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def budget() -> None:
+    """Budgets: create, list, show, retire.
+
+    A budget has a filter, which decides, and a chain of records, which says what it decided. Every
+    one of these commands takes --store and --json.
+
+    \b
+    Example:
+      residuum budget create study --filter 'gdp_residue mu=1'
+      residuum budget list
+      residuum budget show study --json
+    """
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new budget.")],
+    given: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="FILTER", help="As JSON or in short: 'gdp_residue mu=1'."),
+    ] = None,
+    eps: filters.Eps = None,
+    delta: filters.Delta = None,
+    neighbouring: Annotated[
+        str | None, typer.Option(help="add-remove (the default), replace-one or zero-out.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Whose privacy it is; person by default.")
+    ] = None,
+    parent: Annotated[str | None, typer.Option(help="Make it a quota of this budget.")] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="With --parent: a disjoint part of its data, by this label.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="A label for the data set.")] = None,
+    window: Annotated[
+        float | None, typer.Option(help="Seconds after which a new generation begins.")
+    ] = None,
+    shares_data: Annotated[
+        bool, typer.Option("--shares-data", help="Allow a second cap on the same data.")
+    ] = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Create a budget.
+
+    With --eps and --delta instead of a filter, the filter is the automatic one.
+
+    \b
+    Example:
+      residuum budget create study --filter 'gdp_residue mu=1' --unit household
+      residuum budget create survey --eps 1 --delta 1e-6
+    """
+    from residuum.service.values import budget_to_dict
+
+    with stores.books(store, token) as books:
+        made = books.create_budget(
+            name,
+            _filter(given, eps, delta),
+            neighbouring=neighbouring,
+            unit=unit,
+            parent=parent,
+            partition=partition,
+            data=data,
+            window=window,
+            shares_data=shares_data,
+        )
+        _print(budget_to_dict(made), as_json)
+
+
+@app.command("list")
+def every(
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """List budgets with what is left of each.
+
+    \b
+    Example:
+      residuum budget list
+    """
+    from residuum.service.values import budget_to_dict
+
+    with stores.books(store, token, read_only=True) as books:
+        found = [budget_to_dict(one) for one in books.budgets()]
+    if as_json:
+        output.print_json({"budgets": found})
+        return
+    if not found:
+        print("no budgets; residuum budget create NAME --filter 'gdp_residue mu=1' makes one")
+        return
+    rows = [
+        (one["name"], one["filter"]["kind"], asking.in_words(one["remaining"]), str(one["seq"]),
+         "retired" if one["retired"] else "open")
+        for one in found
+    ]  # fmt: skip
+    output.print_table("budgets", ("name", "filter", "left", "records", ""), rows)
+
+
+@app.command()
+def show(
+    name: asking.Budget,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Show a budget: its filter, what is left, what is promised.
+
+    \b
+    Example:
+      residuum budget show web
+    """
+    from residuum.service.values import budget_to_dict
+
+    with stores.books(store, token, read_only=True) as books:
+        _print(budget_to_dict(books.budget(name)), as_json)
+
+
+@app.command()
+def retire(
+    name: asking.Budget,
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Close a budget for good; its history stays.
+
+    \b
+    Example:
+      residuum budget retire web --reason 'study ended'
+    """
+    from residuum.service.values import budget_to_dict
+
+    with stores.books(store, token) as books:
+        books.retire(name, reason)
+        _print(budget_to_dict(books.budget(name)), as_json)
+
+
+def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
+    if given is not None:
+        if eps is not None or delta is not None:
+            raise ArgumentError("give --filter, or --eps and --delta, got both")
+        return filters.parse(given)
+    if eps is None and delta is None:
+        raise ArgumentError("a budget must have --filter, or --eps and --delta, got none")
+    from residuum.filters.auto import AutoFilter
+
+    return AutoFilter(*filters.budget(eps, delta))
+
+
+def _print(shown: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        output.print_json(shown)
+        return
+    rows = []
+    for name, value in shown.items():
+        if value is None or name in ("state", "head"):
+            continue
+        if name in ("remaining", "spent", "capacity"):
+            value = asking.in_words(value)
+        elif name == "filter":
+            value = " ".join(
+                f"{field}={item}" if field != "kind" else item for field, item in value.items()
+            )
+        elif name == "guarantee":
+            value = value["text"]
+        elif name == "holds":
+            value = len(value)
+        rows.append((name, str(value)))
+    output.print_fields(rows)

@@ -1,0 +1,37 @@
+"""`residuum check`: what a spend would be answered."""
+
+import typer
+
+from residuum.cli import asking, flags, output, queries, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=flags.BudgetQueryCommand)
+def check(
+    budget: asking.Budget,
+    query: asking.Query,
+    also: asking.Also = None,
+    assume: asking.Assume = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Ask whether a query would be admitted; spend nothing.
+
+    Exit code 0 if it would be, 3 if it would be refused. A refusal says what is left and what would
+    have fitted.
+
+    \b
+    Example:
+      residuum check web --gaussian sigma=4
+      residuum check web --query '{"kind": "laplace", "scale": 4.0}' --json
+    """
+    from residuum.service.values import answer_to_dict
+
+    with stores.books(store, token) as books:
+        answer = books.check(
+            asking.names(budget, also), queries.compose(query), assume_budget_relation=assume
+        )
+        shown = answer_to_dict(answer)
+    asking.finish(shown, as_json, "binding")

@@ -1,0 +1,32 @@
+"""`residuum commit`: debit a reservation."""
+
+from typing import Annotated
+
+import typer
+
+from residuum.cli import asking, output, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def commit(
+    hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
+    key: asking.Key = None,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Debit a reservation, just before its query starts.
+
+    Exit code 0 if it may start, once; 3 if the commit is refused for now.
+
+    \b
+    Example:
+      residuum commit HOLD
+    """
+    from residuum.service.values import receipt_to_dict
+
+    with stores.books(store, token) as books:
+        shown = receipt_to_dict(books.commit(hold, key))
+    asking.finish(shown, as_json, "binding", "seq", "key", "head")

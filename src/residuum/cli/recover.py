@@ -1,0 +1,47 @@
+"""`residuum recover`: after a backup was restored."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from residuum.cli import output, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def recover(
+    exported: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Take over the records that this file has."),
+    ] = None,
+    retire: Annotated[
+        bool, typer.Option("--retire", help="Retire what lost spends, as if all were spent.")
+    ] = False,
+    store: stores.Store = stores.DEFAULT,
+    as_json: output.AsJson = False,
+) -> None:
+    """Make a restored ledger writable again, without un-spending.
+
+    A ledger that lost what its anchor knows opens read-only. With an export that is newer than the
+    backup the lost records are taken over; what is lost for good can only be retired, as fully
+    spent. What was done is recorded. Nothing happens to a ledger that lost nothing.
+
+    \b
+    Example:
+      residuum recover --retire
+    """
+    from residuum.service.values import plain_data
+
+    with stores.ledger_at(store, create=False) as ledger:
+        found = plain_data(ledger.recover(export=exported, retire=retire))
+    if as_json:
+        output.print_json(found)
+    else:
+        output.print_fields(
+            [
+                (name, ", ".join(value) if isinstance(value, list) else str(value))
+                for name, value in found.items()
+            ]
+        )

@@ -1,0 +1,44 @@
+"""`residuum reserve`: hold budget for a query that has not started."""
+
+from typing import Annotated
+
+import typer
+
+from residuum.cli import asking, flags, output, queries, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=flags.BudgetQueryCommand)
+def reserve(
+    budget: asking.Budget,
+    query: asking.Query,
+    key: asking.Key = None,
+    ttl: Annotated[float, typer.Option(help="Seconds until the hold expires.")] = 3600.0,
+    also: asking.Also = None,
+    assume: asking.Assume = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Hold budget for a query that has not started.
+
+    `residuum commit ID` debits it just before the query starts; `residuum cancel ID` lets it go,
+    and so does time.
+
+    \b
+    Example:
+      residuum reserve web --laplace scale=4 --ttl 600
+    """
+    from residuum.service.values import reservation_to_dict
+
+    with stores.books(store, token) as books:
+        hold = books.reserve(
+            asking.names(budget, also),
+            queries.compose(query),
+            key,
+            ttl,
+            assume_budget_relation=assume,
+        )
+        shown = reservation_to_dict(hold)
+    asking.finish(shown, as_json, "binding", "id", "expires", "key")

@@ -1,0 +1,39 @@
+"""`residuum spend`: debit a budget for a query that is about to run."""
+
+import typer
+
+from residuum.cli import asking, flags, output, queries, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=flags.BudgetQueryCommand)
+def spend(
+    budget: asking.Budget,
+    query: asking.Query,
+    key: asking.Key = None,
+    also: asking.Also = None,
+    assume: asking.Assume = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Spend budget on a query, before you run it.
+
+    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
+    it is refused, and nothing was spent. With a key, the same command again spends nothing and
+    gives the same receipt, replayed: it permits no second run.
+
+    \b
+    Example:
+      residuum spend web --laplace scale=4 --key monday-17
+      residuum spend web --gaussian sigma=8 --json
+    """
+    from residuum.service.values import receipt_to_dict
+
+    with stores.books(store, token) as books:
+        receipt = books.spend(
+            asking.names(budget, also), queries.compose(query), key, assume_budget_relation=assume
+        )
+        shown = receipt_to_dict(receipt)
+    asking.finish(shown, as_json, "binding", "seq", "key", "head")

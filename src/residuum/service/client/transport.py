@@ -1,0 +1,92 @@
+"""Connections to the service, kept open and used again. Standard library only.
+
+A request is as good as never sent if there was no connection to send it on. After that nobody can
+say, so the outcome of an attempt tells the two apart. What must not be sent twice goes over a new
+connection: one that was idle may have been closed at the other end.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import time
+from collections import deque
+from threading import BoundedSemaphore, Lock
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from residuum.service.client.calls import Answered, Call, Failed, Outcome
+
+IDLE = 30.0
+"""Seconds after which an idle connection is not used again; the service keeps them for longer."""
+
+
+class Transport:
+    """A pool of connections to one address. Safe to share between threads."""
+
+    def __init__(self, url: str, headers: dict[str, str], timeout: float, connections: int):
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        self._host, self._port, self._base = parts.hostname, parts.port, parts.path
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._headers, self._timeout = headers, timeout
+        self._idle: deque[tuple[http.client.HTTPConnection, float]] = deque()
+        self._lock = Lock()
+        self._free = BoundedSemaphore(connections)
+        self._closed = False
+
+    def send(self, call: Call[Any]) -> Outcome:
+        """One attempt."""
+        with self._free:
+            try:
+                connection = self._connection(fresh=not call.repeatable)
+            except OSError as error:
+                return Failed(error, arrived=False)
+            try:
+                outcome = self._exchange(connection, call)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                return Failed(error, arrived=True)
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+            return outcome
+
+    def _exchange(self, connection: http.client.HTTPConnection, call: Call[Any]) -> Outcome:
+        query = f"?{urlencode(call.params)}" if call.params else ""
+        connection.request(call.method, self._base + call.path + query, call.content, self._headers)
+        response = connection.getresponse()
+        content = response.read()
+        return Answered(response.status, content, response.headers.get("retry-after"))
+
+    def _connection(self, fresh: bool) -> http.client.HTTPConnection:
+        oldest = time.monotonic() - IDLE
+        with self._lock:
+            while self._idle and not fresh:
+                connection, used = self._idle.pop()
+                if used > oldest and connection.sock is not None:
+                    return connection
+                connection.close()
+        if self._tls is None:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        else:
+            connection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._timeout, context=self._tls
+            )
+        connection.connect()
+        return connection
+
+    def _give_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if connection.sock is None or self._closed:
+                connection.close()
+            else:
+                self._idle.append((connection, time.monotonic()))
+
+    def close(self) -> None:
+        """Let the connections go."""
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop()[0].close()

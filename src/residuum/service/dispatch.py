@@ -1,0 +1,146 @@
+"""From the event loop to the gate and back.
+
+The gate serialises; what it costs to get there is switching between threads. So requests that wait
+go together: one thread takes everything that has come in, hands it to the gate as one batch, which
+is one transaction, and the loop is woken once for all answers. A request that has been handed over
+is finished even if its caller goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+from residuum.errors import ResiduumError
+from residuum.filters.filter import Additive
+from residuum.ledger.asked import Asked, asked, from_text
+from residuum.ledger.calls import Call
+from residuum.ledger.ledger import Ledger
+from residuum.ledger.receipts import Receipt, Reservation
+from residuum.records import canonical
+from residuum.service.problems import Problem
+
+_Waiting = tuple[Call, "asyncio.Future[Any]"]
+MOST = 256
+"""Requests in one transaction."""
+LONGEST_PAUSE, SHARE = 0.02, 0.25
+"""How long a transaction waits for who may come, in seconds, and as a share of the last one."""
+
+
+class Dispatcher:
+    """The one thread that leads at the gate for the whole service."""
+
+    def __init__(self, ledger: Ledger):
+        self._ledger = ledger
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._lock = Lock()
+        self._closed = False
+        self._thread = Thread(target=self._lead, name="residuum-gate", daemon=True)
+        self._thread.start()
+
+    async def ask(self, principal: str, verb: str, **arguments: Any) -> Any:
+        """What the ledger's verb of that name answers to a principal."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._closed:
+                raise Problem(
+                    503, "shutting-down", "the service is shutting down; nothing was spent"
+                )
+            self._queue.put((Call(verb, arguments, principal), future))
+        # A caller who goes away does not take the others' answers along.
+        return await asyncio.shield(future)
+
+    def _lead(self) -> None:
+        around, patience = 1, 0.0
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            last = self._gather(batch, around, patience)
+            begun = time.monotonic()
+            self._answer(batch)
+            # Those who were answered may well come again: with those who wait, so many are around.
+            around = len(batch) + self._queue.qsize()
+            patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - begun))
+            if last:
+                return
+
+    def _gather(self, batch: list[_Waiting], around: int, patience: float) -> bool:
+        """Take what waits, and wait a little for those who are expected; whether it is the end.
+
+        What a transaction costs hardly depends on how much is in it, so two halves of the callers
+        that take turns are served half as fast as all of them together.
+        """
+        deadline = time.monotonic() + patience
+        while len(batch) < MOST:
+            pause = deadline - time.monotonic()
+            try:
+                if len(batch) >= around or pause <= 0:
+                    more = self._queue.get_nowait()
+                else:
+                    more = self._queue.get(timeout=pause)
+            except Empty:
+                return False
+            if more is None:
+                return True
+            batch.append(more)
+        return False
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        answers: list[Any]
+        try:
+            answers = self._ledger.many([call for call, _ in batch])
+        except Exception as error:
+            # The thread must live on whatever happens; each caller gets the error, and the log.
+            answers = [error] * len(batch)
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+        for (_, future), answer in zip(batch, answers, strict=True):
+            loops.setdefault(future.get_loop(), []).append((future, answer))
+        for loop, settled in loops.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, settled)
+
+    def close(self) -> None:
+        """Finish what has come in, and take no more."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join()
+
+
+def query_of(mechanism: Mapping[str, Any]) -> Asked:
+    """A query from its description; of those that come again, each is read once."""
+    try:
+        text = canonical(mechanism)
+    except ValueError:  # A number beyond all floats: the mechanism says which field it is in.
+        return asked(mechanism)
+    return from_text(text)
+
+
+def is_quick(receipt: Receipt | Reservation) -> bool:
+    """Whether what is left can be worked out in no time."""
+    standings = receipt._standings.all.values()
+    return all(isinstance(one.filter, Additive) and not one.holds for one in standings)
+
+
+def _settle(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, answer in settled:
+        if future.done():
+            continue
+        if isinstance(answer, BaseException):
+            future.set_exception(_own(answer))
+        else:
+            future.set_result(answer)
+
+
+def _own(error: BaseException) -> BaseException:
+    """An error for one caller alone: one object raised in many tasks would grow a long trace."""
+    if isinstance(error, ResiduumError):
+        mine = type(error)(*error.args)
+        mine.__cause__ = error.__cause__
+        return mine
+    return error

@@ -1,0 +1,163 @@
+"""Around every request: an id, a size limit, headers for browsers, a line in the log, a count.
+
+Plain ASGI, outside of the application, so that it also sees what the application itself cannot
+handle.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from residuum.service import limits, logs, problems
+from residuum.service.metrics import Metrics
+from residuum.service.problems import Problem
+from residuum.service.settings import Settings
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+"""Sent with every answer that does not say otherwise itself."""
+
+
+class Frame:
+    """The outermost layer."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics):
+        self._app, self._settings, self._metrics = app, settings, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        headers = dict(scope["headers"])
+        id = _request_id(headers.get(b"x-request-id"))
+        state = scope.setdefault("state", {})
+        state["request_id"] = id
+        status = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = message.setdefault("headers", [])
+                named = {name.lower() for name, _ in given}
+                given += [one for one in HEADERS if one[0] not in named]
+                given.append((b"x-request-id", id.encode()))
+            await send(message)
+
+        with self._metrics.in_flight.track_inprogress():
+            try:
+                self._check(scope, headers)
+                await self._app(scope, self._limited(headers, receive), sending)
+            except Exception as error:
+                problem = problems.problem_of(error)
+                if problem is None:
+                    logs.log.error(
+                        "internal error", exc_info=error, extra={"facts": {"request": id}}
+                    )
+                    problem = internal()
+                if status == 0:
+                    await answer(sending, problem, id)
+        seconds = time.perf_counter() - start
+        self._tell(scope, id, status, seconds)
+
+    def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
+        route = scope.get("route")
+        template = getattr(route, "path", "none")
+        self._metrics.answered(template, scope["method"][:16], status, seconds)
+        if logs.log.isEnabledFor(logging.INFO):
+            caller = scope["state"].get("caller")
+            logs.event(
+                "request",
+                request=id,
+                method=scope["method"],
+                path=scope["path"][:400],
+                status=status,
+                ms=round(1000 * seconds, 2),
+                by=getattr(caller, "principal", None),
+                token=getattr(caller, "token", None),
+            )
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Refuse what is too large, slashes in disguise, and what pages of other sites send."""
+        if b"%2f" in scope.get("raw_path", b"").lower():
+            raise Problem(404, "not-found", "there is nothing at this address")
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._settings.largest_body:
+            raise limits.too_large(self._settings.largest_body)
+        if not self._settings.dev:
+            return
+        host = _host(b"//" + headers.get(b"host", b""))
+        origin = headers.get(b"origin")
+        if host not in _LOCAL or (origin is not None and _host(origin) not in _LOCAL):
+            raise Problem(
+                403,
+                "foreign-origin",
+                "a service for development answers to localhost alone, so Host and Origin must be"
+                " of it",
+            )
+
+    def _limited(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        if b"transfer-encoding" not in headers:
+            return receive
+        largest, seen = self._settings.largest_body, 0
+
+        async def receiving() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > largest:
+                raise limits.too_large(largest)
+            return message
+
+        return receiving
+
+
+async def answer(send: Send, problem: Problem, id: str) -> None:
+    """Send a problem."""
+    content = encoded(problems.body(problem, id))
+    headers = [
+        (b"content-type", problems.MEDIA_TYPE.encode()),
+        (b"content-length", str(len(content)).encode()),
+        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
+    ]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def encoded(value: Any) -> bytes:
+    """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def internal() -> Problem:
+    """All that a caller learns of a failure inside."""
+    return Problem(
+        500, "internal-error", "the service failed to answer; its log has the details by instance"
+    )
+
+
+def _request_id(given: bytes | None) -> str:
+    text = (given or b"").decode("latin-1")
+    return text if _ID.fullmatch(text) else secrets.token_hex(8)
+
+
+def _host(text: bytes) -> str | None:
+    try:
+        return urlsplit(text.decode("latin-1")).hostname
+    except ValueError:
+        return None

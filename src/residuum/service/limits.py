@@ -1,0 +1,60 @@
+"""How much a caller may ask: requests a second, and bytes in one request.
+
+Rates are kept in this process, by a bucket for each caller that fills at `rate` and holds `burst`.
+Those who fail to show a valid token share a small bucket for each address they come from.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from residuum.service.problems import Problem
+
+STRANGERS_RATE = 10.0
+STRANGERS_BURST = 50
+_MOST = 10_000
+
+
+class Rate:
+    """Buckets by name. Used from one thread, that of the event loop."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic):
+        self._rate, self._burst, self._clock = rate, float(burst), clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str) -> None:
+        """Take one from a bucket, or raise the problem that says when to come again."""
+        if self._rate <= 0:
+            return
+        now = self._clock()
+        level, then = self._buckets.get(name, (self._burst, now))
+        level = min(self._burst, level + (now - then) * self._rate)
+        if level < 1.0:
+            wait = max(1, math.ceil((1.0 - level) / self._rate))
+            raise Problem(
+                429,
+                "too-many-requests",
+                f"at most {self._rate:g} requests a second are answered; come again in {wait} s",
+                {"Retry-After": str(wait)},
+            )
+        if len(self._buckets) >= _MOST and name not in self._buckets:
+            self._forget(now)
+        self._buckets[name] = (level - 1.0, now)
+
+    def _forget(self, now: float) -> None:
+        """Drop buckets that are full again; if none is, the oldest half."""
+        full = [
+            name
+            for name, (level, then) in self._buckets.items()
+            if level + (now - then) * self._rate >= self._burst
+        ]
+        oldest = sorted(self._buckets, key=lambda name: self._buckets[name][1])
+        for name in full or oldest[: _MOST // 2]:
+            del self._buckets[name]
+
+
+def too_large(largest: int) -> Problem:
+    """The problem of a body over the limit."""
+    return Problem(413, "body-too-large", f"a body must have at most {largest} bytes")

@@ -1,0 +1,67 @@
+"""Logs: one line an event, JSON by default, on standard error.
+
+What is logged of a request is its id, method, path, status and duration, who asked and with which
+token's id. Headers, query strings and bodies are never logged, so no secret can be.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+NAME = "residuum.service"
+log = logging.getLogger(NAME)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        out: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info:
+            out["exception"] = self.formatException(record.exc_info)
+        return json.dumps(out, ensure_ascii=True, default=str)
+
+
+class Plain(logging.Formatter):
+    """For people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        facts = " ".join(
+            f"{name}={_plain(value)}" for name, value in getattr(record, "facts", {}).items()
+        )
+        line = (
+            f"{time} {record.levelname.lower():<7} {_plain(record.getMessage())} {facts}".rstrip()
+        )
+        return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
+
+
+def set_up(format: str, level: str, stream: TextIO | None = None) -> None:
+    """Log to a stream, standard error by default."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if format == "json" else Plain())
+    for name in (NAME, "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler] if name != "uvicorn.error" else []
+        logger.propagate = name == "uvicorn.error"
+        logger.setLevel(level.upper() if name == NAME else "WARNING")
+
+
+def event(message: str, *, level: int = logging.INFO, **facts: Any) -> None:
+    """Log an event with its facts."""
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={"facts": facts})
+
+
+def _plain(value: object) -> str:
+    # A line feed in a path or a name must not start a line of the log.
+    return str(value).encode("unicode_escape").decode("ascii")

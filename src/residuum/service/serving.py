@@ -1,0 +1,126 @@
+"""Running the service: checks before it listens, and an orderly end.
+
+On SIGTERM or SIGINT no more requests are taken, those that are being answered are finished (for at
+most `grace` seconds), and then the ledger is closed. A spend that has reached the gate is finished
+in any case.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from residuum.errors import ArgumentError
+from residuum.ledger.opening import open_ledger
+from residuum.service import logs
+from residuum.service.app import create_app
+from residuum.service.office import Office, opened
+from residuum.service.settings import Settings
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until told to stop; `started` hears the address."""
+    logs.set_up(settings.log_format, settings.log_level)
+    ledger = open_ledger(
+        settings.store,
+        anchor=settings.anchor,
+        accept_async_standby=settings.accept_async_standby,
+    )
+    office = opened(settings, ledger)
+    try:
+        check(office)
+        listener = bound(settings)
+        port = int(listener.getsockname()[1])
+        url = settings.url.rpartition(":")[0] + f":{port}"
+        _Server(config(office), lambda: _tell(office, url, started)).run(sockets=[listener])
+    finally:
+        office.close()
+        logs.event("stopped")
+
+
+def check(office: Office) -> None:
+    """Refuse what would be unsafe."""
+    valid = office.tokens.count_valid()
+    settings = office.settings
+    if not settings.is_loopback and valid == 0:
+        raise ArgumentError(
+            f"host must be a loopback address while there is no valid token, got {settings.host!r};"
+            " residuum token create --role admin makes one"
+        )
+    if valid == 0 and not settings.dev:
+        logs.event("there is no valid token yet: residuum token create makes one", level=30)
+    if not settings.is_loopback and settings.tls_cert is None:
+        logs.event("no TLS: tokens can be read on the way unless a proxy adds it", level=30)
+    if settings.dev:
+        logs.event("for development: whoever reaches this address is an admin", level=30)
+    if office.ledger.read_only:
+        logs.event("the ledger is read-only", level=40, why=str(office.ledger.read_only))
+
+
+def bound(settings: Settings) -> socket.socket:
+    """A socket at the address, or an error that says which is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise ArgumentError(
+            "host and port must be free to listen on,"
+            f" got {settings.host}:{settings.port} ({error})"
+        ) from None
+    return listener
+
+
+def config(office: Office) -> uvicorn.Config:
+    """How uvicorn is to run."""
+    settings = office.settings
+    return uvicorn.Config(
+        create_app(office),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=max(1, int(settings.grace)),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
+    logs.event("started", url=url, store=str(office.ledger.store.place), dev=office.settings.dev)
+    started(url)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens, and returns when it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]):
+        super().__init__(config)
+        self._listening = listening
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on a signal; uvicorn would raise it again, before the ledger is closed."""
+        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._listening()

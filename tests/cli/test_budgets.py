@@ -1,0 +1,184 @@
+"""Budgets on the command line: the same commands for a file, a database and a service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import residuum as rz
+from cli.running import refusal, run, run_json
+from residuum.records import from_line
+from service.running import serving
+
+pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
+
+REFUSED, LEDGER = 3, 4
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("RESIDUUM_STORE", "RESIDUUM_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(params=["file", "path", "service"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A ledger without budgets, reached in each way."""
+    if request.param == "service":
+        with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
+            monkeypatch.setenv("RESIDUUM_TOKEN", service.tokens["admin"])
+            yield service.url
+    else:
+        where = "sqlite:///b.db" if request.param == "file" else str(tmp_path / "b.db")
+        run("init", where)
+        yield where
+
+
+def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESIDUUM_STORE", store)
+    made = run_json("budget", "create", "web", "--filter", "gdp_residue mu=1", "--unit", "home")
+    assert made["filter"] == {"kind": "gdp_residue", "mu": 1.0} and made["unit"] == "home"
+    checked = run_json("check", "web", "--laplace", "scale=4")
+    spent = run_json("spend", "web", "--laplace", "scale=4", "--key", "a")
+    assert checked["admitted"] and spent["admitted"] and spent["key"] == "a"
+    again = run_json("spend", "--laplace", "scale=4", "--key", "a", "web")
+    assert again == {**spent, "replayed": True}
+    assert "replayed" in run("spend", "web", "--laplace", "scale=4", "--key", "a")
+    refused = run("spend", "web", "--laplace", "scale=0.5", "--json", code=REFUSED)
+    assert json.loads(refused)["admitted"] is False
+    said = run("check", "web", "--laplace", "scale=0.5", code=REFUSED)
+    assert "would fit" in said and "left" in said
+    shown = run_json("budget", "show", "web")
+    assert shown["seq"] == 2 and shown["remaining"] == spent["remaining"]
+    assert [one["name"] for one in run_json("budget", "list")["budgets"]] == ["web"]
+    items = run_json("history", "web")["items"]
+    assert [one["seq"] for one in items] == [0, 1, 2]
+    assert [one["seq"] for one in run_json("history", "web", "--refused")["items"]] == [2]
+    assert [one["seq"] for one in run_json("history", "web", "--after", "1")["items"]] == [2]
+    for human in (("budget", "list"), ("budget", "show", "web"), ("status",)):
+        assert "web" in run(*human)
+    assert "would fit" in run("history", "web")
+    assert run_json("budget", "retire", "web", "--reason", "over")["retired"]
+    assert "retired" in run("spend", "web", "--laplace", "scale=9", code=LEDGER)
+
+
+def test_reservations(store: str) -> None:
+    at = ("--store", store)
+    run("budget", "create", "web", "--filter", '{"kind": "pure", "eps": 1.0}', *at)
+    hold = run_json("reserve", "web", "--pure-dp", "eps=0.6", *at)
+    run("spend", "web", "--pure-dp", "eps=0.5", *at, code=REFUSED)
+    assert run_json("commit", hold["id"], *at)["admitted"]
+    other = run_json("reserve", "web", "--pure-dp", "eps=0.4", *at)
+    assert other["id"] in json.dumps(run_json("status", *at))
+    assert run_json("cancel", other["id"], "--reason", "no", *at)["cancelled"] == other["id"]
+    assert "is not open" in run("commit", other["id"], *at, code=LEDGER)
+
+
+def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
+    at = ("--store", store)
+    run("budget", "create", "a", "--filter", "pure eps=1", *at)
+    run("budget", "create", "b", "--filter", "pure eps=0.5", *at)
+    (tmp_path / "day.json").write_text('[{"kind": "pure_dp", "eps": 0.2, "steps": 2}]')
+    both = ("spend", "a", "--query", "day.json", "--pure-dp", "eps=0.1", "--also", "b", *at)
+    assert set(run_json(*both)["budgets"]) == {"a", "b"}
+    assert "b" in run(*both, code=REFUSED)
+    left = run_json("budget", "show", "a", *at)["remaining"]
+    assert left == {"kind": "pure_dp", "eps": 0.5, "text": "pure_dp(0.5)"}
+
+
+def test_export(store: str, tmp_path: Path) -> None:
+    at = ("--store", store)
+    run("budget", "create", "web", "--filter", "pure eps=1", *at)
+    run("spend", "web", "--pure-dp", "eps=0.5", *at)
+    said = run_json("export", "--out", "ledger.jsonl", *at)
+    lines = (tmp_path / "ledger.jsonl").read_text().splitlines()
+    assert said["lines"] == len(lines) and run("export", *at).splitlines() == lines
+    assert [from_line(line).seq for line in lines if '"record"' in line] == [0, 1]
+
+
+def test_the_automatic_filter(store: str) -> None:
+    made = run_json("budget", "create", "s", "--eps", "1", "--delta", "1e-6", "--store", store)
+    assert made["filter"]["kind"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("spend", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
+        (("spend", "web"), 2, "QUERY"),
+        (("spend", "web", "--laplace", "scale=-1"), 2, "scale must be positive"),
+        (("budget", "create", "web"), 2, "--filter, or --eps and --delta"),
+        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs the field 'eps'"),
+        (("budget", "create", "web", "--filter", "pure eps=1", "--eps", "1"), 2, "got both"),
+        (("budget", "show", "none"), LEDGER, "none"),
+        (("commit", "none"), LEDGER, "none"),
+        (("spend", "web", "--pure-dp", "eps=1", "--store", "other.db"), LEDGER, "no ledger at"),
+        (("spend", "web", "--pure-dp", "eps=1", "--store", "."), LEDGER, "is a directory"),
+        (("history", "web", "--limit", "0"), 2, "--limit"),
+        (("token", "create", "--role", "king"), 2, "role must be one of"),
+        (("token", "revoke", "none"), 2, "token must be the id"),
+        (("token", "list", "--store", "http://127.0.0.1:1"), 2, "a file or a database here"),
+        (("serve", "--store", "http://127.0.0.1:1"), 2, "url must begin with"),
+        (("serve", "--host", "0.0.0.0"), 2, "residuum token create --role admin makes one"),
+        (("serve", "--host", "0.0.0.0", "--dev"), 2, "dev must stay on a loopback address"),
+        (("serve", "--config", "none.toml"), 2, "config must be a file to read"),
+        (("serve", "--port", "99999"), 2, "port must be between"),
+        (("serve", "--store", "/no/such/b.db"), LEDGER, "no ledger can be made there"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: tuple[str, ...], code: int, said: str) -> None:
+    run("init")
+    text = run(*arguments, code=code)
+    assert said in text and "Traceback" not in text
+
+
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("residuum.service.client.calls.FIRST_WAIT", 0.001)
+    text = run("spend", "web", "--pure-dp", "eps=1", "--store", "http://127.0.0.1:9", code=LEDGER)
+    assert "nothing was spent" in text
+
+
+def test_tokens(tmp_path: Path) -> None:
+    at = ("--store", "sqlite:///new.db")
+    made = run_json("token", "create", *at, "--role", "analyst", "--budget", "web", "--days", "9")
+    assert made["token"].startswith(f"rz_{made['id']}_") and made["budgets"] == ["web"]
+    assert "rz_" in run("token", "create", *at, "--role", "admin")
+    secret = made["token"].split("_", 2)[2]
+    listed = run("token", "list", *at)
+    assert made["id"] in listed and secret not in listed
+    assert run_json("token", "revoke", made["id"], *at)["state"] == "revoked"
+    states = {one["id"]: one["state"] for one in run_json("token", "list", *at)["tokens"]}
+    assert states[made["id"]] == "revoked" and "valid" in states.values()
+    other = run_json("token", "create", *at, "--role", "engine")
+    assert run_json("token", "revoke", other["token"], *at)["id"] == other["id"]
+
+
+def test_a_wrong_token_is_an_error(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
+        at = ("--store", service.url)
+        assert "a token is needed" in run("budget", "list", *at, code=LEDGER)
+        text = run("budget", "list", *at, "--token", "rz_x", code=LEDGER)
+        assert "Authorization must be" in text
+        analyst = ("--token", service.tokens["analyst"])
+        text = run("spend", "web", "--pure-dp", "eps=1", *at, *analyst, code=LEDGER)
+        assert "got analyst" in text
+
+
+def test_the_ledger_records_who_it_was(tmp_path: Path) -> None:
+    import getpass
+
+    run("init")
+    run("budget", "create", "web", "--filter", "pure eps=1")
+    with rz.open_ledger(tmp_path / "budgets.db") as ledger:
+        assert ledger.history("web")[0].body["by"] == getpass.getuser()
+
+
+def test_init_twice_is_the_same_ledger() -> None:
+    assert run_json("init")["ledger"] == run_json("init")["ledger"]
+    assert "service" in refusal("init", "http://127.0.0.1:1")

@@ -1,0 +1,145 @@
+"""Services for the tests: real ones, on loopback, in a thread or in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import uvicorn
+
+import residuum as rz
+from residuum.service import tokens
+from residuum.service.office import Office, opened
+from residuum.service.serving import bound, config
+from residuum.service.settings import Settings
+
+LAPLACE = {"kind": "laplace", "scale": 4.0}
+FILTER = {"kind": "gdp_residue", "mu": 1.0}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that runs, and how to talk to it."""
+
+    url: str
+    office: Office
+    tokens: dict[str, str]
+    connection: httpx.Client
+
+    def client(self, role: str = "admin", **options: Any) -> rz.Client:
+        return rz.Client(self.url, self.tokens[role], **options)
+
+    def token(self, role: str, **options: Any) -> str:
+        made, text = tokens.made(role, **options)
+        self.office.tokens.add(made)
+        return text
+
+    def http(self, method: str, path: str, token: str | None = "admin", **options: Any) -> Any:
+        headers = dict(options.pop("headers", {}))
+        if token is not None:
+            headers["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
+        return self.connection.request(method, path, headers=headers, **options)
+
+    def budget(self, name: str, **fields: Any) -> None:
+        body = {"name": name, "filter": FILTER, **fields}
+        answer = self.http("POST", "/v1/budgets", json=body)
+        assert answer.status_code == 201, answer.text
+
+    def spend(self, name: str, token: str = "admin", **fields: Any) -> Any:
+        body = {"mechanism": LAPLACE, **fields}
+        return self.http("POST", f"/v1/budgets/{name}/spend", token, json=body)
+
+
+@contextmanager
+def serving(
+    store: str, anchor: Path, known: dict[str, str] | None = None, **options: Any
+) -> Iterator[Service]:
+    """A service in a thread of this process, with a token for each role unless some are known."""
+    settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
+    office = opened(settings, rz.open_ledger(store, anchor=anchor))
+    roles = tokens.ROLES if known is None else ()
+    made = {role: tokens.made(role, principal=role) for role in roles}
+    for token, _ in made.values():
+        office.tokens.add(token)
+    listener = bound(settings)
+    server = uvicorn.Server(config(office))
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not server.started and time.monotonic() < deadline:
+            time.sleep(0.005)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        texts = {**{role: text for role, (_, text) in made.items()}, **(known or {})}
+        with httpx.Client(base_url=url, timeout=30, verify=False) as connection:
+            yield Service(url, office, texts, connection)
+    finally:
+        server.should_exit = True
+        thread.join()
+        office.close()
+
+
+@contextmanager
+def process(store: str, anchor: Path | None = None, **environment: str) -> Iterator[Process]:
+    """`residuum serve` in a process of its own; ended if it still runs."""
+    more = {} if anchor is None else {"RESIDUUM_ANCHOR": str(anchor)}
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from residuum.cli import main; main()", "serve", "--store", store,
+         "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, **more, **environment},
+    )  # fmt: skip
+    try:
+        yield Process(child)
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+@dataclass
+class Process:
+    """A service in a process of its own."""
+
+    child: subprocess.Popen[str]
+    _url: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens; waits until it does."""
+        if self._url is None:
+            assert self.child.stdout is not None and self.child.stderr is not None
+            ready, _, _ = select.select([self.child.stdout], [], [], 60)
+            said = ""
+            while ready and not said.rstrip().endswith("}"):
+                line = self.child.stdout.readline()
+                if not line:
+                    raise AssertionError(f"it did not start: {self.child.stderr.read()}")
+                said += line
+            self._url = json.loads(said)["url"]
+        return self._url
+
+
+def raw(url: str, sent: bytes) -> bytes:
+    """What a service answers to these very bytes."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(sent)
+        found = b""
+        while piece := connection.recv(65536):
+            found += piece
+    return found

@@ -1,0 +1,105 @@
+"""Backup and restore as the documentation says: a restored ledger never un-spends."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import residuum as rz
+from residuum.errors import ReadOnlyLedger
+from service.running import LAPLACE, serving
+
+pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
+
+
+def sqlite_backup(store: str, to: Path) -> Callable[[], None]:
+    """`sqlite3 budgets.db ".backup copy.db"`; what is returned restores it."""
+    path = Path(store.removeprefix("sqlite:///"))
+    with sqlite3.connect(path) as source, sqlite3.connect(to) as target:
+        source.backup(target)
+    source.close()
+    target.close()
+
+    def restore() -> None:
+        for left in path.parent.glob(f"{path.name}-*"):
+            left.unlink()
+        shutil.copy(to, path)
+
+    return restore
+
+
+def postgres_backup(store: str, to: Path) -> Callable[[], None]:
+    """`pg_dump`; what is returned restores it with `psql`."""
+    import pgserver
+
+    programs = Path(pgserver.__file__).parent / "pginstall" / "bin"
+    server, _, options = store.partition("&options=-csearch_path%3D")
+    dump = [programs / "pg_dump", "--dbname", server, "--schema", options, "--file", to]
+    subprocess.run(dump, check=True, capture_output=True)
+
+    def restore() -> None:
+        drop = ["-c", f"DROP SCHEMA {options} CASCADE"]
+        for more in (drop, ["--file", str(to)]):
+            command = [programs / "psql", server, "-v", "ON_ERROR_STOP=1", *more]
+            subprocess.run(command, check=True, capture_output=True)
+
+    return restore
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["sqlite", pytest.param("postgres", marks=pytest.mark.needs("pgserver", "psycopg"))],
+)
+def test_restored_behind_its_anchor(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    anchor = tmp_path / "anchor"
+    if kind == "sqlite":
+        store, backup = f"sqlite:///{tmp_path}/budgets.db", sqlite_backup
+    else:
+        store, backup = request.getfixturevalue("postgres"), postgres_backup
+    with serving(store, anchor) as service:
+        service.budget("web")
+        service.budget("untouched")
+        service.spend("web", key="before")
+        restore = backup(store, tmp_path / "backup")
+        late = service.spend("web", key="after").json()
+        lines, known = service.http("GET", "/v1/export").text, service.tokens
+    restore()
+
+    with serving(store, anchor, known) as service:
+        refused = service.spend("web", key="later")
+        assert refused.status_code == 503
+        assert refused.json()["type"].endswith(":read-only-ledger")
+        for told in ("web", "recover"):
+            assert told in refused.json()["detail"], "it says what to do"
+        assert service.http("GET", "/v1/ready", None).status_code == 503
+        assert "recover" in service.http("GET", "/v1/status").json()["read_only"]
+        assert "residuum_ledger_read_only 1.0" in service.http("GET", "/metrics").text
+        assert service.http("GET", "/v1/budgets/web").json()["seq"] == 1, "reading goes on"
+        with service.client() as client, pytest.raises(ReadOnlyLedger):
+            client.spend("untouched", LAPLACE)
+
+    exported = tmp_path / "export.jsonl"
+    exported.write_text(lines, encoding="utf-8")
+    with rz.open_ledger(store, anchor=anchor) as ledger:
+        assert ledger.read_only is not None
+        ledger.recover(export=exported)
+    with serving(store, anchor, known) as service:
+        again = service.spend("web", key="after").json()
+        assert again["replayed"] and again["head"] == late["head"], "nothing comes back"
+        assert service.spend("web", key="later").json()["admitted"]
+
+
+def test_a_ledger_without_its_anchor_is_read_only(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/budgets.db"
+    with serving(store, tmp_path / "anchor") as service:
+        service.budget("web")
+    (tmp_path / "anchor").unlink()
+    with serving(store, tmp_path / "anchor", service.tokens) as service:
+        assert service.spend("web").status_code == 503

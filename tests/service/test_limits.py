@@ -1,0 +1,60 @@
+"""Rates: a bucket for each caller, and a small one for strangers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from residuum.service.limits import STRANGERS_BURST, Rate
+from residuum.service.problems import Problem
+from service.running import serving
+
+
+def test_a_bucket_empties_and_fills() -> None:
+    now = [0.0]
+    rate = Rate(10.0, 3, clock=lambda: now[0])
+    for _ in range(3):
+        rate.take("a")
+    with pytest.raises(Problem) as caught:
+        rate.take("a")
+    assert caught.value.status == 429 and caught.value.headers["Retry-After"] == "1"
+    rate.take("b")
+    now[0] = 0.1
+    rate.take("a")
+    with pytest.raises(Problem):
+        rate.take("a")
+    now[0] = 100.0
+    for _ in range(3):
+        rate.take("a")
+    with pytest.raises(Problem):
+        rate.take("a")
+
+
+def test_no_limit() -> None:
+    rate = Rate(0.0, 1)
+    for _ in range(1000):
+        rate.take("a")
+
+
+def test_buckets_do_not_fill_the_memory() -> None:
+    now = [0.0]
+    rate = Rate(1.0, 2, clock=lambda: now[0])
+    for place in range(25_000):
+        now[0] += 1e-6
+        rate.take(str(place))
+    assert len(rate._buckets) <= 10_000
+
+
+@pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
+def test_over_http(tmp_path: Path) -> None:
+    store, anchor = f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor"
+    with serving(store, anchor, rate=0.001, burst=5) as service:
+        answers = [service.http("GET", "/v1/me", "engine") for _ in range(6)]
+        assert [one.status_code for one in answers] == 5 * [200] + [429]
+        assert answers[-1].json()["type"].endswith(":too-many-requests")
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert service.http("GET", "/v1/me", "analyst").status_code == 200
+        wrong = [service.http("GET", "/v1/me", "x").status_code for _ in range(STRANGERS_BURST + 5)]
+        assert wrong[0] == 401 and wrong[-1] == 429
+        assert service.http("GET", "/v1/health", None).status_code == 200
