@@ -129,6 +129,15 @@ def test_asymmetric_queries_are_proven_in_both_directions() -> None:
         assert report.ok, shown(report)
 
 
+def test_ratios_that_are_worked_out_are_charged_in_full() -> None:
+    """`1/scale` is no decimal that someone wrote: its rounding must not cost too little."""
+    for k in range(60):
+        scale = 0.5 + 0.3217 * k
+        chain = written_by(rz.PureFilter(50.0), [m.DiscreteLaplace(scale), m.ReportNoisyMax(scale)])
+        report = verified(chain)
+        assert report.ok, (scale, shown(report))
+
+
 def test_laws_above_prove_what_has_no_list_of_outcomes(thorough: bool) -> None:
     chain = written_by(rz.GdpResidueFilter(1.0), [m.Composed((m.PureDp(0.1), m.Laplace(10.0)))])
     assert verified(chain).ok

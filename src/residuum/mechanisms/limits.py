@@ -8,7 +8,9 @@ the smallest loss carried (above), or none (below).
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
+from math import inf, nextafter
 
 from residuum.bounds import float_down, float_up
 from residuum.mechanisms.mechanism import Side
@@ -111,4 +113,11 @@ def _carried(eps: Fraction, side: Side, make: Callable[[float], Pld]) -> Pld:
         return constructors.infinite() if side == "above" else make(_EPS[1])
     if eps < _EPS[0]:
         return make(_EPS[0]) if side == "above" else constructors.identity()
-    return make(float_up(eps) if side == "above" else float_down(eps))
+    if side == "below":
+        return make(float_down(eps))
+    near = float_up(eps)
+    # Filters charge the decimal that a parameter is written as: where the parameter is worked out
+    # here, that must not be less than what it stands for.
+    while Fraction(near) != eps and Fraction(Decimal(repr(near))) < eps:
+        near = nextafter(near, inf)
+    return make(near)

@@ -1,8 +1,8 @@
 """The zCDP parameter: the least `ρ` with `D_α <= ρα` at all orders, in both directions.
 
 With `K(s) = ln E e^{sZ}` that is `K(s) <= ρ s (s+1)` for all `s > 0`. `K` is convex, `K(0) = 0`.
-Near 0 it is enough that `K'(0) <= ρ` and `K'' <= 2ρ`; beyond, chords of `K` are compared with the
-parabola; from where `ρ (s+1)` exceeds the largest loss `z` on, `K(s) <= s z` does.
+From 0 on it is enough that `K'(0) <= ρ` and `K'' <= 2ρ`; beyond, chords of `K` are compared with
+the parabola; from where `ρ (s+1)` exceeds the largest loss `z` on, `K(s) <= s z` does.
 
 Randomized response has `K'(s) = e tanh((s+½)e)`, and `tanh(λx) <= λ tanh x` for `λ >= 1`: its
 parameter is `K'(0) = e tanh(e/2)`, the mean loss, and sums of such have the sum. What has unbounded
@@ -85,10 +85,10 @@ def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
         if largest is None:
             raise Unknown("no formula for its zCDP parameter")
         top += n * largest
-    start = _near_zero(loss, rho, back)
+    end = near(top / rho) + 1.0
+    start = _near_zero(loss, rho, back, end)
     if isinstance(start, Proof):
         return start
-    end = near(top / rho) + 1.0
     if start >= end:
         return proven("rho falls by at least its cost")
     marks = [start]
@@ -124,36 +124,53 @@ def _chord_below(rho: Ball, low: float, high: float, at_low: Ball, at_high: Ball
     return bool(rho * least * (least + 1) - at_low - slope * (least - a) >= 0)
 
 
-def _near_zero(loss: Loss, rho: Ball, back: bool) -> float | Proof:
+def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
     """Up to which `s` the start settles it."""
-    first, _ = _cumulants(loss, arb(0), back)
+    first = _cumulants(loss, arb(0), back)[0]
     if first > rho:
         return refuted("rho falls by less than the mean loss")
     if not (first <= rho and rho > 0):
         return undecided("the mean loss is not known well enough")
+    reached = _bends_less(loss, rho, back, end)
+    if reached > 0.0:
+        return reached
     radius: float = 1.0 / near(rho) ** 0.5
     for _ in range(_DEPTH):
-        # K lies below its chord from 0, or its second derivative below that of the parabola.
+        # K lies below its chord from 0.
         if log_moment(loss, arb(radius), back) <= rho * arb(radius):
-            return radius
-        _, second = _cumulants(loss, arb(0).union(arb(radius)), back)
-        if second <= 2 * rho:
             return radius
         radius *= 0.5
     return undecided("the zCDP parameter is not settled near order 1")
 
 
-def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball]:
-    """Mean and variance of the loss tilted by `e^{sZ}`."""
-    mean, variance = arb(0), arb(0)
+def _bends_less(loss: Loss, rho: Ball, back: bool, end: float) -> float:
+    """Up to which `s` all of `K'' <= 2ρ`: cell by cell, by the mean value theorem."""
+    at, width = 0.0, 0.125
+    while at < end:
+        cell = arb(at).union(arb(at + width))
+        middle = arb(at + 0.5 * width)
+        spread = _cumulants(loss, middle, back)[1]
+        bend = abs(_cumulants(loss, cell, back)[2]) * arb(0.5 * width)
+        if spread + bend <= 2 * rho:
+            at += width
+            width = max(width, 0.125 * at)
+        else:
+            width *= 0.5
+            if width < 1e-3 * (at + 1.0):
+                break
+    return at
+
+
+def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
+    """Mean, variance and third cumulant of the loss tilted by `e^{sZ}`."""
+    total = [arb(0), arb(0), arb(0)]
     for factor, n in loss.factors:
-        one, two = _tilted(factor, s, back)
-        mean += n * one
-        variance += n * two
-    return mean, variance
+        for k, part in enumerate(_tilted(factor, s, back)):
+            total[k] += n * part
+    return total[0], total[1], total[2]
 
 
-def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball]:
+def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     law = factor.law()
     if law is None:
         raise Unknown("no formula for its zCDP parameter")
@@ -161,16 +178,39 @@ def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball]:
         law = law.reversed()
     if not law.p_inf.is_zero():
         raise Infinite("may lose everything, no rho covers it")
-    zero, one, two = arb(0), arb(0), arb(0)
+    m = [arb(0)] * 4
     if isinstance(law, Central):
-        b, e = s + arb(1) / 2, law.e
-        odd, even = (b * e).sinh(), (b * e).cosh()
-        zero = law.height * 2 * odd / b
-        one = law.height * 2 * (e * even / b - odd / b**2)
-        two = law.height * 2 * (e * e * odd / b - 2 * e * even / b**2 + 2 * odd / b**3)
+        m = _flat_moments(law, s)
         law = law.atoms
     for p, z in zip(law.p, law.z, strict=True):
         weight = p * (s * z).exp()
-        zero, one, two = zero + weight, one + weight * z, two + weight * z * z
-    mean = one / zero
-    return mean, two / zero - mean * mean
+        for k in range(4):
+            m[k] += weight
+            weight *= z
+    one, two, three = (m[k] / m[0] for k in (1, 2, 3))
+    return one, two - one * one, three - 3 * one * two + 2 * one**3
+
+
+def _flat_moments(law: Central, s: Ball) -> list[Ball]:
+    """`κ ∫ z^k e^{bz} dz` over `(-e, e)`, `b = s + ½`: a series of positive terms, or by parts."""
+    b, e = s + arb(1) / 2, law.e
+    if b * e < 1:
+        return [law.height * _series(b, e, k) for k in range(4)]
+    ends = (b * e).sinh(), (b * e).cosh()
+    found = [2 * ends[0] / b]
+    for k in range(1, 4):
+        found.append((2 * e**k * ends[k % 2] - k * found[-1]) / b)
+    return [law.height * each for each in found]
+
+
+def _series(b: Ball, e: Ball, k: int) -> Ball:
+    """`Σ b^j/j! · 2 e^{k+j+1}/(k+j+1)` over the `j` with `k + j` even, for `be < 1`."""
+    total = arb(0)
+    j = k % 2
+    term = 2 * e ** (k + 1) * ((b * e) if j else arb(1))
+    while j < 60:
+        total += term / (k + j + 1)
+        term = term * (b * e) ** 2 / ((j + 1) * (j + 2))
+        j += 2
+    # The rest falls faster than by half each time.
+    return total + arb(0).union(term)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import log
 
 from flint import arb
 
@@ -11,6 +10,7 @@ from residuum.verify.balls import Ball, ball, bits
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _BITS = 200
+_NEWTON = 40
 
 
 def log_conversion(alpha: Ball, rho: Ball, eps: Ball) -> Ball:
@@ -33,36 +33,34 @@ def renyi_within(alpha: Fraction, rho: Fraction, eps: Fraction, delta: Fraction)
 
 
 def zcdp_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
-    """Whether `rho`-zCDP implies `(eps, delta)`-DP, at the best order found."""
+    """Whether `rho`-zCDP implies `(eps, delta)`-DP, at the best order.
+
+    With `s = α - 1` the exponent of the conversion has the derivative `ρ(1+2s) - eps +
+    ln(s/(1+s))`, which rises: its zero is found by Newton's method. Any order is valid.
+    """
     if rho == 0:
         return proven("nothing can be spent")
-    if not rho > 0 or not eps > 0:
+    if not eps > 0:
         return undecided("no conversion for such amounts")
-    best: tuple[float, float] | None = None
-    r, e = float(rho), float(eps)
-    start = max((e - r) / (2 * r), 1e-9)
-    for k in range(-400, 401):
-        s = start * 1.02**k
-        value = s * (r * (1 + s) - e) + s * log(s / (1 + s)) - log(1 + s)
-        if best is None or value < best[1]:
-            best = s, value
-    assert best is not None
-    low, high = best[0] / 1.02, best[0] * 1.02
-    for _ in range(80):
-        a, b = low + (high - low) * 0.382, low + (high - low) * 0.618
-        if _exponent(a, r, e) <= _exponent(b, r, e):
-            high = b
-        else:
-            low = a
     with bits(_BITS):
-        alpha = 1 + arb(0.5 * (low + high))
-        if log_conversion(alpha, ball(rho) * alpha, ball(eps)) <= ball(delta).log():
+        r, e = ball(rho), ball(eps)
+        s = _start(r, e)
+        for _ in range(_NEWTON):
+            slope = r * (1 + 2 * s) - e + (s / (1 + s)).log()
+            new = s - slope / (2 * r + 1 / (s * (1 + s)))
+            s = arb((new if new > 0 else s / 2).mid())
+        alpha = 1 + s
+        if log_conversion(alpha, r * alpha, e) <= ball(delta).log():
             return proven("rho-zCDP keeps (eps, delta)")
     return undecided("no order was found that keeps (eps, delta)")
 
 
-def _exponent(s: float, r: float, e: float) -> float:
-    return s * (r * (1 + s) - e) + s * log(s / (1 + s)) - log(1 + s)
+def _start(r: Ball, e: Ball) -> Ball:
+    """Where the derivative is still negative: Newton's steps from there do not overshoot far."""
+    s = arb(1)
+    while r * (1 + 2 * s) - e + (s / (1 + s)).log() > 0:
+        s = s / 2
+    return s
 
 
 def advanced_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:

@@ -103,7 +103,10 @@ def _laplace(f: Fields, relation: str, depth: int) -> Loss:
 
 def _discrete_laplace(f: Fields, relation: str, depth: int) -> Loss:
     scale, k = _positive(f["scale"]), int(f.get("sensitivity", 1))
-    return _one(Geometric(scale, k, k / written(f["scale"]))) if k > 0 else Loss()
+    if k == 1:
+        e, zero = 1 / scale, Fraction(0)
+        return _one(Response(e, zero, written(float(e)) if Fraction(float(e)) == e else e, zero))
+    return _one(Geometric(scale, k)) if k > 0 else Loss()
 
 
 def _discrete_gaussian(f: Fields, relation: str, depth: int) -> Loss:
@@ -142,19 +145,20 @@ def _randomized_response(f: Fields, relation: str, depth: int) -> Loss:
 def _exponential(f: Fields, relation: str, depth: int) -> Loss:
     halved = bool(f.get("monotonic", False)) and relation != _REPLACE
     e = _size(f["eps"]) / (1 + halved)
-    return _one(Noise(e, written(f["eps"]) / (1 + halved), Fraction(0))) if e else Loss()
+    return _one(Noise(e, written(float(e)), Fraction(0))) if e else Loss()
 
 
 def _noisy_max(f: Fields, relation: str, depth: int) -> Loss:
     times = 1 if f.get("monotonic", False) and relation != _REPLACE else 2
     scale, size = _positive(f["scale"]), _size(f.get("sensitivity", 1.0))
     e = times * size / scale
-    as_written = times * written(f.get("sensitivity", 1.0)) / written(f["scale"])
     if e == 0:
         return Loss()
+    # A ratio is worked out, not written.
+    top = written(float(e)) if Fraction(float(e)) == e else e
     if f.get("noise", "laplace") == "gumbel":
-        return _one(Noise(e, as_written, Fraction(0)))
-    return _one(Response(e, Fraction(0), as_written, Fraction(0)))
+        return _one(Noise(e, top, Fraction(0)))
+    return _one(Response(e, Fraction(0), top, Fraction(0)))
 
 
 def _subsampled(f: Fields, relation: str, depth: int) -> Loss:

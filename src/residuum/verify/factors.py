@@ -221,11 +221,6 @@ class Geometric(Factor):
 
     scale: Fraction
     shift: int
-    written_eps: Fraction
-
-    @property
-    def written_top(self) -> Fraction | None:  # type: ignore[override]
-        return self.written_eps if self.shift == 1 else None
 
     def law(self) -> Finite | None:
         k = self.shift

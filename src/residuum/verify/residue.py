@@ -35,8 +35,6 @@ from residuum.verify.laws import Jet, Law, gaussian_rise, slack_rise
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
-_KEPT = 64
-"""Bits that values must be known to."""
 _GRID = 10
 _MOST = 3000
 _NEWTON = 30
@@ -87,6 +85,8 @@ class _Half:
         if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
             raise _Vague
         ratio = (a[0] / b[0]).log()
+        if not enough(ratio, 16):
+            raise _Vague
         return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
 
     # -- the tail -----------------------------------------------------------------------
