@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 import residuum
+from residuum import interop
 
 HEAD = """# Python
 
@@ -31,6 +32,8 @@ TITLES = {
     "errors": "Errors",
 }
 """The layers in the order of the page."""
+OPACUS = dict.fromkeys(("Accountant", "BudgetedTraining", "register"), "residuum.interop.opacus")
+"""Names of a module of its own: `rz.interop.opacus.register()`."""
 
 
 def reference() -> str:
@@ -39,7 +42,8 @@ def reference() -> str:
 
 
 def _sections() -> Iterator[str]:
-    homes = sorted(residuum._HOME.items(), key=lambda item: (_place(item[1]), item[1], item[0]))
+    every = [*residuum._HOME.items(), *interop._HOME.items(), *OPACUS.items()]
+    homes = sorted(every, key=lambda item: (_place(item[1]), item[1], item[0]))
     for layer, names in groupby(homes, key=lambda item: _layer(item[1])):
         yield f"## {TITLES[layer]}\n"
         for name, module in names:

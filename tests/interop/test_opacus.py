@@ -19,6 +19,14 @@ pytestmark = [
 RECORDS = 64
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Models this small are slower on several, and much slower on a busy machine."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def private(
     noise_multiplier: float = 1.0, poisson: bool = True, epsilon: float | None = None
 ) -> Any:

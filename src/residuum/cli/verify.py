@@ -51,8 +51,8 @@ def verify(
 
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
     proven in ball arithmetic from the recorded description alone, by code that shares no numerics
-    with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are broken, 4 if
-    something stays undecided.
+    with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
+    broken, 4 if something stays undecided.
 
     \b
     Example:
