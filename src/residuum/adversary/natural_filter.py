@@ -193,6 +193,8 @@ class NaturalFilter(Filter):
         """Whether what was spent is proven to stay below; a family's Gaussians as written."""
         if self.catalogue == "gaussian" and not self.budget.terms:
             return gaussian_variance(spent) <= gaussian_variance(self.budget)
+        if spent.gaussian and self.budget.renyi(math.inf) < math.inf:
+            return False  # unbounded losses below bounded ones: no need to look for where
         return dominated(spent, self.budget).proven
 
     def remaining_in(self, state: State) -> NaturalBudget:

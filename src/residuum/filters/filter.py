@@ -38,6 +38,9 @@ from residuum.pld.value import Pld
 
 _UNNAMED = itertools.count(1)
 
+NOTHING_FITS = "nothing of this kind fits"
+"""What a refusal says that has nothing to recommend."""
+
 FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
 
@@ -311,7 +314,7 @@ class Filter(ABC):
         if why_not and asked not in why_not:
             need = f"{asked}: {why_not}"
         fit = decision.largest
-        advice = "nothing of this kind fits" if fit is None else f"{described(fit)} would fit"
+        advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
         return f"refused: {need}; {left} left; {advice}"
 
     def worded(self, budget: Any) -> str:

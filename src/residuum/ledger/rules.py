@@ -15,18 +15,24 @@ ordinary run of the filter, whatever happens to holds, and nothing that was comm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from residuum.filters.decision import Decision
-from residuum.filters.filter import Filter
+from residuum.filters.filter import NOTHING_FITS, Filter
+from residuum.filters.grid_filter import GridFilter
 from residuum.filters.noise import least_noise
+from residuum.filters.query import described
 from residuum.filters.state import State
 from residuum.ledger.asked import Asked
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import identity
 from residuum.pld.value import Pld
+
+PATIENCE = 1.0
+"""Seconds that a refusal takes at most to work out what would fit."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def spend(standing: Standing, query: Asked) -> Ruling:
     """Whether a query may be released now, before all holds."""
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
     if not decision.admitted:
-        return Ruling(False, standing.state, decision.reason)
+        return Ruling(False, standing.state, refusal(decision))
     if follow(standing, decision.state, standing.holds) is None:
         return Ruling(False, standing.state, _crowded(standing, query, spends))
     return Ruling(True, decision.state, _admitted(query, decision))
@@ -88,7 +94,7 @@ def hold(standing: Standing, query: Asked) -> Ruling:
     if decision.admitted:
         return Ruling(True, standing.state, _admitted(query, decision))
     if not standing.holds:
-        return Ruling(False, standing.state, decision.reason)
+        return Ruling(False, standing.state, refusal(decision))
     return Ruling(False, standing.state, _crowded(standing, query, holds))
 
 
@@ -174,16 +180,52 @@ def _admitted(query: Asked, decision: Decision) -> str:
     return f"admitted: {query} costs {worded}"
 
 
-def _crowded(standing: Standing, query: Asked, rule: object) -> str:
+def refusal(decision: Decision) -> str:
+    """The reason of a refusal, with what would fit unless that takes too long to work out."""
+    if "largest" in vars(decision):
+        return decision.reason
+    query = decision.query
+    if not isinstance(query, Mechanism) or isinstance(decision._filter, GridFilter):
+        return decision.reason
+
+    def fits(candidate: Mechanism) -> bool:
+        return decision._filter._decide(decision._before, candidate, decision._relation).admitted
+
+    fit, advice = _advice(query, fits)
+    vars(decision)["largest"] = fit
+    reason = decision.reason
+    if fit is None:
+        del vars(decision)["largest"]
+    return reason.replace(NOTHING_FITS, advice)
+
+
+def _crowded(standing: Standing, query: Asked, rule: Callable[[Standing, Asked], bool]) -> str:
     n = len(standing.holds)
     open_ = "an open hold" if n == 1 else f"{n} open holds"
-    fit: object = None
+    advice = NOTHING_FITS
     if isinstance(query.query, Mechanism):
-
-        def fits(candidate: object) -> bool:
-            assert isinstance(candidate, Mechanism)
-            return (spends if rule is spends else holds)(standing, Asked(candidate, ""))
-
-        fit = least_noise(query.query, fits)
-    advice = "nothing of this kind fits beside them" if fit is None else f"{fit!r} would fit"
+        _, advice = _advice(query.query, lambda turned: rule(standing, Asked(turned, "")))
     return f"refused: {query} does not fit beside {open_}; {advice}"
+
+
+class _Slow(Exception):
+    pass
+
+
+def _advice(query: Mechanism, fits: Callable[[Mechanism], bool]) -> tuple[Mechanism | None, str]:
+    """The query with the least noise that fits, and what to say of it, in a short time."""
+    ends = time.monotonic() + PATIENCE
+
+    def in_time(candidate: object) -> bool:
+        assert isinstance(candidate, Mechanism)
+        if time.monotonic() > ends:
+            raise _Slow
+        return fits(candidate)
+
+    try:
+        found = least_noise(query, in_time)
+    except _Slow:
+        return None, "what would fit takes long to work out: ask for largest"
+    if not isinstance(found, Mechanism):
+        return None, NOTHING_FITS
+    return found, f"{described(found)} would fit"
