@@ -23,6 +23,7 @@ NAMES = (
     "supremum_finite",
     "filter_history",
     "gdp_residue",
+    "individual",
     "import_time",
 )
 

@@ -24,6 +24,9 @@ def spark() -> Iterator[Any]:
         .appName("residuum tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "3")
+        # Tables are tiny: compiling for speed costs more than it saves.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "700")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.log.level", "ERROR")

@@ -1,6 +1,6 @@
 """A fingerprint of a table of losses that does not depend on the order of its rows.
 
-Each row is mixed into 64 bits, twice with different constants, and the rows are added up modulo
+Each row is mixed into 64 bits, and two functions of these are added up over the rows modulo
 `2^64`: whatever the order, the batches or the engine, the sums are the same. Keys are unique, so
 a table is a set of rows. This tells one table from another by accident of the caller, with 128
 bits; it is not a commitment against someone who crafts collisions.
@@ -18,7 +18,8 @@ Words = NDArray[np.uint64]
 
 _LANES = 2
 _RNG = np.random.Generator(np.random.PCG64(20))
-_SEEDS = _RNG.integers(1, 2**63, size=(_LANES, 4), dtype=np.uint64)
+_SEEDS = _RNG.integers(1, 2**63, size=4, dtype=np.uint64)
+_SECOND = np.uint64(0x9E3779B97F4A7C15)
 _POWERS = _RNG.integers(1, 2**63, size=4096, dtype=np.uint64) | np.uint64(1)
 _BLOCK = 1 << 15
 
@@ -26,16 +27,15 @@ _BLOCK = 1 << 15
 def fingerprint(columns: list[Any]) -> tuple[int, ...]:
     """The sums over the rows of one batch; of several batches they add up modulo `2^64`."""
     words = [_words(column) for column in columns]
-    sums = [0] * _LANES
-    size = words[0].size if words else 0
-    for start in range(0, size, _BLOCK):
-        rows = [word[start : start + _BLOCK] for word in words]
-        for lane in range(_LANES):
-            state = np.full(rows[0].size, _SEEDS[lane, 3], dtype=np.uint64)
-            for place, row in enumerate(rows):
-                state ^= row + _SEEDS[lane, place]
-                state = _mixed(state)
-            sums[lane] = (sums[lane] + int(np.add.reduce(state))) % 2**64
+    sums = [0, 0]
+    for start in range(0, words[0].size if words else 0, _BLOCK):
+        state = np.zeros(1, dtype=np.uint64)
+        for word, seed in zip(words, _SEEDS, strict=False):
+            state = _mixed((word[start : start + _BLOCK] + seed) ^ state)
+        second = state * _SECOND
+        second ^= second >> np.uint64(32)
+        for lane, rows in enumerate((state, second)):
+            sums[lane] = (sums[lane] + int(np.add.reduce(rows))) % 2**64
     return tuple(sums)
 
 
@@ -47,9 +47,12 @@ def added(sums: list[tuple[int, ...]]) -> str:
 
 def _mixed(x: Words) -> Words:
     """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x = x ^ (x >> np.uint64(30))
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
 
 
 def _words(column: Any) -> Words:

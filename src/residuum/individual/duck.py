@@ -245,8 +245,9 @@ class DuckStore(Store):
 
 def _batches(connection: Any, query: str) -> Iterator[Any]:
     relation = connection.sql(query)
-    # Named differently before DuckDB 1.5.
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    # The name has changed more than once since DuckDB 1.0.
+    names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
+    read = next(found for name in names if (found := getattr(relation, name, None)) is not None)
     return iter(read(_BATCH))
 
 

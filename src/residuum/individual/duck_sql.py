@@ -20,7 +20,7 @@ def key_columns(header: Header) -> str:
 def catalogue() -> tuple[str, ...]:
     """What is there before any subject is."""
     return (
-        "CREATE TABLE meta (name VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
+        "CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)",
         "CREATE TABLE spends (spend_id VARCHAR PRIMARY KEY, number BIGINT NOT NULL,"
         " digest VARCHAR NOT NULL)",
     )

@@ -17,6 +17,7 @@ from residuum.individual.losses import flat
 from residuum.individual.units import Integers
 
 _MOST_EPOCHS = 1 << 24
+_MANY = 1 << 14
 
 
 class SortedKeys:
@@ -34,11 +35,20 @@ class SortedKeys:
             return None
         if not self.keys.size:
             return np.full(wanted.size, -1, dtype=np.int64)
-        found = np.searchsorted(self._sorted, wanted)
+        found = self._bisected(wanted)
         found[found == self._sorted.size] = 0
         hit = self._sorted[found] == wanted
         place = found if self._places is None else self._places[found]
         return np.where(hit, place, -1)
+
+    def _bisected(self, wanted: Integers) -> Integers:
+        if wanted.size < _MANY:
+            return np.asarray(np.searchsorted(self._sorted, wanted))
+        # In order, so that neighbours are found in the same corner of memory.
+        order = np.argsort(wanted)
+        found = np.empty(wanted.size, dtype=np.int64)
+        found[order] = np.searchsorted(self._sorted, wanted[order])
+        return found
 
     def append(self, new: Integers) -> None:
         """Add keys that are not there yet."""

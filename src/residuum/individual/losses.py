@@ -156,8 +156,10 @@ def look(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findin
         null = loss.null_count
         values = loss.to_numpy(zero_copy_only=False)
         if null == 0:
-            negative = int(np.count_nonzero(values < 0.0))
-            not_finite = int(np.count_nonzero(~(np.abs(values) < np.inf)))
+            # NaN passes neither comparison; rows are counted only where something is wrong.
+            if values.size and not (values.min() >= 0.0 and values.max() < np.inf):
+                negative = int(np.count_nonzero(values < 0.0))
+                not_finite = int(np.count_nonzero(~(np.abs(values) < np.inf)))
             columns = [*keys, values]
             if levels is not None and not negative and not not_finite:
                 used = tuple(np.flatnonzero(levels.used(values)).tolist())
@@ -225,5 +227,7 @@ def newcomers(header: Header, table: pa.Table) -> tuple[Header, pa.Table]:
 
 def flat(column: Any) -> Any:
     """A chunked column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     whole = column.combine_chunks()
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

@@ -1,0 +1,191 @@
+"""Budgets of subjects at scale: `python -m benchmarks.individual_scale [--only NAME]`.
+
+`growth`  one Gaussian spend in memory on 1e5 to 1e8 subjects (a gigabyte of keys, losses and
+budgets) `duckdb`  one Gaussian and one Laplace spend on disk, 50 million subjects, with memory
+`spark`   the same on Parquet in local mode, 5 million subjects
+
+Prints a table (the CPU is this process's; Spark's own is not in it); `docs/scale.md` is worked out
+from it. Minutes, gigabytes of disk in `--directory`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import residuum as rz
+from benchmarks.rows import aligned
+from residuum.individual.quote import quote
+
+Line = tuple[str, ...]
+_CHUNK = 1_000_000
+
+
+def peak_gigabytes() -> float:
+    """The most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+class Clock:
+    """Seconds of the clock and of this process's processors since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def seconds(self) -> tuple[float, float]:
+        return time.perf_counter() - self._wall, time.process_time() - self._cpu
+
+
+def line(work: str, rows: int, seconds: tuple[float, float], note: str = "") -> Line:
+    wall, cpu = seconds
+    rate = f"{rows / cpu / 1e6:.2f}" if cpu > 0.0 else ""
+    return (work, f"{rows:,}", f"{wall:.3f}", f"{cpu:.3f}", f"{rows / wall / 1e6:.2f}", rate, note)
+
+
+def growth(most: int) -> list[Line]:
+    """The kernel on ever more subjects: seconds grow as rows do."""
+    pricing = quote(rz.GdpResidueFilter(mu=1.0), "nu", None)
+    lines = []
+    size = 100_000
+    while size <= most:
+        left = np.full(size, pricing.units.capacity, dtype=np.int64)
+        losses = np.random.default_rng(size).uniform(0.0, 0.1, size)
+        times = []
+        for _ in range(3):
+            clock = Clock()
+            after = pricing.charge(left, losses)
+            times.append(clock.seconds())
+        assert after.size == size
+        note = f"{left.nbytes / size:g} bytes of budget a subject"
+        lines.append(
+            line(
+                "in memory, Gaussian, aligned",
+                size,
+                sorted(times, key=lambda both: both[1])[1],
+                note,
+            )
+        )
+        size *= 10
+    return lines
+
+
+def write_losses(path: Path, rows: int, column: str | None) -> None:
+    """Losses of everybody, in chunks, in no order that helps."""
+    rng = np.random.default_rng(3)
+    # Odd multiples modulo a power of two visit every key once.
+    bits = max(rows - 1, 1).bit_length()
+    schema = pa.schema([("subject", pa.int64()), *([(column, pa.float64())] if column else [])])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, 2**bits, _CHUNK):
+            key = np.arange(start, min(start + _CHUNK, 2**bits), dtype=np.int64)
+            key = (key * 5_000_011) % 2**bits
+            key = key[key < rows]
+            columns: dict[str, Any] = {"subject": key}
+            if column:
+                columns[column] = rng.uniform(0.0, 0.1, key.size)
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def on_disk(name: str, state: Any, directory: Path, rows: int) -> list[Line]:
+    lines = []
+    first, second, few = (directory / f"{n}.parquet" for n in ("first", "second", "few"))
+    write_losses(first, rows, "nu")
+    write_losses(second, rows, None)
+    some = np.arange(0, rows, max(rows // 10_000, 1))
+    pq.write_table(pa.table({"subject": some, "nu": np.full(some.size, 0.05)}), few)
+    for work, path, mechanism, count in (
+        ("first Gaussian spend, everyone new", first, None, rows),
+        ("Laplace query on everyone", second, rz.laplace(scale=10.0), rows),
+        ("Gaussian spend on few", few, None, some.size),
+    ):
+        clock = Clock()
+        active = state.spend(path, spend_id=work, mechanism=mechanism)
+        seconds = clock.seconds()
+        assert active.num_rows == count
+        del active
+        note = f"peak {peak_gigabytes():.1f} GB, {_on_disk(directory):.2f} GB on disk"
+        lines.append(line(f"{name}: {work}", count, seconds, note))
+        print("  ".join(lines[-1]), file=sys.stderr, flush=True)
+    return lines
+
+
+def _on_disk(directory: Path) -> float:
+    size = 0
+    for folder, _, files in os.walk(directory):
+        size += sum(os.path.getsize(os.path.join(folder, file)) for file in files)
+    return size / 2**30
+
+
+def duckdb(directory: Path, rows: int) -> list[Line]:
+    address = f"duckdb:///{directory}/subjects.db?memory_limit=4GB&threads=1"
+    with rz.individual.create(address, filter=rz.GdpResidueFilter(mu=1.0)) as state:
+        return on_disk("DuckDB, one thread", state, directory, rows)
+
+
+def spark(directory: Path, rows: int) -> list[Line]:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "3g")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.shuffle.partitions", "8")
+        .getOrCreate()
+    )
+    clock = Clock()
+    session.range(10).mapInArrow(lambda batches: batches, "id bigint").collect()
+    lines = [line("Spark local, first batch through Python", 10, clock.seconds())]
+    address = f"parquet:{directory}/subjects"
+    with rz.individual.create(address, filter=rz.GdpResidueFilter(mu=1.0), spark=session) as state:
+        tiny = {"subject": [-1], "nu": [0.1]}
+        state.spend(tiny, spend_id="warm")
+        clock = Clock()
+        state.spend({"subject": [-1], "nu": [0.2]}, spend_id="one row")
+        lines.append(line("Spark local: one row (overhead)", 1, clock.seconds()))
+        lines += on_disk("Spark local, one core", state, directory, rows)
+    session.stop()
+    return lines
+
+
+def main() -> None:
+    name = "python -m benchmarks.individual_scale"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__)
+    parser.add_argument("--only", action="append", choices=("growth", "duckdb", "spark"))
+    parser.add_argument("--most", type=int, default=100_000_000, help="rows of `growth`")
+    parser.add_argument("--rows", type=int, default=50_000_000, help="subjects of `duckdb`")
+    parser.add_argument("--spark-rows", type=int, default=5_000_000, help="subjects of `spark`")
+    parser.add_argument("--directory", type=Path, help="for files (default: a temporary one)")
+    given = parser.parse_args()
+    lines: list[Line] = [
+        ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", ""),
+    ]
+    chosen = given.only or ("growth", "duckdb", "spark")
+    if "growth" in chosen:
+        lines += growth(given.most)
+    for name, work, rows in (("duckdb", duckdb, given.rows), ("spark", spark, given.spark_rows)):
+        if name in chosen:
+            directory = Path(tempfile.mkdtemp(prefix="individual-", dir=given.directory))
+            try:
+                lines += work(directory, rows)
+            finally:
+                shutil.rmtree(directory)
+    print(aligned(lines))
+    load = os.getloadavg()[0]
+    print(f"load average at the end: {load:.1f} on {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()
