@@ -133,7 +133,7 @@ def _problems() -> str:
     status = {name_of(kind): code for kind, code in STATUS.items()}
     others = {
         "unauthenticated": 401, "forbidden": 403, "foreign-origin": 403, "not-found": 404,
-        "method-not-allowed": 405, "body-too-large": 413, "not-json": "400, 415",
+        "method-not-allowed": 405, "too-slow": 408, "body-too-large": 413, "not-json": "400, 415",
         "invalid-request": 422, "too-many-requests": 429, "shutting-down": 503,
         "internal-error": 500,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from service.running import LAPLACE, Service, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "schemathesis")
 
-SHORT, LONG = 6, 300
+SHORT, LONG = 6, 150
 """Requests to each route."""
 
 

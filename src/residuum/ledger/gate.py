@@ -97,6 +97,10 @@ class Gate:
         slots = self._through(requests, insist=True)
         return [slot.answer if slot.error is None else slot.error for slot in slots]
 
+    def quick(self, budgets: tuple[str, ...], text: str) -> bool:
+        """Whether a query, by its description, is known to be decided at once."""
+        return self._rehearsals.quick(budgets, text)
+
     @contextmanager
     def looking(self, names: Sequence[str]) -> Iterator[Page]:
         """A page to look at, with what is overdue done to it as the gate would; never written."""

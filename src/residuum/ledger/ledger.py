@@ -20,6 +20,7 @@ from sqlalchemy import select
 from residuum import checks
 from residuum.errors import ResiduumError
 from residuum.ledger import arguments, calls, clock, rules, schema
+from residuum.ledger.asked import asked
 from residuum.ledger.budgets import Create, Refresh, Retire
 from residuum.ledger.export import export
 from residuum.ledger.gate import Gate
@@ -185,6 +186,14 @@ class Ledger:
         for place, each in zip(requests, done, strict=True):
             answers[place] = calls.answer(self, each)
         return answers
+
+    def decides_quickly(self, budgets: Any, query: Any) -> bool:
+        """Whether a query was asked of these budgets before, and did not take long to decide.
+
+        What `many` is for; anything else is better asked in a thread of its own, which decides
+        before it queues.
+        """
+        return self._gate.quick(arguments.names(budgets)[0], asked(query).text)
 
     def guard(
         self,

@@ -42,7 +42,11 @@ class Rehearsals:
         """Whether a request should be decided before it queues."""
         if not isinstance(request, Spend | Reserve):
             return False
-        return self._took.get(_question(request), _SLOW) >= _QUICK
+        return not self.quick(request.budgets, request.asked.text)
+
+    def quick(self, budgets: tuple[str, ...], text: str) -> bool:
+        """Whether a query is known to be decided at once."""
+        return self._took.get((budgets, text), _SLOW) < _QUICK
 
     def rehearse(self, page: Page, request: Request) -> None:
         """Decide on what a page shows; only the time and the memory of it stay."""

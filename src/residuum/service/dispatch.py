@@ -2,8 +2,9 @@
 
 The gate serialises; what it costs to get there is switching between threads. So requests that wait
 go together: one thread takes everything that has come in, hands it to the gate as one batch, which
-is one transaction, and the loop is woken once for all answers. A request that has been handed over
-is finished even if its caller goes away.
+is one transaction, and the loop is woken once for all answers. A query that is new at a budget, or
+that took long to decide before, is decided in a thread of its own before it joins the others. A
+request that has been handed over is finished even if its caller goes away.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -27,32 +30,48 @@ from residuum.service.problems import Problem
 _Waiting = tuple[Call, "asyncio.Future[Any]"]
 MOST = 256
 """Requests in one transaction."""
+SLOW_THREADS = 8
+"""For queries that are new at a budget, or take long to decide."""
 LONGEST_PAUSE, SHARE = 0.02, 0.25
 """How long a transaction waits for who may come, in seconds, and as a share of the last one."""
 
 
 class Dispatcher:
-    """The one thread that leads at the gate for the whole service."""
+    """The one thread that leads at the gate for the whole service, and some for what is slow."""
 
     def __init__(self, ledger: Ledger):
         self._ledger = ledger
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._lock = Lock()
         self._closed = False
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="residuum-slow")
         self._thread = Thread(target=self._lead, name="residuum-gate", daemon=True)
         self._thread.start()
 
     async def ask(self, principal: str, verb: str, **arguments: Any) -> Any:
         """What the ledger's verb of that name answers to a principal."""
+        if "query" in arguments and not self._ledger.decides_quickly(
+            arguments["budgets"], arguments["query"]
+        ):
+            return await self._alone(principal, verb, arguments)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         with self._lock:
-            if self._closed:
-                raise Problem(
-                    503, "shutting-down", "the service is shutting down; nothing was spent"
-                )
+            self._check_open()
             self._queue.put((Call(verb, arguments, principal), future))
         # A caller who goes away does not take the others' answers along.
         return await asyncio.shield(future)
+
+    async def _alone(self, principal: str, verb: str, arguments: dict[str, Any]) -> Any:
+        """Ask in another thread, which decides before it queues: nobody waits for it."""
+        work = partial(getattr(self._ledger.as_principal(principal), verb), **arguments)
+        with self._lock:
+            self._check_open()
+            future = self._slow.submit(work)
+        return await asyncio.shield(asyncio.wrap_future(future))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Problem(503, "shutting-down", "the service is shutting down; nothing was spent")
 
     def _lead(self) -> None:
         around, patience = 1, 0.0
@@ -109,6 +128,7 @@ class Dispatcher:
                 return
             self._closed = True
             self._queue.put(None)
+        self._slow.shutdown(wait=True)
         self._thread.join()
 
 

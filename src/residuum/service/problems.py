@@ -58,6 +58,7 @@ TITLES = {
     "method-not-allowed": "This cannot be done here",
     "body-too-large": "The request is too large",
     "not-json": "The body must be JSON",
+    "too-slow": "The request came too slowly",
     "invalid-request": "The request is not as described",
     "too-many-requests": "Slow down",
     "foreign-origin": "The request comes from another site",

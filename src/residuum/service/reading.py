@@ -6,6 +6,7 @@ words that the library has for them, before anything else looks at the body.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,13 +16,17 @@ from residuum.errors import ArgumentError
 from residuum.mechanisms.codec import parsed_json
 from residuum.service.problems import Problem, from_validation
 
+PATIENCE = 30.0
 Model = TypeVar("Model", bound=BaseModel)
 
 
 async def read(request: Request, model: type[Model], *, optional: bool = False) -> Model:
     """The body as a model; an empty one where that is allowed."""
     try:
-        raw = await request.body()
+        async with asyncio.timeout(PATIENCE):
+            raw = await request.body()
+    except TimeoutError:
+        raise Problem(408, "too-slow", f"a body must come within {PATIENCE:g} seconds") from None
     except ClientDisconnect:
         raise Problem(400, "not-json", "the body ended early") from None
     if optional and not raw:

@@ -40,6 +40,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
         401: "No valid token.",
         403: "The token does not permit this, or not for this budget.",
         404: "No such budget or reservation.",
+        408: "The body came too slowly.",
         409: "It conflicts with what the ledger has: the key, the name, or the budget is closed.",
         413: "The request is too large.",
         415: "The body does not say that it is JSON.",

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["asking"], route_class=Direct)
 
 HoldId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a reservation.")]
 NO_KEY, NO_REASON = models.Commit(), models.Cancel()
-_ASKED = documented(400, 404, 409, 413, 415, 422)
+_ASKED = documented(400, 404, 408, 409, 413, 415, 422)
 
 
 @router.post(

@@ -23,7 +23,7 @@ direct = APIRouter(prefix="/v1", tags=["budgets"], route_class=Direct)
     summary="Create a budget",
     status_code=201,
     response_model=models.Budgeted,
-    responses=documented(400, 404, 409, 413, 415, 422),
+    responses=documented(400, 404, 408, 409, 413, 415, 422),
 )
 async def create(request: Request, body: models.NewBudget) -> Response:
     """Create a budget with a filter. What a budget promises is fixed from then on."""
@@ -83,7 +83,7 @@ async def show(request: Request, name: BudgetName) -> Response:
     "/budgets/{name}/retire",
     summary="Retire a budget",
     response_model=models.Budgeted,
-    responses=documented(400, 404, 409, 413, 415, 422),
+    responses=documented(400, 404, 408, 409, 413, 415, 422),
 )
 async def retire(request: Request, name: BudgetName, body: models.Retirement) -> Response:
     """Close a budget for good. Its history stays."""

@@ -22,6 +22,8 @@ assert set(Type.__args__) == set(FIELDS)  # type: ignore[attr-defined]
 
 AT_ONCE = 500
 """Records read from the store at once."""
+MOST_SEEN = 20_000
+"""Records looked at for one page, however few of them are wanted."""
 
 
 @router.get(
@@ -42,7 +44,10 @@ async def history(
     key: Annotated[str | None, Query(max_length=models.LONGEST_KEY)] = None,
     by: Annotated[str | None, Query(max_length=100, description="Only by this principal.")] = None,
 ) -> Response:
-    """The records of a budget in order; `next` is `after` of the next page, if there is one."""
+    """The records of a budget in order; `next` is `after` of the next page, if there is one.
+
+    With a filter a page may be short, even empty, and yet have a next one.
+    """
     office, caller = office_of(request), caller_of(request)
     caller.require("read", name)
 
@@ -56,14 +61,17 @@ async def history(
 
     def work() -> dict[str, object]:
         found: list[Record] = []
-        for record in records(office, name, after):
+        following: int | None = None
+        for seen, record in enumerate(records(office, name, after)):
             if wanted(record):
-                found.append(record)
-                if len(found) > limit:
+                if len(found) == limit:
+                    following = found[-1].seq
                     break
-        following = found[limit - 1].seq if len(found) > limit else None
-        items = [values.record_to_dict(record) for record in found[:limit]]
-        return {"items": items, "next": following}
+                found.append(record)
+            if seen == MOST_SEEN:
+                following = record.seq
+                break
+        return {"items": [values.record_to_dict(one) for one in found], "next": following}
 
     return Json(await office.run(work))
 

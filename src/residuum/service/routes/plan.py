@@ -32,7 +32,7 @@ FIRST = 64
     "/budgets/{name}/plan",
     summary="Plan",
     response_model=models.Planned,
-    responses=documented(400, 404, 413, 415, 422),
+    responses=documented(400, 404, 408, 413, 415, 422),
 )
 async def plan(request: Request, name: BudgetName, body: models.Plan) -> Response:
     """How many more of these queries, asked in turn, the budget's own filter would admit.
