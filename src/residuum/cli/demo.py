@@ -1,148 +1,234 @@
-"""`residuum demo`: an analyst who chooses each query after the last answer, and a filter."""
+"""`residuum demo`: the whole office in a minute: a ledger, several filters, an adaptive analyst."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from residuum.cli import output, pictures
+from residuum.cli.patience import patience
+from residuum.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from residuum.filters.decision import Decision
-    from residuum.filters.gdp_residue import GdpResidueFilter
-    from residuum.pld.value import Pld
+    from residuum.adversary.natural_cost import NaturalCost
+    from residuum.filters.filter import Filter
+    from residuum.ledger.ledger import Ledger
+    from residuum.ledger.receipts import Receipt
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-MU = 0.5
-DELTA = 1e-5
-COUNTS = {"north": 1210, "east": 985, "south": 1170, "west": 1240}
+EPS, DELTA = 1.0, 1e-6
+COUNTS = {"north": 12110, "east": 9850, "south": 11700, "west": 12400}
 """The secret data: visits by region."""
+SCALE = 80.0
 
 
-class Step(NamedTuple):
-    """What the analyst wanted to know, what the filter said, and the answer if there was one."""
+class Run(NamedTuple):
+    """What one filter let the analyst do."""
 
-    about: str
-    scale: float
-    decision: "Decision"
-    answer: float | None
+    name: str
+    filter: "Filter"
+    admitted: int
+    weeks: int
+    refusal: str
+    left: str
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Where the ledger and the pictures go.")] = Path("out"),
     seed: Annotated[int, typer.Option(help="Of the noise.")] = 7,
     as_json: output.AsJson = False,
 ) -> None:
-    """An adaptive analyst asks, a filter keeps the budget.
+    """An adaptive analyst, several filters, one ledger.
 
-    The analyst looks for the busiest region: rough counts first, then again with less noise where
-    it looks promising, until the filter refuses and says what would fit. Whatever the answers and
-    whatever is asked next, everything together stays below the budget: that is proven.
+    Every week the analyst counts visits roughly, then again with less noise where it looks
+    promising, until the budget refuses; once for each filter, all of which promise the same. The
+    spends go through a ledger in one file, which is verified at the end by arithmetic of its own.
+    Beside it, the natural filter ("compose what was spent and compare") is caught overspending.
 
     \b
     Example:
       residuum demo --out out
       residuum demo --seed 8 --json
     """
-    from residuum.filters.gdp_residue import GdpResidueFilter
-    from residuum.pld.constructors import identity
+    from residuum.ledger.opening import open_ledger
 
-    office = GdpResidueFilter(mu=MU)
-    steps = list(_analyst(office, random.Random(seed)))
-    spent = sum((_loss(s) for s in steps if s.decision.admitted), identity())
-    eps = office.guarantee.epsilon_bounds(DELTA)
-    picture, trouble = _draw(office, spent, out)
+    path = _place(out)
+    with open_ledger(path) as ledger:
+        with patience("asking"):
+            runs = [_asked(ledger, name, filter, seed) for name, filter in _filters().items()]
+        with patience("verifying the ledger"):
+            report = _verified(ledger)
+    caught = _caught()
+    drawn = _drawn(out)
     if as_json:
-        output.print_json(
-            {
-                "filter": office.to_dict(),
-                "steps": [
-                    {
-                        "about": step.about,
-                        "query": repr(step.decision.query),
-                        "admitted": step.decision.admitted,
-                        "cost": step.decision.cost,
-                        "remaining": repr(step.decision.remaining),
-                        "reason": step.decision.reason,
-                        "answer": step.answer,
-                    }
-                    for step in steps
-                ],
-                "guarantee": repr(office.guarantee),
-                "delta": DELTA,
-                "guarantee_epsilon_bounds": output.bounds(eps),
-                "picture": None if picture is None else str(picture),
-            }
-        )
+        output.print_json(_plain(runs, caught, report, path, drawn))
         return
     output.print_table(
-        f"a budget of G_mu, mu = {MU}, kept by a GDP residue filter",
-        ("asked", "noise", "answer", "takes of mu²", "left of mu"),
-        [
-            (
-                step.about,
-                f"Laplace, scale {step.scale:g}",
-                "refused" if step.answer is None else f"{step.answer:.0f}",
-                "" if step.decision.cost is None else output.above(step.decision.cost, 4),
-                output.below(float(step.decision.remaining.gaussian.variance) ** 0.5, 4),
-            )
-            for step in steps
-        ],
+        f"the same analyst, the same promise ({EPS:g}, {DELTA:g})-DP, kept by",
+        ("filter", "admitted", "whole weeks", "left"),
+        [(run.name, str(run.admitted), str(run.weeks), run.left) for run in runs],
     )
-    for step in steps:
-        if not step.decision.admitted:
-            print(step.decision.reason)
+    last = runs[-1]
+    print(f"{last.name} said at the end:\n  {last.refusal}")
+    promise, real = caught.budget.delta(caught.eps), caught.cost.pld.delta_bounds(caught.eps).lo
     print(
-        f"\nwhatever is asked, all of it together is {office.guarantee!r}:"
-        f" ({output.above(float(eps.hi), 5)}, {DELTA:g})-DP"
+        "\nthe natural filter composes what was spent and compares; two kinds of query are enough"
+        f"\nto break it: delta {promise:.3f} is promised at eps = {caught.eps:.4g}, and this"
+        f" analyst reaches {real:.3f}\n"
     )
-    print(trouble if picture is None else f"the budget, and what was spent of it: {picture}")
+    print(caught.cost.strategy)
+    print(f"\nledger: {path}")
+    print("verified: " + (_words(report) if report is not None else "no, that needs python-flint"))
+    for each in drawn:
+        print(f"picture: {each}")
+    print(f"open it in a browser: make serve, or residuum serve --store {path} --dev")
 
 
-def _analyst(office: "GdpResidueFilter", noise: random.Random) -> Iterator[Step]:
-    """Rough counts of every region, then better ones of the two that lead, then the winner's."""
-
-    from residuum.mechanisms.laplace import Laplace
-
-    def ask(region: str, query: Laplace) -> Step:
-        decision = office.request(query)
-        sample = noise.expovariate(1.0) - noise.expovariate(1.0)
-        answer = COUNTS[region] + query.scale * sample if decision.admitted else None
-        return Step(f"visits, {region}", query.scale, decision, answer)
-
-    seen: dict[str, float] = {}
-    for region in COUNTS:
-        step = ask(region, Laplace(scale=40.0))
-        seen[region] = step.answer or 0.0
-        yield step
-    leaders = sorted(seen, key=lambda region: -seen[region])[:2]
-    for region in leaders:
-        step = ask(region, Laplace(scale=15.0))
-        seen[region] = step.answer or seen[region]
-        yield step
-    winner = max(leaders, key=lambda region: seen[region])
-    step = ask(winner, Laplace(scale=1.0))
-    yield step
-    if not step.decision.admitted:
-        # The refusal says what would fit; the analyst takes it at its word.
-        fitting = step.decision.largest
-        if isinstance(fitting, Laplace):
-            yield ask(winner, fitting)
+def _place(out: Path) -> Path:
+    """A new ledger in `out`; that of an earlier demonstration makes room."""
+    if out.exists() and not out.is_dir():
+        raise ArgumentError(f"out must be a directory, got {str(out)!r}, which is a file")
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "demo.db"
+    for old in out.glob("demo.db*"):
+        old.unlink()
+    return path
 
 
-def _loss(step: Step) -> "Pld":
-    from residuum.filters.query import loss_of
+def _filters() -> dict[str, "Filter"]:
+    """Filters that promise the same."""
+    from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
+    from residuum.filters.auto import AutoFilter
+    from residuum.filters.basic import BasicFilter
+    from residuum.filters.gdp_residue import GdpResidueFilter
+    from residuum.filters.renyi_commit import RenyiCommitFilter
+    from residuum.planning.contenders import gaussian_budget
 
-    return loss_of(step.decision.query)
+    return {
+        "basic": BasicFilter(EPS, DELTA),
+        "zCDP": ApproximateZcdpFilter(EPS, DELTA),
+        "Rényi": RenyiCommitFilter(EPS, DELTA),
+        "GDP residue": GdpResidueFilter(gaussian_budget(EPS, DELTA)),
+        "automatic": AutoFilter(EPS, DELTA),
+    }
 
 
-def _draw(office: "GdpResidueFilter", spent: "Pld", out: Path) -> tuple[Path | None, str]:
-    """The picture's path, or why there is none: the numbers stand without it."""
-    from residuum.figures.curves import curves
+def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
+    """Let the analyst loose on a budget."""
+    ledger.create_budget(name, filter, data=f"visits, for {name}")
+    noise = random.Random(seed)
+    admitted = weeks = 0
+    refusal = ""
 
-    plds = {"the budget": office.guarantee, "spent, in hindsight": spent}
-    return pictures.save(lambda: curves(plds), out / "curves.png")
+    def ask(region: str, scale: float) -> float | None:
+        nonlocal admitted, refusal
+        from residuum.mechanisms.laplace import Laplace
+
+        receipt: Receipt = ledger.spend(name, Laplace(scale=scale))
+        if not receipt.admitted:
+            refusal = receipt.reason
+            return None
+        admitted += 1
+        return COUNTS[region] + scale * (noise.expovariate(1.0) - noise.expovariate(1.0))
+
+    for _ in _weeks(ask):
+        weeks += 1
+    budget = ledger.budget(name)
+    return Run(name, filter, admitted, weeks, refusal, filter.worded(budget.remaining))
+
+
+def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:
+    """Rough counts of every region, better ones of the two that lead, then the winner's.
+
+    What is asked depends on the answers. One item a whole week; it ends with the first refusal.
+    """
+    while True:
+        seen: dict[str, float] = {}
+        for scale, regions in (
+            (SCALE, lambda: list(COUNTS)),
+            (SCALE / 2, lambda: sorted(seen, key=lambda r: -seen[r])[:2]),
+            (SCALE / 4, lambda: sorted(seen, key=lambda r: -seen[r])[:1]),
+        ):
+            for region in regions():
+                answer = ask(region, scale)
+                if answer is None:
+                    return
+                seen[region] = answer
+        yield
+
+
+class Caught(NamedTuple):
+    """The natural filter, and what it cost."""
+
+    budget: Any
+    eps: float
+    cost: "NaturalCost"
+
+
+def _caught() -> Caught:
+    """Two kinds of approximate-DP queries, and a budget that either way just fits."""
+    from residuum.adversary.natural_cost import natural_cost
+    from residuum.pld.constructors import approximate_dp
+
+    budget = approximate_dp(1.395, 0.509)
+    cost = natural_cost([approximate_dp(0.0847, 0.478), approximate_dp(1.404, 0.0208)], budget, 2)
+    return Caught(budget, 1.395, cost)
+
+
+def _verified(ledger: "Ledger") -> Any:
+    try:
+        import flint  # noqa: F401
+    except ModuleNotFoundError:
+        return None
+    return ledger.verify()
+
+
+def _words(report: Any) -> str:
+    if report.ok:
+        return f"every step is proven ({report.proven}), by code that shares no numerics with it"
+    return f"{report.proven} proven, {report.refuted} refuted, {report.undecided} undecided"
+
+
+def _drawn(out: Path) -> list[str]:
+    """The pictures, or why there are none."""
+    from residuum.figures.counterexamples import natural_filter_fails
+
+    picture, trouble = pictures.save(lambda: natural_filter_fails().draw(), out / "natural.png")
+    return [trouble if picture is None else str(picture)]
+
+
+def _plain(
+    runs: list[Run], caught: Caught, report: Any, path: Path, drawn: list[str]
+) -> dict[str, Any]:
+    from residuum.cli.output import bounds
+
+    return {
+        "eps": EPS,
+        "delta": DELTA,
+        "filters": [
+            {
+                "name": run.name,
+                "filter": run.filter.to_dict(),
+                "admitted": run.admitted,
+                "weeks": run.weeks,
+                "refusal": run.refusal,
+                "left": run.left,
+            }
+            for run in runs
+        ],
+        "natural": {
+            "eps": caught.eps,
+            "promised_delta": caught.budget.delta(caught.eps),
+            "reached_delta_bounds": bounds(caught.cost.pld.delta_bounds(caught.eps)),
+            "strategy": str(caught.cost.strategy),
+        },
+        "ledger": str(path),
+        "verified": None
+        if report is None
+        else {"ok": report.ok, "proven": report.proven, "undecided": report.undecided},
+        "pictures": drawn,
+    }
