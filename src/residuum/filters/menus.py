@@ -5,10 +5,10 @@ is a whole number of levels. A line of *dust*, `R_{0,η}` at price 1 with a tota
 `delta`, lets queries that are not on the menu pay for their far tails: without it a Gaussian of a
 size that is not listed could never be covered.
 
-The general menu has a randomized response and a Gaussian at prices from 1 up, a factor `√2` apart;
-what is not on it (Laplace noise, other sizes) pays the least price that the residue condition
-allows. The small ones matter: without them the levels rise in stairs, and whatever comes pays for
-a whole stair.
+The general menu has randomized responses at prices from 1 up, a factor `√2` apart, as large as what
+is likely to be asked for, and small Gaussians; what is not on it (Laplace noise, other sizes) pays
+the least price that the residue condition allows. The small ones matter: without them the levels
+rise in stairs, and whatever comes pays for a whole stair. Large ones cost everybody else.
 Queries with heavier tails, such as subsampled Gaussians, need lines of their own.
 """
 
@@ -40,7 +40,12 @@ _CHEAPEST = 12.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
 _SMALL = 11
+"""Gaussians are listed up to this price: they compose to the larger ones at no loss."""
 _USUAL = 0.2
+"""Responses of this size are listed whatever was asked for first."""
+_GOOD_PART = 0.1
+_DEARER = 0.2
+"""How much more than its divergence a large response costs."""
 _BEFORE_TURNING = 0.9
 _WORTHWHILE = 8
 """Prices follow the heaviest tail of which so many copies fit."""
@@ -104,7 +109,8 @@ def general_menu(grid: Grid, expected: tuple[Pld, ...] = (), reach: int = LEVELS
     for price in _ladder(reach):
         query = _response(grid, alpha, price * unit)
         if grid.fits(step_of(grid, query).excess):
-            lines.append(Line(query, 1, round(price * _dearer(price))))
+            dearer = _dearer(price) if reach < LEVELS else 1.0
+            lines.append(Line(query, 1, round(price * dearer)))
     for line in priced(grid, expected, alpha):
         lines.append(line)
         if line.copies > 1:
@@ -113,10 +119,9 @@ def general_menu(grid: Grid, expected: tuple[Pld, ...] = (), reach: int = LEVELS
 
 
 def _dearer(price: int) -> float:
-    """What a large response costs against its divergence: up to a fifth more."""
-    return 1.0 + 0.2 * min(
-        1.0, max(0.0, math.log(price / _SMALL) / math.log(0.3 * LEVELS / _SMALL))
-    )
+    """What a response costs against its divergence: more, the larger it is."""
+    size = math.log(price / _SMALL) / math.log(0.3 * LEVELS / _SMALL)
+    return 1.0 + _DEARER * min(1.0, max(0.0, size))
 
 
 def small_lines(grid: Grid, alpha: float) -> list[Line]:
@@ -131,7 +136,8 @@ def reach_for(grid: Grid, first: Pld) -> int:
     """How large the responses on a menu are: like the first query, or `R_0.2` if that is larger.
 
     Heavy tails have lines of their own. Large responses on a menu cost everybody else, for its
-    value must cover their use; without them, they pay what the table asks.
+    value must cover their use; without them, they pay what the table asks. But where `R_0.2` is a
+    good part of the budget, responses of every size are what people ask for.
     """
     alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
     if has_heavy_tails(first):
@@ -139,6 +145,8 @@ def reach_for(grid: Grid, first: Pld) -> int:
     sizes = [pure_dp(_USUAL), first]
     prices = renyi_prices(sizes, alpha, whole_budget(grid, alpha), LEVELS)
     largest = max(price for price in prices if price < math.inf)
+    if prices[0] > _GOOD_PART * LEVELS:
+        largest = LEVELS
     return next(price for price in _ladder(LEVELS) if price >= min(largest, LEVELS))
 
 

@@ -129,7 +129,7 @@ class WalkFilter(GridFilter):
             return state.left <= menu.whole
         exits = state.plan.exits
         inside = state.left <= (len(exits) - 1) * PARTS
-        return inside and all(0 <= e <= menu.top for e in exits)
+        return inside and min(exits) >= 0 and max(exits) <= menu.top
 
     # -- decisions ----------------------------------------------------------------------
 
