@@ -1,6 +1,7 @@
 """The tables of docs/choosing-a-filter.md, from a run of the suite: `python docs/filter_table.py`.
 
-It takes minutes, so it is no part of `make docs`.
+It takes minutes, so it is no part of `make docs`. With kinds of filter as arguments, only their
+columns are measured again: `python docs/filter_table.py menu auto`.
 """
 
 import sys
@@ -41,13 +42,44 @@ def updated(page: str, tables: str) -> str:
     return before + START + "\n" + tables + "\n" + END + after
 
 
+def tables_in(page: str) -> list[list[list[str]]]:
+    """The cells of the tables on the page, headings first."""
+    within = page.partition(START)[2].partition(END)[0]
+    blocks = [block for block in within.split("\n\n") if block.startswith("| workload")]
+    return [
+        [[cell.strip() for cell in line.strip("| ").split("|")] for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+def with_columns(old: list[list[str]], measured: rz.Yardstick) -> str:
+    """A table of the page with the columns that were measured again."""
+    lines = [f"Within ({measured.eps:g}, {measured.delta:g}):\n"]
+    heads = old[0]
+    for place, cells in enumerate(old):
+        for name in measured.filters if place > 1 else ():
+            at = heads.index(name.replace("_", " "))
+            cells[at] = _shown(measured.ratio(cells[0], name))
+        lines.append("|---|--:|" + "--:|" * (len(heads) - 2) if place == 1 else _line(cells))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
 def _tell(what: str, done: int, total: int) -> None:
     if what:
         print(f"{done}/{total} {what}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    tables = [table(rz.compare_filters(eps, delta, progress=_tell)) for eps, delta in BUDGETS]
+    kinds = sys.argv[1:]
     page = PAGE.read_text(encoding="utf-8")
+    found = [rz.compare_filters(*b, filters=kinds or None, progress=_tell) for b in BUDGETS]
+    if kinds:
+        tables = [with_columns(old, new) for old, new in zip(tables_in(page), found, strict=True)]
+    else:
+        tables = [table(new) for new in found]
     PAGE.write_text(updated(page, "\n".join(tables)), encoding="utf-8")
     print(f"wrote {PAGE}")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.utility [--budget EPS,DELTA] [--workload NAME] [--filter KIND]`."""
+"""`python -m benchmarks.utility [--budget EPS,DELTA] [--workload NAME] [--filter KIND] …`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import time
 
 import residuum as rz
+from benchmarks.utility.held_out import held_out
 from residuum.planning.contenders import kinds
 from residuum.planning.suite import named, names
 
@@ -25,6 +26,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--workload", action="append", choices=names(), help="one of the suite")
     parser.add_argument("--filter", action="append", choices=kinds(), help="one kind of filter")
+    parser.add_argument("--held-out", action="store_true", help="workloads outside the suite")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser.parse_args()
 
@@ -35,6 +37,8 @@ def main() -> None:
     for eps, delta in chosen.budget or BUDGETS:
         started = time.perf_counter()
         workloads = [named(name, eps, delta) for name in chosen.workload or names()]
+        if chosen.held_out:
+            workloads = list(held_out())
         measured = rz.compare_filters(eps, delta, workloads, chosen.filter, progress=_tell)
         found.append(measured)
         if not chosen.json:

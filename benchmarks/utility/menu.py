@@ -1,7 +1,7 @@
 """`python -m benchmarks.utility.menu`: one menu of 25 kinds, with its own prices, on the suite.
 
-Twelve randomized responses, nine Gaussians and four Laplaces of round sizes, those of the steady
-workloads among them. What is not listed pays what the table asks.
+The kinds are those of the mixed workload, three sorts of noise in eight sizes, and a large
+randomized response; the steady workloads ask for some of them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from statistics import mean
 
 import residuum as rz
+from residuum.filters.query import Query
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 WORKLOADS = (
@@ -21,18 +22,12 @@ WORKLOADS = (
     "half planned",
 )
 
-PURE = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7)
-GAUSSIAN = (5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 57.0, 80.0)
-LAPLACE = (2.0, 5.0, 10.0, 20.0)
 
+def menu() -> list[Query]:
+    """Twenty-four kinds in sizes from 0.01 to 0.2, and `R_0.5`."""
+    from residuum.planning.suite import named
 
-def menu() -> list[rz.mechanisms.Mechanism]:
-    kinds = rz.mechanisms
-    return [
-        *(kinds.PureDp(eps) for eps in PURE),
-        *(kinds.Gaussian(sigma) for sigma in GAUSSIAN),
-        *(kinds.Laplace(scale) for scale in LAPLACE),
-    ]
+    return [*named("mixed", 1.0, 1e-6).kinds, rz.mechanisms.PureDp(0.5)]
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import residuum as rz
 from residuum.filters import table_cache
 from residuum.filters.exits import plan_with_exits
 from residuum.filters.grid import Grid, Step, grid_for, step_of
+from residuum.filters.menus import LEVELS, reach_for
 from residuum.filters.prices import improved, most_copies, ratios
 from residuum.filters.value_table import PARTS, Item, Table, value_table
 
@@ -272,31 +273,111 @@ def test_auto_loses_nothing_on_one_kind(auto):
         assert n == best
 
 
-def test_every_step_of_auto_is_a_residue(auto):
+KINDS = (rz.pure_dp(0.03), rz.laplace(25.0), rz.gaussian(sigma=25.0), rz.pure_dp(0.11))
+
+
+@pytest.fixture(scope="module", params=["auto", "short menu", "long menu", "priced menu"])
+def walker(request) -> rz.Filter:
+    small = tuple(rz.gaussian(sigma=sigma) for sigma in (60.0, 90.0))
+    made = {
+        "auto": lambda: rz.AutoFilter(1.0, 1e-6),
+        "short menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS[1:]),
+        "long menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS + small),
+        "priced menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS[:3], (20, 30, 25)),
+    }
+    return made[request.param]()
+
+
+def test_every_step_is_a_residue(walker):
     """Random walks: the slow twin of the residue condition at every change of potential."""
     rng = random.Random(11)
-    kinds = [rz.pure_dp(0.03), rz.laplace(25.0), rz.gaussian(sigma=25.0), rz.pure_dp(0.11)]
     for _ in range(3):
-        state, spent = auto.initial(), rz.identity()
-        query = rng.choice(kinds)
+        state, spent = walker.initial(), rz.identity()
+        query = rng.choice(KINDS)
         for _ in range(14):
-            query = query if rng.random() < 0.6 else rng.choice(kinds)
-            decision = auto.decide(state, query)
+            query = query if rng.random() < 0.6 else rng.choice(KINDS)
+            decision = walker.decide(state, query)
             if not decision.admitted:
                 continue
-            before, after = auto.potential(state), auto.potential(decision.state)
+            before, after = walker.potential(state), walker.potential(decision.state)
             spent += query
-            if dict(state.held).get(query, 0) == 0:
+            held = dict(state.held).get(query, 0)
+            if held == 0:
                 copies = dict(decision.state.held).get(query, 0) + 1
-                needed = step_of(auto.grid, query, copies).after(after)
+                needed = step_of(walker.grid, query, copies).after(after)
                 if before is None:
-                    assert auto.grid.fits(needed)
+                    assert walker.grid.fits(needed)
                 else:
                     assert np.all(needed <= before * (1.0 + 1e-12))
+            else:
+                # Paid for: the potential stays, and one copy of those held is used.
+                assert after is before or np.array_equal(after, before)
+                assert dict(decision.state.held).get(query, 0) == held - 1
             state = decision.state
-            again = auto.state_from_json(auto.state_to_json(state))
+            again = walker.state_from_json(walker.state_to_json(state))
             assert again == state
         assert float(spent.delta(1.0)) <= 1e-6
+
+
+def test_random_states_of_a_menu_are_residues():
+    """Anywhere on the table, not only where walks come by: what follows is covered."""
+    filter = rz.MenuFilter(1.0, 1e-6, KINDS, (20, 30, 25, 170))
+    rng = random.Random(4)
+    for _ in range(12):
+        left = rng.randrange(filter.table.whole + 1)
+        state = type(filter.initial())(filter.fingerprint, None, None, left, (), ())
+        query = rng.choice([*KINDS, rz.laplace(17.0), rz.pure_dp(0.012)])
+        decision = filter.decide(state, query)
+        if decision.admitted:
+            needed = slow_after(step_of(filter.grid, query), filter.potential(decision.state))
+            assert np.all(needed <= filter.potential(state) * (1.0 + 1e-12))
+
+
+def test_listed_queries_never_pay_more_than_their_price():
+    filter = rz.MenuFilter(1.0, 1e-6, KINDS[:3], (20, 30, 25))
+    state = filter.initial()
+    for _ in range(4):
+        for query, price in zip(KINDS, filter.prices, strict=False):
+            decision = filter.decide(state, query)
+            assert decision.admitted and 0.0 < decision.cost <= price
+            state = decision.state
+    assert state.plan is None
+
+
+def test_a_long_menu_loses_nothing_on_one_kind():
+    """Without prices the first query makes a plan, whatever else is on the menu."""
+    menu = [rz.pure_dp(e) for e in (0.05, 0.1, 0.2, 0.5)] + [rz.gaussian(sigma=20.0)]
+    filter = rz.MenuFilter(1.0, 1e-6, menu)
+    for query, best in ((rz.pure_dp(0.05), 26), (rz.pure_dp(0.5), 2)):
+        assert rz.how_many(filter, query) == best
+
+
+def test_menus_are_no_larger_than_needed():
+    """Responses reach to the usual size or the first query; heavy tails have their own lines."""
+    grid = grid_for(3.0, 1e-6)
+    usual = reach_for(grid, rz.laplace(40.0))
+    assert usual == reach_for(grid, rz.pure_dp(0.05)) < LEVELS
+    assert reach_for(grid, rz.pure_dp(0.6)) > usual
+    assert reach_for(grid, 10 * rz.subsampled_gaussian(1.0, 0.01)) < usual
+    assert reach_for(grid, rz.pure_dp(50.0)) >= LEVELS
+    assert reach_for(FINE, rz.laplace(40.0)) >= LEVELS
+
+
+def test_menus_read_states_strictly():
+    priced = rz.MenuFilter(1.0, 1e-6, KINDS[:2], (20, 30))
+    data = json.loads(priced.state_to_json(priced.initial()))
+    open_ = json.loads(rz.AutoFilter(1.0, 1e-6).state_to_json(rz.AutoFilter(1.0, 1e-6).initial()))
+    plan = {"query": {"kind": "pure_dp", "eps": 0.03}, "copies": 1, "exits": [0, 1]}
+    wrong = [
+        data | {"left": -1},
+        data | {"left": priced.table.whole + 1},
+        data | {"left": 0, "plan": plan},
+        data | {"seen": [[1]]},
+        open_,
+    ]
+    for given in wrong:
+        with pytest.raises(rz.ResiduumError):
+            priced.state_from_json(given)
 
 
 def test_auto_reads_states_strictly(auto):

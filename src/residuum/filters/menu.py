@@ -3,8 +3,10 @@
 Queries have integer prices and a value table (`value_table.py`) says what any use of them can come
 to; the highest level that fits the target is what there is to spend. A query on the menu takes its
 price, or less where the residue condition allows; any other takes the least price that it allows.
-Listed queries that would cost less than some levels are sold in blocks: copies that are paid for
-and not used are *held*, and cost nothing when they come.
+
+Where prices are given, that is all. Without, they are Rényi costs at a good order, drawn half-way
+to what each query would cost alone, and the first query makes a plan with exits to the menu unless
+the menu serves it as well (`walk.py`).
 
 Free by the theorem of `grid.py`: `L ∘ V_{s-c} <= V_s` holds by construction for what is listed, and
 is checked for what is not; copies held are a plan beside it (`⊕` commutes).
@@ -12,45 +14,33 @@ is checked for what is not; copies held are a plan beside it (`⊕` commutes).
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
-from residuum.bounds import Floats
-from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters.decision import Decision
-from residuum.filters.grid import Grid, step_of
-from residuum.filters.grid_filter import (
-    Counts,
-    GridFilter,
-    counted,
-    counts_from_json,
-    counts_to_json,
-    grid_target,
-    named,
-    state_fields,
-)
-from residuum.filters.menus import LEVELS, Line, dust, priced, table_of
+from residuum.errors import ArgumentTypeError
+from residuum.filters.grid import Grid
+from residuum.filters.grid_filter import grid_target, named
+from residuum.filters.menus import LEVELS, Line, dust, priced, small_lines, table_of
 from residuum.filters.prices import price_order
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import State
 from residuum.filters.value_table import PARTS, Progress, Table
+from residuum.filters.walk import Walk, WalkFilter
 from residuum.pld.value import Pld
 
-
-@dataclass(frozen=True)
-class Level(State):
-    """The level that is left, in parts, and the copies that are paid for."""
-
-    left: int
-    held: Counts
+_OWN = 0.5
+"""How far prices are drawn from Rényi costs to what a query would cost alone."""
+_SHORT = 4
+"""Short menus sell cheap queries in blocks. On longer ones, blocks of many kinds would lie about
+unused: small lines are added, so that single copies can be had at what they are worth."""
 
 
 @dataclass(frozen=True)
-class MenuFilter(GridFilter):
-    """Keeps `(eps, delta)` at a price list; without prices, Rényi costs at a good order."""
+class MenuFilter(WalkFilter):
+    """Keeps `(eps, delta)` at a price list; without prices, at a plan and Rényi costs."""
 
     eps: float
     delta: float
@@ -58,6 +48,7 @@ class MenuFilter(GridFilter):
     prices: tuple[int, ...] | None = None
 
     kind: ClassVar[str] = "menu"
+    length_counts: ClassVar[float] = 0.7
 
     def __post_init__(self) -> None:
         eps, delta = grid_target(self.eps, self.delta)
@@ -73,78 +64,66 @@ class MenuFilter(GridFilter):
         self._set(eps=eps, delta=delta, menu=menu, prices=prices)
         super().__post_init__()
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Line, ...]:
         """What is on the menu, how many at a time and for how much."""
         losses = tuple(loss_of(q) for q in self.menu)
         return _lines(self.grid, losses, self.prices)
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The value table; worked out when it is first needed, and kept on disk."""
         return _table(self.grid, self.lines)
+
+    @cached_property
+    def _listed(self) -> Mapping[Pld, Line]:
+        return {line.query: line for line in self.lines}
 
     def build(self, progress: Progress | None = None) -> MenuFilter:
         """Work out the table now, telling how many levels there are so far."""
         _table_with(self.grid, self.lines, progress)
         return self
 
-    def initial(self) -> Level:
-        return Level(self.fingerprint, self.table.whole, ())
+    def initial(self) -> Walk:
+        return Walk(self.fingerprint, None, None, self._start, (), ())
 
-    def own(self, state: Any) -> State:
-        state = super().own(state)
-        if not isinstance(state, Level) or not 0 <= state.left <= self.table.whole:
-            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
-        return state
+    @property
+    def _start(self) -> int:
+        """The whole menu at the prices that were given; open without."""
+        return -1 if self.prices is None else self.table.whole
 
-    def potential(self, state: Level) -> Floats:
-        return self.table.at(state.left)
+    def _within(self, state: Walk) -> bool:
+        if self.prices is not None and (state.plan is not None or state.left < 0):
+            return False
+        return super()._within(state)
 
-    def _decide(self, state: Level, query: Query, relation: str | None) -> Decision:
-        loss = loss_of(query, relation)
-        if loss.is_identity:
-            return self._answer(state, state, 0, query, relation)
-        held = dict(state.held)
-        if held.get(loss, 0) > 0:
-            held[loss] -= 1
-            after = Level(state.of, state.left, counted(held))
-            return self._answer(state, after, 0, query, relation)
-        if loss.is_infinite:
-            return self._answer(state, None, None, query, relation)
-        copies, left = 1, -1
-        for line in self.lines:
-            if line.query == loss and line.price * PARTS <= state.left:
-                copies, left = line.copies, state.left - line.price * PARTS
-        found = self.table.best(step_of(self.grid, loss, copies), self.potential(state), state.left)
-        left = max(left, -1 if found is None else found)
-        if left < 0:
-            return self._answer(state, None, None, query, relation)
-        held[loss] = held.get(loss, 0) + copies - 1
-        after = Level(state.of, left, counted(held))
-        return self._answer(state, after, (state.left - left) / PARTS, query, relation)
+    def table_in(self, state: Walk) -> Table:
+        return self.table
+
+    def listed(self) -> Mapping[Pld, Line]:
+        return self._listed
+
+    @property
+    def in_blocks(self) -> bool:
+        return len(self.menu) <= _SHORT
+
+    def _free(self, state: Walk) -> Any:
+        return 0
+
+    def _paid(self, before: int, after: int) -> float:
+        return (before - after) / PARTS
 
     def spent_in(self, state: State) -> float:
-        """Levels spent so far."""
-        assert isinstance(state, Level)
+        """Levels spent so far, where there are prices."""
+        assert isinstance(state, Walk)
+        if self.prices is None:
+            return float(super().spent_in(state))
         return (self.table.whole - state.left) / PARTS
 
     def worded(self, budget: Any) -> str:
         if isinstance(budget, int | float):
             return f"{budget:.6g} of {self.table.top} levels"
         return super().worded(budget)
-
-    def state_to_json(self, state: State) -> str:
-        level = self.own(state)
-        assert isinstance(level, Level)
-        held = counts_to_json(level.held)
-        out = {"kind": self.kind, "of": level.of, "left": level.left, "held": held}
-        return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-    def state_from_json(self, text: Any) -> State:
-        fields = state_fields(self, text, {"of", "left", "held"})
-        left = checks.count("left", fields["left"])
-        return self.own(Level(fields["of"], left, counts_from_json("held", fields["held"])))
 
 
 @lru_cache(maxsize=16)
@@ -156,7 +135,9 @@ def _lines(grid: Grid, losses: tuple[Pld, ...], prices: tuple[int, ...] | None) 
     if not orders:
         return (dust(grid),)
     alpha = min(orders)
-    return (*priced(grid, losses, alpha, own=0.5), dust(grid, LEVELS))
+    lines = priced(grid, losses, alpha, own=_OWN)
+    small = small_lines(grid, alpha) if len(losses) > _SHORT else []
+    return (*lines, *small, dust(grid, LEVELS))
 
 
 def _table_with(grid: Grid, lines: tuple[Line, ...], progress: Progress | None) -> Table:

@@ -5,10 +5,10 @@ is a whole number of levels. A line of *dust*, `R_{0,η}` at price 1 with a tota
 `delta`, lets queries that are not on the menu pay for their far tails: without it a Gaussian of a
 size that is not listed could never be covered.
 
-The general menu has a randomized response and a Gaussian at prices from 1 up, a factor `√2` apart;
-what is not on it (Laplace noise, other sizes) pays the least price that the residue condition
-allows. The small ones matter: without them the levels rise in stairs, and whatever comes pays for
-a whole stair.
+The general menu has randomized responses at prices from 1 up, a factor `√2` apart, as large as what
+is likely to be asked for, and small Gaussians; what is not on it (Laplace noise, other sizes) pays
+the least price that the residue condition allows. The small ones matter: without them the levels
+rise in stairs, and whatever comes pays for a whole stair. Large ones cost everybody else.
 Queries with heavier tails, such as subsampled Gaussians, need lines of their own.
 """
 
@@ -39,10 +39,17 @@ _DUST = 0.05
 _CHEAPEST = 12.0
 """Lines cost at least so many levels; cheaper queries are sold in blocks, or left out."""
 _RATIO = math.sqrt(2.0)
+_SMALL = 11
+"""Gaussians are listed up to this price: they compose to the larger ones at no loss."""
+_USUAL = 0.2
+"""Responses of this size are listed whatever was asked for first."""
+_GOOD_PART = 0.1
+_DEARER = 0.2
+"""How much more than its divergence a large response costs."""
 _BEFORE_TURNING = 0.9
 _WORTHWHILE = 8
 """Prices follow the heaviest tail of which so many copies fit."""
-_NOISES = (0.7, 0.8, 0.9, 1.0, 1.2)
+_NOISES = (0.68, 0.8, 1.0)
 """A family of heavy tails is listed at these multiples of its noise."""
 
 
@@ -88,26 +95,59 @@ def table_of(grid: Grid, lines: Sequence[Line], progress: Progress | None = None
 
 
 @lru_cache(maxsize=16)
-def general_menu(grid: Grid, expected: tuple[Pld, ...] = ()) -> Table:
-    """The menu for queries nobody announced; with lines for those that somebody did."""
+def general_menu(grid: Grid, expected: tuple[Pld, ...] = (), reach: int = LEVELS) -> Table:
+    """The menu for queries nobody announced; with lines for those that somebody did.
+
+    Responses up to the price `reach`, and small Gaussians, which compose to the larger ones.
+    """
     alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
     for query in expected:
         if has_heavy_tails(query) and most_copies(grid, query) >= _WORTHWHILE:
             alpha = min(alpha, 1.0 + _BEFORE_TURNING * (turning_order(query) - 1.0))
     unit = whole_budget(grid, alpha) / LEVELS
-    lines = []
-    for price in _ladder(LEVELS):
-        for query in (
-            gaussian(mu=math.sqrt(2.0 * price * unit / alpha)),
-            _response(grid, alpha, price * unit),
-        ):
-            if grid.fits(step_of(grid, query).excess):
-                lines.append(Line(query, 1, price))
+    lines = small_lines(grid, alpha)
+    for price in _ladder(reach):
+        query = _response(grid, alpha, price * unit)
+        if grid.fits(step_of(grid, query).excess):
+            dearer = _dearer(price) if reach < LEVELS else 1.0
+            lines.append(Line(query, 1, round(price * dearer)))
     for line in priced(grid, expected, alpha):
         lines.append(line)
         if line.copies > 1:
             lines.append(Line(line.query, 1, math.ceil(line.price / line.copies)))
     return table_of(grid, [*lines, dust(grid)])
+
+
+def _dearer(price: int) -> float:
+    """What a response costs against its divergence: more, the larger it is."""
+    size = math.log(price / _SMALL) / math.log(0.3 * LEVELS / _SMALL)
+    return 1.0 + _DEARER * min(1.0, max(0.0, size))
+
+
+def small_lines(grid: Grid, alpha: float) -> list[Line]:
+    """Gaussians at the lowest prices, so that levels do not rise in stairs."""
+    unit = whole_budget(grid, alpha) / LEVELS
+    made = [Line(gaussian(mu=math.sqrt(2.0 * c * unit / alpha)), 1, c) for c in _ladder(_SMALL)]
+    return [line for line in made if grid.fits(step_of(grid, line.query).excess)]
+
+
+@lru_cache(maxsize=512)
+def reach_for(grid: Grid, first: Pld) -> int:
+    """How large the responses on a menu are: like the first query, or `R_0.2` if that is larger.
+
+    Heavy tails have lines of their own. Large responses on a menu cost everybody else, for its
+    value must cover their use; without them, they pay what the table asks. But where `R_0.2` is a
+    good part of the budget, responses of every size are what people ask for.
+    """
+    alpha = price_order(gaussian(mu=1.0), grid.eps, grid.delta)
+    if has_heavy_tails(first):
+        return _SMALL
+    sizes = [pure_dp(_USUAL), first]
+    prices = renyi_prices(sizes, alpha, whole_budget(grid, alpha), LEVELS)
+    largest = max(price for price in prices if price < math.inf)
+    if prices[0] > _GOOD_PART * LEVELS:
+        largest = LEVELS
+    return next(price for price in _ladder(LEVELS) if price >= min(largest, LEVELS))
 
 
 def _ladder(most: int) -> list[int]:
