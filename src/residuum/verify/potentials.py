@@ -34,8 +34,8 @@ from residuum.verify.states import State, Unreadable
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _BITS = 192
-_FINEST = 32
-_CHORDS = 5e-4
+_FINEST = 64
+_CHORDS = 3e-5
 _TAIL = 1e-9
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,9 @@ def _proofs(tasks: list[_Task], jobs: int) -> Iterator[tuple[str, Proof]]:
         for task in tasks:
             yield task.key, task.prove()
         return
-    with ProcessPoolExecutor(max_workers=min(jobs, len(tasks))) as pool:
+    # Not forked: the caller may have threads.
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=fresh) as pool:
         proofs = pool.map(_Task.prove, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
         for task, proof in zip(tasks, proofs, strict=True):
             yield task.key, proof
