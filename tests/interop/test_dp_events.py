@@ -40,7 +40,7 @@ def one_of_each(e: Any) -> dict[str, tuple[Any, set[str]]]:
         (e.RepeatAndSelectDpEvent(noise, 3.0, 1.0), everywhere),
         (e.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.2, 0.6, 0.2]), linear),
         (e.ZCDpEvent(0.1, 0.2), everywhere),
-        (e.TruncatedSubsampledGaussianDpEvent(4, 0.5, 2, 1.0), set()),
+        (e.TruncatedSubsampledGaussianDpEvent(4, 0.5, 2, 1.0), {"add-remove"}),
     ]
     return {type(event).__name__: (event, known) for event, known in made}
 
@@ -185,6 +185,34 @@ def test_a_tree_is_as_many_gaussians_as_it_is_deep(events: Any) -> None:
         event = events.SingleEpochTreeAggregationDpEvent(5.0, steps)
         made = rz.interop.from_dp_event(event, "zero-out")
         assert made.pld(relation="zero-out") == depth * rz.gaussian(sigma=5.0)
+
+
+def test_a_sample_that_is_cut(events: Any) -> None:
+    """Two records on either side of 0, cut to one: integrated in mpmath, both ways."""
+    rate, sigma = 0.4, 1.5
+    made = rz.interop.from_dp_event(events.TruncatedSubsampledGaussianDpEvent(2, rate, 1, sigma))
+    q = mp.mpf(rate)
+    alone = {0: 1 - q, -1: q}
+    joined = {0: (1 - q) ** 2, -1: q * (1 - q) + q * q / 2, 1: q * (1 - q) + q * q / 2}
+    uncut = rz.subsampled_gaussian(sigma, rate)
+    for p, other, direction in ((joined, alone, "remove"), (alone, joined, "add")):
+        for x in (0.8, 1.0, 1.3):
+
+            def density(weights: dict[int, Any], y: Any) -> Any:
+                return sum(w * mp.npdf(y, a, sigma) for a, w in weights.items())
+
+            def payoff(y: Any, p: Any = p, other: Any = other, x: float = x) -> Any:
+                return max(density(p, y) - x * density(other, y), mp.mpf(0))
+
+            exact = mp.quad(payoff, mp.linspace(-12, 12, 25), maxdegree=4)
+            assert exact - mp.mpf("1e-6") <= made.pld(direction).hockey_stick(x)
+    # Uncut, one record more moves the sum by 1; where it displaces another, that is not enough.
+    assert uncut <= made.pld()
+    whole = events.TruncatedSubsampledGaussianDpEvent(2, rate, 3, sigma)
+    assert rz.interop.from_dp_event(whole).pld() == uncut
+    for relation, direction in (("replace-one", "replace"), ("zero-out", "remove")):
+        loss = rz.interop.from_dp_event(whole, relation).pld(relation=relation)
+        assert loss == rz.subsampled_gaussian(sigma, rate, direction)
 
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0, math.inf])

@@ -12,6 +12,12 @@ parameter `a` has scale `1/a`, rounded down. (With `r = e^-a` noise of a larger 
 smaller `r1` and more: the ratio of characteristic functions is, up to a factor, `r1/r2` plus
 `(1 - r1 r2)(1 - r1/r2)` times that of `r2`.)
 
+A Poisson sample that is cut to a largest size, at random, has beside the same sample of the others
+at most one record more, or one in place of another: with one record more or less the sum moves by 2
+at most when that record is sampled, and not at all otherwise. Given the others' sample that is a
+Poisson sampled Gaussian of sensitivity 2, and mixing over it loses no more (joint convexity). Where
+a record is exchanged or blanked, another is displaced on both sides: no pair of this form.
+
 What has no proven loss is refused by name.
 """
 
@@ -234,6 +240,21 @@ def _poisson_sampled(event: Any, relation: str) -> Mechanism:
     return PoissonSampled(inner, rate)
 
 
+def _truncated(event: Any, relation: str) -> Mechanism:
+    sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
+    rate = checks.probability("sampling_probability", event.sampling_probability)
+    size = checks.count("dataset_size", event.dataset_size)
+    most = checks.count("truncated_batch_size", event.truncated_batch_size)
+    if rate == 0.0 or size == 0 or most == 0:
+        return _NOTHING
+    if most <= size:
+        why = "a sample that may be cut has a pair under add-remove only"
+        _only(event, relation, (ADD_REMOVE,), why)
+    if sigma == 0.0:
+        return _EVERYTHING
+    return SubsampledGaussian(sigma, rate, 2.0 if most <= size else 1.0)
+
+
 def _sampled_without_replacement(event: Any, relation: str) -> Mechanism:
     why = "a sample of fixed size has public sizes: its relation is replace-one"
     _only(event, relation, (REPLACE_ONE,), why)
@@ -310,6 +331,7 @@ _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
     "ComposedDpEvent": _composed,
     "PoissonSampledDpEvent": _poisson_sampled,
     "SampledWithoutReplacementDpEvent": _sampled_without_replacement,
+    "TruncatedSubsampledGaussianDpEvent": _truncated,
     "SingleEpochTreeAggregationDpEvent": _tree,
     "RepeatAndSelectDpEvent": _repeat_and_select,
 }
@@ -317,8 +339,6 @@ _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
 _REFUSED = {
     "UnsupportedDpEvent": "it says itself that it has no description",
     "SampledWithReplacementDpEvent": "a record may be in a sample several times, "
-    "and no dominating pair for that is proven here",
-    "TruncatedSubsampledGaussianDpEvent": "whether a sample is cut depends on the other records, "
     "and no dominating pair for that is proven here",
 }
 
