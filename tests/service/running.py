@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,6 +21,7 @@ import uvicorn
 
 import residuum as rz
 from residuum.service import tokens
+from residuum.service.limits import Rate
 from residuum.service.office import Office, opened
 from residuum.service.serving import bound, config
 from residuum.service.settings import Settings
@@ -67,8 +68,11 @@ def serving(
     store: str, anchor: Path, known: dict[str, str] | None = None, **options: Any
 ) -> Iterator[Service]:
     """A service in a thread of this process, with a token for each role unless some are known."""
+    limited = "rate" in options
     settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
     office = opened(settings, rz.open_ledger(store, anchor=anchor))
+    if not limited:
+        office = replace(office, strangers=Rate(0.0, 1))
     roles = tokens.ROLES if known is None else ()
     made = {role: tokens.made(role, principal=role) for role in roles}
     for token, _ in made.values():

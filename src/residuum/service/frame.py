@@ -6,6 +6,7 @@ handle.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -22,6 +23,8 @@ from residuum.service.problems import Problem
 from residuum.service.settings import Settings
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PROCESS, _NUMBERS = secrets.token_hex(5), itertools.count(1)
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -78,7 +81,8 @@ class Frame:
     def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
         route = scope.get("route")
         template = getattr(route, "path", "none")
-        self._metrics.answered(template, scope["method"][:16], status, seconds)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.answered(template, method, status, seconds)
         if logs.log.isEnabledFor(logging.INFO):
             caller = scope["state"].get("caller")
             logs.event(
@@ -153,7 +157,7 @@ def internal() -> Problem:
 
 def _request_id(given: bytes | None) -> str:
     text = (given or b"").decode("latin-1")
-    return text if _ID.fullmatch(text) else secrets.token_hex(8)
+    return text if _ID.fullmatch(text) else f"{_PROCESS}{next(_NUMBERS):x}"
 
 
 def _host(text: bytes) -> str | None:

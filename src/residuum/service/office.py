@@ -34,6 +34,8 @@ class Office:
     metrics: Metrics
     dispatch: Dispatcher
     pool: ThreadPoolExecutor
+    doors: ThreadPoolExecutor
+    """For looking tokens up, so that nobody's plan keeps an engine waiting at the door."""
     rate: Rate
     strangers: Rate
     verifier: Verifier
@@ -48,7 +50,8 @@ class Office:
         try:
             caller = self.gatekeeper.known(header)
             if caller is None:
-                caller = await self.run(self.gatekeeper.caller, header)
+                loop = asyncio.get_running_loop()
+                caller = await loop.run_in_executor(self.doors, self.gatekeeper.caller, header)
         except Problem:
             self.strangers.take(request.client.host if request.client else "")
             raise
@@ -61,6 +64,7 @@ class Office:
         self.dispatch.close()
         self.verifier.close()
         self.pool.shutdown(wait=True)
+        self.doors.shutdown(wait=True)
         self.ledger.close()
 
 
@@ -77,6 +81,7 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
         metrics=metrics,
         dispatch=Dispatcher(ledger),
         pool=pool,
+        doors=ThreadPoolExecutor(2, thread_name_prefix="residuum-doors"),
         rate=Rate(settings.rate, settings.burst),
         strangers=Rate(STRANGERS_RATE, STRANGERS_BURST),
         verifier=Verifier(ledger, metrics, settings.verify_every),
