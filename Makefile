@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.dev  ## a demonstration: an adaptive analyst, a filter, curves in out/curves.png
+run: $(VENV)/.dev  ## the main job: an adaptive analyst, several filters, one ledger, verified; in out/
 	@$(BIN)/residuum demo --out out
 
 test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)
@@ -42,7 +42,7 @@ figures: $(VENV)/.dev  ## draw the pictures of the documentation anew (docs/figu
 
 serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no token is needed
 	@mkdir -p out
-	@$(BIN)/residuum serve --dev --store sqlite:///out/budgets.db --log-format text --log-level warning
+	@$(BIN)/residuum serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
 torture: $(VENV)/.dev  ## kill and crash writers of the ledger, 500 times each, then check the books
 	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults

@@ -142,22 +142,23 @@ def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
 
 
 def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:
-    """Rough counts of every region, better ones of the two that lead, then the winner's.
+    """Rough counts of every region, then of the two that lead, with less noise while it is close.
 
-    What is asked depends on the answers. One item a whole week; it ends with the first refusal.
+    What is asked, and what it costs, depends on the answers. One item a whole week; it ends with
+    the first refusal.
     """
     while True:
         seen: dict[str, float] = {}
-        for scale, regions in (
-            (SCALE, lambda: list(COUNTS)),
-            (SCALE / 2, lambda: sorted(seen, key=lambda r: -seen[r])[:2]),
-            (SCALE / 4, lambda: sorted(seen, key=lambda r: -seen[r])[:1]),
-        ):
-            for region in regions():
+        scale, regions = SCALE, list(COUNTS)
+        while regions:
+            for region in regions:
                 answer = ask(region, scale)
                 if answer is None:
                     return
                 seen[region] = answer
+            first, second = sorted(seen, key=seen.__getitem__)[:-3:-1]
+            close = seen[first] - seen[second] < 3.0 * scale and scale > SCALE / 4
+            scale, regions = scale / 2, [first, second] if close else []
         yield
 
 
