@@ -11,8 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import update
 
 import residuum as rz
+from residuum.ledger import schema
 
 with warnings.catch_warnings(), contextlib.suppress(ImportError):
     # While it is imported, the server's package warns where there is no runtime directory.
@@ -72,6 +74,22 @@ def open_(url: str, tmp_path: Path) -> Iterator[Open]:
     yield open_one
     for each in opened:
         each.close()
+
+
+def make_late(ledger: rz.Ledger) -> None:
+    """Put the end of every hold and every window into the past."""
+    past = "2000-01-01T00:00:00.000Z"
+    with ledger.store.writing() as connection:
+        connection.execute(update(schema.holds).values(expires=past))
+        windows = schema.budgets.c.window_ends.is_not(None)
+        connection.execute(update(schema.budgets).where(windows).values(window_ends=past))
+        connection.commit()
+
+
+@pytest.fixture
+def late() -> Callable[[rz.Ledger], None]:
+    """Lets the time of all holds and windows run out."""
+    return make_late
 
 
 @pytest.fixture

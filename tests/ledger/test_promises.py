@@ -381,11 +381,15 @@ def test_what_is_left_is_worked_out_only_when_it_is_asked_for(ledger: rz.Ledger)
     assert isinstance(receipt._standings, Standings) and "remaining" not in vars(receipt._standings)
 
 
-def test_a_hold_expires_by_the_databases_time(ledger: rz.Ledger) -> None:
+def test_a_hold_expires_by_the_databases_time(
+    ledger: rz.Ledger, late: Callable[[rz.Ledger], None]
+) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
-    hold = ledger.reserve("b", rz.pure_dp(0.9), ttl=0.05)
+    hold = ledger.reserve("b", rz.pure_dp(0.9), ttl=600.0)
+    made = ledger.history("b")[-1].body
+    assert made["expires"] == hold.expires == clock.later(made["time"], 600.0)
     assert not ledger.check("b", rz.pure_dp(0.9)).admitted
-    time.sleep(0.1)
+    late(ledger)
     assert ledger.check("b", rz.pure_dp(0.9)).admitted
     assert ledger.holds()[0].overdue
     with pytest.raises(rz.UnknownHold, match="expired"):
@@ -394,3 +398,11 @@ def test_a_hold_expires_by_the_databases_time(ledger: rz.Ledger) -> None:
     types = [r.type for r in ledger.history("b")]
     assert types == ["create", "hold", "expire", "spend"]
     assert ledger.holds() == ()
+
+
+def test_a_short_hold_is_soon_over(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    assert ledger.reserve("b", rz.pure_dp(0.9), ttl=0.01).admitted
+    while not ledger.check("b", rz.pure_dp(0.9)).admitted:
+        time.sleep(0.01)
+    assert ledger.spend("b", rz.pure_dp(0.9)).admitted
