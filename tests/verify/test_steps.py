@@ -92,6 +92,8 @@ def _has_no_formula(mechanism: m.Mechanism, filter: rz.Filter) -> bool:
 MIXED: list[tuple[str, Any, list[Any]]] = [
     ("menu", lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.25)], [100]),
      [m.PureDp(0.25), m.Laplace(8.0), m.PureDp(0.1)]),
+    ("menu without prices", lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.1)]),
+     [m.PureDp(0.1), m.PureDp(0.1), m.Gaussian(30.0)]),
     ("auto", lambda: rz.AutoFilter(1.0, 1e-6),
      [m.PureDp(0.1), m.PureDp(0.1), m.Laplace(10.0), m.Gaussian(30.0),
       m.SelfComposed(m.PureDp(0.01), 5)]),

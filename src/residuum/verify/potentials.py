@@ -84,11 +84,9 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     """Whether a first state keeps `(eps, delta)`."""
     if state.get("held"):
         return refuted("copies are held before anything was asked")
-    if config["kind"] == "auto":
-        if state.get("left") == -1 and state.get("plan") is None:
-            return proven("nothing was admitted yet")
-        return refuted("the first state has been walked on from")
     found = potential_of(tables)
+    if found is None and state.get("left") == -1 and state.get("plan") is None:
+        return proven("nothing was admitted yet")
     if found is None:
         return undecided("the potential of the first state is not here")
     return _of_target(config, found) or _under_target(found, [arb(v) for v in found.values])
@@ -147,7 +145,7 @@ def step(
     if wrong is not None:
         return wrong
     if old is None:
-        if config["kind"] != "auto" or before.get("left") != -1:
+        if before.get("left") != -1 or before.get("plan") is not None or held:
             return undecided("the potential of the state before is not here")
     elif old.grid != new.grid:
         return refuted("the potentials are on different grids")
