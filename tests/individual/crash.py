@@ -106,8 +106,13 @@ def main(engine: str, kills: int, directory: Path) -> None:
 
     rz.individual.create("memory:", filter=rz.GdpResidueFilter(mu=1.0))
     rng = random.Random(engine)
-    done, lost, unheard, lasts = 0, 0, 0, 0.2
-    for _ in range(kills):
+    done, lost, unheard, lasts, spends = 0, 0, 0, 0.2, 0
+    for kill in range(kills):
+        if kill % 20 == 0:
+            # A new state now and then: the check replays every spend.
+            spends, done = spends + done, 0
+            directory = directory / "next"
+            directory.mkdir()
         pid, pipe = child(spend_for_ever, engine, directory, done)
         heard = b""
         # Spark starts with the first spend; what is of interest comes after that.
@@ -132,7 +137,7 @@ def main(engine: str, kills: int, directory: Path) -> None:
         unheard += int(answer)
         lost += 1 - int(answer)
         done += int(answer)
-    print(json.dumps({"kills": kills, "spends": done, "old": lost, "new": unheard}))
+    print(json.dumps({"kills": kills, "spends": spends + done, "old": lost, "new": unheard}))
 
 
 if __name__ == "__main__":

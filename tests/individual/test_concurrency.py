@@ -50,10 +50,10 @@ def test_another_process_is_told(make: Callable[..., Any], tmp_path: Any) -> Non
     script = (
         "import residuum as rz\n"
         f"try: rz.individual.open('duckdb:///{tmp_path}/state.db?threads=1')\n"
-        "except rz.errors.StateUnavailable as error: print('told', error)\n"
+        "except rz.StateUnavailable as error: print('told', error)\n"
     )
     result = subprocess.run(
-        [sys.executable, "-c", "import residuum.errors\n" + script],
+        [sys.executable, "-c", script],
         capture_output=True,
         encoding="utf-8",
         check=False,
