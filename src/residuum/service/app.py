@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from residuum.errors import ResiduumError
 from residuum.service import problems
-from residuum.service.frame import Frame, encoded
+from residuum.service.direct import Direct
+from residuum.service.frame import ASKED, Frame, Straight, encoded
 from residuum.service.office import Office
 from residuum.service.problems import Problem
 from residuum.service.routes import asking, budgets, curves, history, plan, status
@@ -24,12 +25,14 @@ ledger keeps what they decided. A refusal is an answer with `admitted: false`, n
 are problem details (RFC 9457)."""
 
 
-def create_app(office: Office) -> FastAPI:
+def create_app(office: Office) -> Frame:
     """The service around an office."""
-    app = description()
-    app.state.office = office
-    app.add_middleware(Frame, settings=office.settings, metrics=office.metrics)
-    return app
+    straight: dict[str, Straight] = {
+        route.path.rpartition("/")[2]: (route, route.get_route_handler())
+        for route in asking.router.routes
+        if isinstance(route, Direct) and route.path.startswith(f"{ASKED}{{name}}/")
+    }
+    return Frame(description(), office.settings, office.metrics, office, straight)
 
 
 def description() -> FastAPI:

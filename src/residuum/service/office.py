@@ -100,4 +100,4 @@ def caller_of(request: Request) -> Caller:
 
 def office_of(request: Request) -> Office:
     """The office that a request came to."""
-    return cast(Office, request.app.state.office)
+    return cast(Office, request.scope["state"]["office"])
