@@ -46,6 +46,7 @@ serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no to
 
 torture: $(VENV)/.dev  ## kill and crash writers of the ledger, 500 times each, then check the books
 	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
 
 clean:  ## remove the environment and everything the tools left behind
 	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out

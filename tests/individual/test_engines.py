@@ -78,11 +78,8 @@ def test_spark_agrees_with_memory(make: Callable[..., Any], spark: Any, tmp_path
     with pytest.raises(rz.ArgumentError, match="got 1 not finite"):
         cluster.spend({"subject": [1, 2], "nu": [0.1, float("nan")]}, spend_id="q-9")
     assert state_of(cluster) == state_of(memory), "errors leave the state as it was"
-
-
-@pytest.mark.needs("pyspark")
-def test_spark_keeps_epochs_together(make: Callable[..., Any], spark: Any) -> None:
-    options = {"epochs": True, "unit": "subject"}
+    # Subjects that stay together; here and not in a test of its own, to start Spark once.
+    options = {"epochs": True, "unit": "subject", "name": "together"}
     spends = workload(2, 300, True, True, 23)
     memory, cluster = make("memory", **options), make("spark", spark=spark, **options)
     assert run(cluster, spends) == run(memory, spends)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import residuum as rz
+from residuum.filters.amounts import written
 from residuum.filters.state import Left
 from residuum.individual.budgets import IndividualFilter, units_of
-from residuum.individual.levels import default_levels
+from residuum.individual.levels import default_levels, quotient
 from residuum.individual.quote import quote
 
 M = rz.mechanisms
@@ -84,17 +85,33 @@ def test_one_query_for_all(filter: IndividualFilter, asked: object) -> None:
 
 
 def test_ten_times_a_tenth_is_one() -> None:
-    for filter, column, loss in (
-        (rz.PureFilter(1.0), "eps", 0.1),
-        (rz.GdpFilter(1.0), "nu", 0.1),
-        (rz.ZcdpFilter(0.5), "nu", 0.1),
+    for filter, column, mechanism, loss, times in (
+        (rz.PureFilter(1.0), "eps", None, 0.1, 10),
+        (rz.PureFilter(1.0), "sensitivity", M.Laplace(scale=10.0), 1.0, 10),
+        (rz.PureFilter(1.0), "sensitivity", M.Laplace(scale=2.5), 0.5, 5),
+        (rz.GdpFilter(1.0), "nu", None, 0.1, 100),
+        (rz.GdpFilter(1.0), "sensitivity", M.Gaussian(sigma=2.0), 0.4, 25),
+        (rz.ZcdpFilter(0.5), "nu", None, 0.1, 100),
+        # A third is no decimal: its ninth part is rounded up.
+        (rz.GdpFilter(1.0), "sensitivity", M.Gaussian(sigma=3.0), 1.0, 8),
     ):
-        pricing = quote(filter, column, None)
+        pricing = quote(filter, column, mechanism)
         left = np.array([pricing.units.capacity])
         count = 0
         while (left := pricing.charge(left, np.array([loss])))[0] >= 0:
             count += 1
-        assert count == (10 if column == "eps" else 100)
+        assert count == times
+
+
+def test_quotients_are_never_below() -> None:
+    rng = np.random.default_rng(13)
+    losses = np.concatenate([np.round(rng.uniform(0.0, 9.0, 500), 3), rng.uniform(0.0, 9.0, 500)])
+    for divisor in (10.0, 2.5, 0.3, 7.0, 1234.5, 1e-3, 3.0000001):
+        for loss, found in zip(losses.tolist(), quotient(losses, divisor).tolist(), strict=True):
+            exact = written(loss) / written(divisor)
+            # A short decimal that is exact, or a binary fraction above.
+            assert exact == written(found) or exact <= Fraction(found)
+            assert Fraction(found) <= exact * (1 + Fraction(1, 2**48))
 
 
 def test_rows_do_not_know_of_each_other() -> None:

@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from residuum import checks
 from residuum.bounds import Floats
+from residuum.filters.amounts import written
 from residuum.individual.units import Integers
 
 Flags = NDArray[np.bool_]
 
 MOST = 1024
 _AN_OCTAVE = 64
+_SHORT, _WHOLE = 10**6, 9e12
+"""Products of the two stay below `2^63`."""
 
 
 def default_levels(largest: float) -> Floats:
@@ -62,7 +65,21 @@ class Levels:
 
 
 def quotient(loss: Floats, divisor: float) -> Floats:
-    """`loss / divisor`, rounded up; `loss` itself for a divisor of one."""
+    """`loss / divisor`, rounded up; as it is where both and the quotient are short decimals.
+
+    With `loss = b 10^-9`, `divisor = p / q` and a quotient of `a 10^-9` that is `a p = b q`, which
+    integers decide. So ten Laplace queries of scale 10 fit an `eps` of 1.
+    """
     if divisor == 1.0:
         return loss
-    return np.where(loss > 0.0, np.nextafter(loss / divisor, np.inf), 0.0)
+    ratio = written(divisor)
+    p, q = ratio.numerator, ratio.denominator
+    near = loss / divisor
+    # Three roundings: of both as decimals, and of the division.
+    up = np.where(loss > 0.0, np.nextafter(near * (1.0 + 2.0**-50), np.inf), 0.0)
+    if max(p, q) > _SHORT:
+        return up
+    a, b = np.rint(near * 1e9), np.rint(loss * 1e9)
+    short = (a < _WHOLE) & (b < _WHOLE) & (a / 1e9 == near) & (b / 1e9 == loss)
+    whole_a, whole_b = (np.where(short, x, 0.0).astype(np.int64) for x in (a, b))
+    return np.where(short & (whole_a * p == whole_b * q), near, up)

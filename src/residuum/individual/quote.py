@@ -20,7 +20,7 @@ from residuum.filters.query import Query, as_query, described, relation_of
 from residuum.filters.stated import split
 from residuum.filters.zcdp import ZcdpFilter
 from residuum.individual.budgets import IndividualFilter, largest_eps, units_of
-from residuum.individual.levels import Flags, Levels, default_levels, given_levels
+from residuum.individual.levels import Flags, Levels, default_levels, given_levels, quotient
 from residuum.individual.pricing import (
     Fixed,
     FixedByLevel,
@@ -111,11 +111,8 @@ def levels_of(filter: IndividualFilter, mechanism: Query | None, levels: Any) ->
     scale = mechanism.scale if isinstance(mechanism, Laplace) else 1.0
     if levels is None:
         return Levels(default_levels(largest_eps(filter)), scale)
-    values = given_levels(levels)
-    if scale != 1.0:
-        # Rounded as losses are, and so a sensitivity that is a level stays on it.
-        values = np.nextafter(values / scale, np.inf)
-    return Levels(values, scale)
+    # Rounded as losses are, and so a sensitivity that is a level stays on it.
+    return Levels(quotient(given_levels(levels), scale), scale)
 
 
 def _by_level(
