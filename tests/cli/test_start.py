@@ -1,6 +1,7 @@
 """Starting the command: quick, and clear about what is missing."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -79,3 +80,15 @@ def test_core_needs_numpy_and_scipy_alone() -> None:
     code = WITHOUT + "import residuum as rz; print(rz.gaussian(mu=1.0).delta(1.0) > 0)"
     result = python(code, "typer,rich,matplotlib,mpmath,flint,hypothesis,dp_accounting")
     assert result.stdout.strip() == "True", result.stderr
+
+
+def test_shells_can_complete() -> None:
+    words = {"COMP_WORDS": "residuum budget ", "COMP_CWORD": "2"}
+    result = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'residuum'\n" + MAIN],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **words, "_RESIDUUM_COMPLETE": "complete_bash"},
+        check=False,
+    )
+    assert result.stdout.split() == ["create", "list", "show", "retire"], result.stderr
