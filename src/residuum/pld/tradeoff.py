@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _FIRST = 33
 _FAR = 600.0
+_FARTHEST = 690.0
+"""Beyond this, exponentials leave the floats; rows that are cut there are not looked at again."""
 _EVEN = np.array([-0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25])
 _NEAR = np.array([-1 / 16, -1 / 128, 1 / 128, 1 / 16])
 _APART = 2.0**-10
@@ -135,7 +137,8 @@ def _started(pld: Pld, alpha: Floats, mass: float) -> Floats:
     right = np.maximum(right, 0.0) + 1e-3
     # Past the ends there must be room to see the curve fall.
     room = (right - left)[:, None]
-    return np.asarray(left[:, None] + room * np.linspace(-0.1, 1.1, _FIRST))
+    t = left[:, None] + room * np.linspace(-0.1, 1.1, _FIRST)
+    return np.clip(t, -_FARTHEST, _FARTHEST)
 
 
 def _supports(pld: Pld, alpha: Floats, t: Floats, accuracy: float) -> tuple[Floats, Floats]:
@@ -227,4 +230,5 @@ def _closer(t: Floats, lo: Floats, meet: Floats, error: Floats) -> tuple[Floats,
     even = np.nonzero(order < _EVEN.size)[1].reshape(t.shape[0], _EVEN.size)
     # Never two at one place.
     shift = _APART * wide[:, None] * np.arange(found.shape[1])
-    return np.asarray(np.maximum.accumulate(found - shift, axis=1) + shift), even
+    found = np.maximum.accumulate(found - shift, axis=1) + shift
+    return np.clip(found, -_FARTHEST, _FARTHEST), even
