@@ -10,7 +10,6 @@ client's and PostgreSQL's share the machine, so on few cores they compete.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
@@ -44,41 +43,31 @@ def summary(latencies: list[float], seconds: float) -> dict[str, float]:
     }
 
 
-def in_process(ledger: rz.Ledger, seconds: float, callers: int) -> dict[str, float]:
-    """Threads at the gate."""
+def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> dict[str, float]:
+    """Threads that spend, at the gate or over connections of their own."""
     found: list[float] = []
     end = time.perf_counter() + seconds
 
     def work() -> None:
         while (start := time.perf_counter()) < end:
-            assert ledger.spend("bench", QUERY).admitted
+            assert books.spend("bench", QUERY).admitted
             found.append(time.perf_counter() - start)
 
-    threads = [Thread(target=work) for _ in range(callers)]
+    workers = [Thread(target=work) for _ in range(callers)]
     begun = time.perf_counter()
-    for one in threads:
+    for one in workers:
         one.start()
-    for one in threads:
+    for one in workers:
         one.join()
     return summary(found, time.perf_counter() - begun)
 
 
-async def load(url: str, token: str, seconds: float, callers: int) -> dict[str, float]:
-    """Connections to the service."""
-    found: list[float] = []
-
-    async def work(client: rz.AsyncClient, end: float) -> None:
-        while (start := time.perf_counter()) < end:
-            assert (await client.spend("bench", QUERY)).admitted
-            found.append(time.perf_counter() - start)
-
-    async with rz.AsyncClient(url, token, connections=callers) as client:
+def load(url: str, token: str, seconds: float, callers: int) -> dict[str, float]:
+    """Connections to the service, a thread for each."""
+    with rz.Client(url, token, connections=callers) as client:
         # The first requests set up connections and caches on both sides.
-        await asyncio.gather(*(work(client, time.perf_counter() + 0.5) for _ in range(callers)))
-        found.clear()
-        begun = time.perf_counter()
-        await asyncio.gather(*(work(client, begun + seconds) for _ in range(callers)))
-        return summary(found, time.perf_counter() - begun)
+        threads(client, 0.5, callers)
+        return threads(client, seconds, callers)
 
 
 @contextmanager
@@ -129,7 +118,7 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
         made, token = tokens.made("engine")
         TokenStore(ledger).add(made)
-        gate = in_process(ledger, seconds, callers)
+        gate = threads(ledger, seconds, callers)
     arguments = ["--seconds", str(seconds), "--connections", str(callers)]
     service = through_service(store, anchor, token, arguments)
     ratio = service["spends_per_second"] / gate["spends_per_second"]
@@ -200,8 +189,7 @@ def main() -> None:
     parser.add_argument("--token", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.load:
-        asked = load(chosen.load, chosen.token, chosen.seconds, chosen.connections)
-        print(json.dumps(asyncio.run(asked)))
+        print(json.dumps(load(chosen.load, chosen.token, chosen.seconds, chosen.connections)))
         return
     report = run(chosen.seconds, chosen.connections)
     if chosen.json:

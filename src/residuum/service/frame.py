@@ -31,11 +31,11 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
     (b"cache-control", b"no-store"),
 )
 """Sent with every answer that does not say otherwise itself."""
+PAGES = (*HEADERS, (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
+"""Sent with what a browser may show."""
 
 
 ASKED = "/v1/budgets/"
@@ -78,7 +78,8 @@ class Frame:
                 status = message["status"]
                 given = message.setdefault("headers", [])
                 named = {name.lower() for name, _ in given}
-                given += [one for one in HEADERS if one[0] not in named]
+                ours = HEADERS if scope["path"].startswith("/v1/") else PAGES
+                given += [one for one in ours if one[0] not in named]
                 given.append((b"x-request-id", id.encode()))
             await send(message)
 
