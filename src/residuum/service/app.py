@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residuum.errors import ResiduumError
-from residuum.service import problems
+from residuum.service import pages, problems
 from residuum.service.direct import Direct
 from residuum.service.frame import ASKED, Frame, Straight, encoded
 from residuum.service.office import Office
@@ -58,10 +57,7 @@ def description() -> FastAPI:
         status.router,
     ):
         app.include_router(router)
-    if find_spec("residuum.service.pages") is not None:
-        from residuum.service import pages  # type: ignore[attr-defined,unused-ignore]
-
-        app.include_router(pages.router)
+    app.include_router(pages.router)
     for kind in (Problem, ResiduumError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
     plain = app.openapi

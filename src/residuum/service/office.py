@@ -46,7 +46,10 @@ class Office:
 
     async def caller(self, request: Request) -> Caller:
         """Who asks; raises where that is nobody, or somebody who asks too often."""
-        header = request.headers.get("authorization")
+        return await self.bearer(request, request.headers.get("authorization"))
+
+    async def bearer(self, request: Request, header: str | None) -> Caller:
+        """Who asks, by an `Authorization` header wherever it came from."""
         try:
             caller = self.gatekeeper.known(header)
             if caller is None:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residuum.errors import ResiduumError
+from residuum.ledger.ledger import Ledger
 from residuum.pld.value import Pld
 from residuum.service import models
 from residuum.service.office import authenticated, caller_of, office_of
@@ -38,19 +39,19 @@ async def curves(
     office, caller = office_of(request), caller_of(request)
     caller.require("read", name)
 
-    def work() -> dict[str, Any]:
-        budget = office.ledger.budget(name)
-        plds = {
-            part: as_pld(getattr(budget, part, None)) for part in ("capacity", "spent", "remaining")
-        }
-        plds["guarantee"] = as_pld(budget.filter.guarantee)
-        top = widest([pld for pld in plds.values() if pld is not None])
-        drawn = {
-            part: None if pld is None else curve(pld, points, top) for part, pld in plds.items()
-        }
-        return {"budget": name, "seq": budget.seq, **drawn}
+    return Json(await office.run(drawn, office.ledger, name, points))
 
-    return Json(await office.run(work))
+
+def drawn(ledger: Ledger, name: str, points: int) -> dict[str, Any]:
+    """The curves of a budget."""
+    budget = ledger.budget(name)
+    plds = {
+        part: as_pld(getattr(budget, part, None)) for part in ("capacity", "spent", "remaining")
+    }
+    plds["guarantee"] = as_pld(budget.filter.guarantee)
+    top = widest([pld for pld in plds.values() if pld is not None])
+    curves = {part: None if pld is None else curve(pld, points, top) for part, pld in plds.items()}
+    return {"budget": name, "seq": budget.seq, **curves}
 
 
 def as_pld(value: Any) -> Pld | None:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from residuum.errors import TooLargeError
 from residuum.filters.describe import as_mechanism
 from residuum.filters.filter import Filter
+from residuum.ledger.ledger import Ledger
 from residuum.ledger.receipts import plain
 from residuum.mechanisms.codec import from_dict
 from residuum.mechanisms.mechanism import Mechanism
@@ -42,29 +43,29 @@ async def plan(request: Request, name: BudgetName, body: models.Plan) -> Respons
     office, caller = office_of(request), caller_of(request)
     caller.require("plan", name)
 
-    def work() -> dict[str, Any]:
-        asked = [from_dict(one) for one in body.mechanisms]
-        budget = office.ledger.budget(name)
-        at: dict[str, Any] = {"state": budget.state, "relation": budget.neighbouring}
-        count, most, pace = counted(budget.filter, asked, body.most, at)
-        if pace * body.n * len(asked) > PATIENCE:
-            raise TooLargeError(
-                f"n must be small enough to be tried out for this filter, got {body.n}; each try"
-                f" takes about {pace:.2g} s a query"
-            )
-        least = least_noise(budget.filter, asked, body.n, **at)
-        return {
-            "how_many": count,
-            "rounds": count // len(asked),
-            "counting_ended": count >= most,
-            "n": body.n,
-            "least_noise": None
-            if least is None
-            else [as_mechanism(one).to_dict() for one in least],
-            "remaining": plain(budget.remaining),
-        }
+    return Json(await office.run(planned, office.ledger, name, body))
 
-    return Json(await office.run(work))
+
+def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
+    """How many more would fit, and with how little noise."""
+    asked = [from_dict(one) for one in body.mechanisms]
+    budget = ledger.budget(name)
+    at: dict[str, Any] = {"state": budget.state, "relation": budget.neighbouring}
+    count, most, pace = counted(budget.filter, asked, body.most, at)
+    if pace * body.n * len(asked) > PATIENCE:
+        raise TooLargeError(
+            f"n must be small enough to be tried out for this filter, got {body.n}; each try"
+            f" takes about {pace:.2g} s a query"
+        )
+    least = least_noise(budget.filter, asked, body.n, **at)
+    return {
+        "how_many": count,
+        "rounds": count // len(asked),
+        "counting_ended": count >= most,
+        "n": body.n,
+        "least_noise": None if least is None else [as_mechanism(one).to_dict() for one in least],
+        "remaining": plain(budget.remaining),
+    }
 
 
 def counted(

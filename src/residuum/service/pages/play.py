@@ -1,0 +1,59 @@
+"""The adaptive analyst: a page on which a visitor breaks the natural filter. No token is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residuum.errors import ResiduumError
+from residuum.service.office import office_of
+from residuum.service.pages.html import PageRoute, page, wants_part
+from residuum.service.pages.session import COOKIE, Visitor, visitor
+from residuum.service.problems import Problem
+
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/play")
+async def play(request: Request) -> Response:
+    """Play: `first`, `low` and `high` say what to ask."""
+    office = office_of(request)
+    values = await office.run(worked_out, dict(request.query_params))
+    if wants_part(request):
+        return page("part_play.html", None, **values)
+    return page("play.html", await _perhaps(request), **values)
+
+
+def worked_out(asked: dict[str, str]) -> dict[str, Any]:
+    """What comes of a plan, against each filter."""
+    # Imported here: adversaries are not what most visitors come for.
+    from residuum.service.pages import playground as game
+
+    moves = [asked.get(name, "stop") for name in ("first", "low", "high")]
+    plan = game.Plan(*(move if move in game.MOVES else game.STOPPED for move in moves))
+    results = {name: game.played(name, plan) for name in ("natural", "residue", "basic")}
+    return {
+        "plan": plan,
+        "asked": plan.first != game.STOPPED,
+        "results": results,
+        "promised": game.DELTA,
+        "eps": game.EPS,
+        "queries": {name: repr(pld) for name, pld in game.QUERIES.items()},
+        "reachable": game.worst().violation + game.DELTA,
+        "budget": repr(game.BUDGET),
+        "curves": json.dumps(game.curves(plan)),
+    }
+
+
+async def _perhaps(request: Request) -> Visitor | None:
+    """Who looks, if that is somebody."""
+    if COOKIE not in request.cookies and not office_of(request).settings.dev:
+        return None
+    try:
+        return await visitor(request)
+    except (Problem, ResiduumError):
+        return None

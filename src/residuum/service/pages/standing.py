@@ -1,0 +1,79 @@
+"""How a budget stands, in words and as a gauge.
+
+The gauge is for the eye: the share of the filter's own amounts that is left, of several the
+smallest. What counts is the words, which are the library's, rounded down.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from residuum.errors import ResiduumError
+from residuum.filters.filter import Additive, Filter
+from residuum.ledger.receipts import plain
+from residuum.ledger.views import Budget
+from residuum.service.routes.curves import as_pld
+
+
+def row(budget: Budget) -> dict[str, Any]:
+    """A budget for a list; without what is left, where that takes time to work out."""
+    out: dict[str, Any] = {
+        "name": budget.name,
+        "filter": repr(budget.filter),
+        "neighbouring": budget.neighbouring,
+        "unit": budget.unit,
+        "data": budget.data,
+        "parent": budget.parent,
+        "partition": budget.partition,
+        "window": budget.window,
+        "generation": budget.generation,
+        "seq": budget.seq,
+        "retired": budget.retired,
+        "holds": len(budget.holds),
+        "left": None,
+    }
+    quick = isinstance(budget.filter, Additive) and not budget.holds and budget.parent is None
+    return {**out, "left": left(budget)} if quick or budget.retired else out
+
+
+def left(budget: Budget) -> dict[str, Any]:
+    """What is left, in words and as a share."""
+    remaining = budget.remaining
+    return {
+        "remaining": "nothing: it is closed" if remaining is None else words(budget, remaining),
+        "capacity": words(budget, budget.capacity),
+        "spent": None if budget.spent is None else words(budget, budget.spent),
+        "share": 0.0 if remaining is None else share(budget),
+    }
+
+
+def words(budget: Budget, amount: Any) -> str:
+    """An amount as its filter says it, or as itself where another filter's cap binds."""
+    if type(amount) is type(budget.capacity) or isinstance(amount, Real):
+        try:
+            return budget.filter.worded(amount)
+        except (ResiduumError, AttributeError, TypeError, ValueError):
+            # A cap of another filter has amounts that this one has no words for.
+            pass
+    told = plain(amount)
+    return str(told["text"]) if isinstance(told, dict) and "text" in told else str(told)
+
+
+def share(budget: Budget) -> float | None:
+    """The share that is left, between 0 and 1; None where there is no telling."""
+    ratios = _ratios(budget.filter, budget.state)
+    if ratios is None:
+        now, whole = as_pld(budget.remaining), as_pld(budget.capacity)
+        if now is None or whole is None or not whole.delta(0.0) > 0.0:
+            return None
+        ratios = [float(now.delta(0.0)) / float(whole.delta(0.0))]
+    return max(0.0, min([1.0, *ratios]))
+
+
+def _ratios(filter: Filter, state: Any) -> list[float] | None:
+    """Of each amount that a state keeps, the share that is left."""
+    if not isinstance(filter, Additive):
+        return None
+    whole = filter.initial().left
+    return [float(now / then) for now, then in zip(state.left, whole, strict=True) if then]

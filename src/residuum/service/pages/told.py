@@ -1,0 +1,24 @@
+"""Queries in the library's words, from the JSON that records keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from residuum.errors import ResiduumError
+from residuum.filters.query import described
+from residuum.mechanisms.codec import from_dict
+
+
+def told(mechanism: Mapping[str, Any] | str | None) -> str:
+    """A query as one would write it in Python; its JSON where that is all there is."""
+    if mechanism is None:
+        return ""
+    if isinstance(mechanism, str):
+        mechanism = json.loads(mechanism)
+        assert isinstance(mechanism, Mapping)
+    try:
+        return described(from_dict(mechanism))
+    except ResiduumError:
+        return json.dumps(mechanism, sort_keys=True)[:400]
