@@ -18,7 +18,7 @@ from residuum.service import models, problems
 from residuum.service.access import Caller
 from residuum.service.dispatch import query_of
 from residuum.service.office import Office, office_of
-from residuum.service.pages.choices import QUERIES, described
+from residuum.service.pages.choices import QUERIES, described, fields_of
 from residuum.service.pages.history import entry, one_page
 from residuum.service.pages.html import PageRoute, form, page, shown, to, wants_part
 from residuum.service.pages.session import CODE, Visitor, check_form, visitor
@@ -161,6 +161,11 @@ async def _shown(
     def work() -> dict[str, Any]:
         budget = office.ledger.budget(name)
         waiting = [hold for hold in office.ledger.holds() if name in hold.budgets]
+        waiting = [
+            hold
+            for hold in waiting
+            if hold.by == caller.principal or all(caller.sees(each) for each in hold.budgets)
+        ]
         return {
             "budget": row(budget),
             "promise": budget.guarantee.text,
@@ -172,14 +177,16 @@ async def _shown(
                         for hold in waiting],
         }  # fmt: skip
 
+    values = await office.run(work)
+    answer = values["answer"]
     return page(
         "budget.html",
         seen,
         status,
-        **await office.run(work),
+        **values,
         again="again" in request.query_params,
         choices=QUERIES,
-        given=given,
+        given=given or fields_of(answer and answer["mechanism"]),
         result=result,
         key=uuid.uuid4().hex,
         verified=office.verifier.said(),

@@ -6,6 +6,7 @@ Values go to the codecs as they are, so that errors are the library's own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,18 @@ def described(choices: tuple[Choice, ...], fields: Mapping[str, str], what: str)
                      for one in choice.numbers}  # fmt: skip
             return {"kind": kind, **given}
     raise ArgumentError(f"kind must be one that the form offers, got {kind[:100]!r}")
+
+
+def fields_of(mechanism: Mapping[str, Any] | None) -> dict[str, str]:
+    """The fields of a form that stand for a query; none where it offers no such kind."""
+    if mechanism is None:
+        return {}
+    kind = mechanism.get("kind")
+    for choice in QUERIES:
+        if choice.kind == kind:
+            names = [one.name for one in choice.numbers if one.name in mechanism]
+            return {"kind": kind, **{f"{kind}.{name}": f"{mechanism[name]:g}" for name in names}}
+    return {"kind": JSON, JSON: json.dumps(mechanism)}
 
 
 def _number(name: str, text: str) -> float | int:

@@ -51,6 +51,7 @@ def entry(record: Record) -> dict[str, Any]:
         "type": record.type,
         "said": _SAID.get(record.type, outcome),
         "admitted": body.get("admitted"),
+        "mechanism": body.get("mechanism"),
         "query": told(body.get("mechanism")),
         "reason": reason,
         "key": body.get("key"),

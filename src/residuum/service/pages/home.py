@@ -68,10 +68,10 @@ async def login(request: Request) -> Response:
     token, after = given.get("token", "").strip(), _local(given.get("next"))
     try:
         await office_of(request).bearer(request, f"Bearer {token[:200]}")
-    except Problem:
-        if not token:
-            problem = Problem(401, "unauthenticated", "token must not be empty")
-        return page("login.html", None, problem.status, next=after, problem=shown(problem))
+    except Problem as found:
+        empty = Problem(found.status, found.name, "token must not be empty")
+        said = shown(found if token else empty)
+        return page("login.html", None, found.status, next=after, problem=said)
     response = to(after)
     remember(request, response, token)
     return response

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from residuum.service import problems
 from residuum.service.pages import static
-from residuum.service.pages.session import Visitor
+from residuum.service.pages.session import Visitor, known
 from residuum.service.problems import Problem
 
 HEADERS = {
@@ -101,7 +101,7 @@ def trouble(request: Request, problem: Problem) -> Response:
         back = request.url.path if request.method == "GET" else "/"
         return to(f"/login?next={quote(back, safe='')}")
     else:
-        response = page("problem.html", None, problem.status, problem=shown(problem))
+        response = page("problem.html", known(request), problem.status, problem=shown(problem))
     response.headers.update(problem.headers)
     return response
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -46,7 +47,14 @@ async def visitor(request: Request) -> Visitor:
         token = ""
     header = None if token is None else f"Bearer {token}"
     caller = await office_of(request).bearer(request, header)
-    return Visitor(caller, code_for(token))
+    seen = Visitor(caller, code_for(token))
+    request.scope["state"]["visitor"] = seen
+    return seen
+
+
+def known(request: Request) -> Visitor | None:
+    """Who looks, once that was found out."""
+    return cast("Visitor | None", request.scope["state"].get("visitor"))
 
 
 def code_for(token: str | None) -> str:

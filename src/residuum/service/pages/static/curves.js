@@ -1,7 +1,7 @@
 // The curves of a budget in two views, and those of the playground.
 import { chart, element } from "./chart.js";
 
-const LABELS = { capacity: "capacity", spent: "spent", remaining: "remaining", guarantee: "promised" };
+const LABELS = { capacity: "capacity", spent: "spent, as charged", remaining: "remaining", guarantee: "promised" };
 let charts = 0;
 
 function same(a, b) {

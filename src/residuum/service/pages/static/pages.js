@@ -30,7 +30,7 @@ function kinds(select) {
 function answered(form) {
   const where = document.getElementById(form.dataset.into);
   let latest = 0;
-  const ask = async (submitter) => {
+  const ask = async () => {
     const mine = ++latest;
     const fields = new URLSearchParams(new FormData(form));
     const get = form.method === "get";
@@ -72,6 +72,9 @@ async function poll(where) {
 }
 
 function draw(within) {
+  // On a phone the outcome is below: what it says is also at hand beside the choices.
+  const verdict = within.querySelector(".verdict:not(.tally)"), tally = document.querySelector(".tally");
+  if (verdict && tally) { tally.replaceChildren(...verdict.cloneNode(true).childNodes); tally.className = `${verdict.className} tally`; }
   for (const each of within.querySelectorAll("[data-curves]")) playChart(each, JSON.parse(each.dataset.curves));
 }
 
