@@ -118,7 +118,7 @@ def test_the_playground_breaks_the_natural_filter(
     page.get_by_role("group", name="1. Ask first").get_by_label("Steady").check()
     for step in ("2.", "3."):
         page.get_by_role("group", name=step).get_by_label("Steady").check()
-    page.get_by_text("You do the same whatever comes out").last.wait_for()
+    page.get_by_text("You do the same whatever comes out").wait_for()
     assert "Kept so far" in _text(page, "#played .verdict")
     page.get_by_role("group", name="2.").get_by_label("Gamble").check()
     page.locator("#played .verdict.bad").wait_for()

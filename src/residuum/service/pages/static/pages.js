@@ -74,7 +74,7 @@ async function poll(where) {
 function draw(within) {
   // On a phone the outcome is below: what it says is also at hand beside the choices.
   const verdict = within.querySelector(".verdict:not(.tally)"), tally = document.querySelector(".tally");
-  if (verdict && tally) { tally.replaceChildren(...verdict.cloneNode(true).childNodes); tally.className = `${verdict.className} tally`; }
+  if (verdict && tally) { tally.textContent = verdict.dataset.short; tally.className = `${verdict.className} tally`; }
   for (const each of within.querySelectorAll("[data-curves]")) playChart(each, JSON.parse(each.dataset.curves));
 }
 
