@@ -12,12 +12,11 @@ from numbers import Real
 from typing import Any
 
 from residuum.errors import ResiduumError
-from residuum.filters.auto import AutoFilter
 from residuum.filters.filter import Additive, Filter
-from residuum.filters.menu import MenuFilter
 from residuum.filters.plan import PlanFilter
 from residuum.filters.renyi_commit import RenyiCommitFilter
 from residuum.filters.value_table import PARTS
+from residuum.filters.walk import WalkFilter
 from residuum.ledger.receipts import plain
 from residuum.ledger.views import Budget
 
@@ -74,15 +73,17 @@ def share(budget: Budget) -> float | None:
 
 def _ratios(filter: Filter, state: Any) -> Iterator[float]:
     """Of each amount that a state keeps, the share that is left."""
-    if isinstance(filter, AutoFilter):
-        # At the start nothing is laid out; a plan is laid out after its first block was bought.
-        plan = state.plan
-        levels = filter.menu(state).whole if plan is None else PARTS * len(plan.exits)
-        yield 1.0 if state.left < 0 else state.left / max(1, levels)
+    if isinstance(filter, WalkFilter):
+        if state.left < 0:
+            # Nothing is laid out yet.
+            yield 1.0
+        elif state.plan is None:
+            yield state.left / max(1, filter.table_in(state).whole)
+        else:
+            # Laid out after the first block was bought.
+            yield state.left / (PARTS * len(state.plan.exits))
     elif isinstance(filter, PlanFilter):
         yield sum(state.left) / max(1, sum(filter.initial().left))
-    elif isinstance(filter, MenuFilter):
-        yield state.left / max(1, filter.initial().left)
     elif isinstance(filter, Additive):
         whole = filter.initial().left
         yield from (float(now / then) for now, then in zip(state.left, whole, strict=True) if then)
