@@ -21,22 +21,22 @@ ACCESSIBLE = Path(__file__).with_name("accessible.js").read_text("utf-8")
 """What is wrong for who cannot see, or not well: labels, names, headings, landmarks, contrast."""
 
 
-def chromium() -> str:
-    """Where Chromium is; skips where it is not."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium"):
+def chromium(own: str) -> str:
+    """Where Chromium is, on the path or fetched by playwright itself; skips where it is not."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium", own):
         found = shutil.which(name)
         if found:
             return found
-    pytest.skip("needs Chromium (chromium is not on the path)")
+    pytest.skip("needs Chromium (chromium is not on the path, nor fetched by playwright)")
 
 
 @contextmanager
 def launched() -> Iterator[Any]:
     """A browser."""
-    path = chromium()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
+        path = chromium(playwright.chromium.executable_path)
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
         yield browser
         browser.close()

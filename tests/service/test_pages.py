@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from residuum.service.pages import standing
 from service.browser import PHONE, Visit, launched
 from service.running import Service, serving
 
-pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2", "playwright")
+pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2")
+browsed = pytest.mark.needs("playwright")
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,7 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
+@browsed
 def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) -> None:
     """Log in, create, try, spend, be refused, see why; then verify."""
     visit = Visit(browser, service.url)
@@ -81,6 +84,7 @@ def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) 
     visit.context.close()
 
 
+@browsed
 def test_curves_are_read_by_pointer_and_by_keys(
     service: Service, browser: Any, shots: Path, name: str
 ) -> None:
@@ -107,6 +111,7 @@ def test_curves_are_read_by_pointer_and_by_keys(
     visit.context.close()
 
 
+@browsed
 def test_the_playground_breaks_the_natural_filter(
     service: Service, browser: Any, shots: Path
 ) -> None:
@@ -134,6 +139,7 @@ def test_the_playground_breaks_the_natural_filter(
     visit.context.close()
 
 
+@browsed
 def test_a_phone_and_an_analyst_within_scope(
     service: Service, browser: Any, shots: Path, name: str
 ) -> None:
@@ -163,6 +169,7 @@ def test_a_phone_and_an_analyst_within_scope(
     visit.context.close()
 
 
+@browsed
 def test_without_scripts(service: Service, browser: Any, name: str) -> None:
     service.budget(name)
     visit = Visit(browser, service.url, java_script_enabled=False)
@@ -178,6 +185,7 @@ def test_without_scripts(service: Service, browser: Any, name: str) -> None:
     visit.context.close()
 
 
+@browsed
 def test_for_development_without_a_token(browser: Any, tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor", {}, dev=True) as service:
         visit = Visit(browser, service.url)
@@ -265,6 +273,42 @@ def test_odd_forms_are_told_what_is_wrong(service: Service, name: str, sent: byt
         for verb in ("what-if", "spend"):
             found = visitor.post(f"/budgets/{name}/{verb}", content=body, headers=form)
             assert 400 <= found.status_code < 500 and "notice bad" in found.text
+
+
+LAPLACE = {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}
+FILTERS: list[dict[str, Any]] = [
+    {"kind": "pure", "eps": 1.0},
+    {"kind": "basic", "eps": 1.0, "delta": 1e-6},
+    {"kind": "renyi", "alpha": 8.0, "rho": 0.5},
+    {"kind": "renyi_curve", "curve": [[2.0, 0.2], [8.0, 0.5]]},
+    {"kind": "zcdp", "rho": 0.5},
+    {"kind": "approximate_zcdp", "eps": 2.0, "delta": 1e-6},
+    {"kind": "gdp", "mu": 1.0},
+    {"kind": "gdp_residue", "mu": 1.0},
+    {"kind": "approximate_gdp_residue", "mu": 1.0, "delta": 1e-6},
+    {"kind": "renyi_commit", "eps": 1.0, "delta": 1e-6},
+    {"kind": "plan", "eps": 1.0, "delta": 1e-6, "plan": [LAPLACE, LAPLACE]},
+    {"kind": "menu", "eps": 1.0, "delta": 1e-6, "menu": [LAPLACE]},
+    {"kind": "auto", "eps": 1.0, "delta": 1e-6},
+    {"kind": "natural", "budget": {"kind": "pure_dp", "eps": 1.0}, "rounds": None,
+     "catalogue": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda one: one["kind"])
+def test_every_filter_has_words_and_a_gauge_that_falls(
+    service: Service, name: str, filter: dict[str, Any]
+) -> None:
+    service.budget(name, filter=filter)
+    ledger = service.office.ledger
+    before = standing.left(ledger.budget(name))
+    assert service.spend(name, mechanism=LAPLACE).json()["admitted"]
+    after = standing.left(ledger.budget(name))
+    assert after["remaining"] != before["remaining"] and after["capacity"] == before["capacity"]
+    if filter["kind"] == "natural":
+        assert before["share"] is after["share"] is None, "it keeps no amounts"
+    else:
+        assert before["share"] == 1.0 > after["share"] > 0.0
 
 
 def test_every_strategy_of_the_game_is_kept_by_the_other_filters() -> None:

@@ -1,19 +1,24 @@
 """How a budget stands, in words and as a gauge.
 
-The gauge is for the eye: the share of the filter's own amounts that is left, of several the
-smallest. What counts is the words, which are the library's, rounded down.
+The gauge is for the eye: the share of the filter's own amounts (or of its plan, or of its levels)
+that is left, of several the smallest. What counts is the words, which are the library's, rounded
+down.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
 from residuum.errors import ResiduumError
 from residuum.filters.filter import Additive, Filter
+from residuum.filters.plan import PlanFilter
+from residuum.filters.renyi_commit import RenyiCommitFilter
+from residuum.filters.value_table import PARTS
+from residuum.filters.walk import WalkFilter
 from residuum.ledger.receipts import plain
 from residuum.ledger.views import Budget
-from residuum.service.routes.curves import as_pld
 
 
 def row(budget: Budget) -> dict[str, Any]:
@@ -61,19 +66,26 @@ def words(budget: Budget, amount: Any) -> str:
 
 
 def share(budget: Budget) -> float | None:
-    """The share that is left, between 0 and 1; None where there is no telling."""
-    ratios = _ratios(budget.filter, budget.state)
-    if ratios is None:
-        now, whole = as_pld(budget.remaining), as_pld(budget.capacity)
-        if now is None or whole is None or not whole.delta(0.0) > 0.0:
-            return None
-        ratios = [float(now.delta(0.0)) / float(whole.delta(0.0))]
-    return max(0.0, min([1.0, *ratios]))
+    """The share that is left, between 0 and 1; None for filters that keep no amounts."""
+    ratios = list(_ratios(budget.filter, budget.state))
+    return max(0.0, min([1.0, *ratios])) if ratios else None
 
 
-def _ratios(filter: Filter, state: Any) -> list[float] | None:
+def _ratios(filter: Filter, state: Any) -> Iterator[float]:
     """Of each amount that a state keeps, the share that is left."""
-    if not isinstance(filter, Additive):
-        return None
-    whole = filter.initial().left
-    return [float(now / then) for now, then in zip(state.left, whole, strict=True) if then]
+    if isinstance(filter, WalkFilter):
+        if state.left < 0:
+            # Nothing is laid out yet.
+            yield 1.0
+        elif state.plan is None:
+            yield state.left / max(1, filter.table_in(state).whole)
+        else:
+            # Laid out after the first block was bought.
+            yield state.left / (PARTS * len(state.plan.exits))
+    elif isinstance(filter, PlanFilter):
+        yield sum(state.left) / max(1, sum(filter.initial().left))
+    elif isinstance(filter, Additive):
+        whole = filter.initial().left
+        yield from (float(now / then) for now, then in zip(state.left, whole, strict=True) if then)
+    elif isinstance(filter, RenyiCommitFilter) and not state.committed:
+        yield float(state.left / filter.initial().left)
