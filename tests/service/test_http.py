@@ -248,6 +248,9 @@ def test_verification(service: Service, name: str) -> None:
         service.spend(name, mechanism=pure)
     assert all(one["ok"] and one["refuted"] == 0 and one["finished"] for one in seen)
     assert seen[1]["proven"] == seen[0]["proven"] + 1, "what was proven is not proven again"
+    # Its words name budgets that may be out of an analyst's scope.
+    assert seen[1]["said"] is None
+    assert service.http("GET", "/v1/verification", "auditor").json()["said"]
     assert "residuum_ledger_verified 1.0" in service.http("GET", "/metrics", "auditor").text
     with service.client("auditor") as client:
         assert client.verify(expect_head={name: (receipt["seq"], receipt["head"])}).ok
