@@ -139,11 +139,12 @@ class Finite:
             if p and q:
                 merged[p / q][0] += p
                 merged[p / q][1] += q
-        points = [(Fraction(0), 1 - self.mass_at_minus_infinity)]
+        number = real if any(isinstance(p, mpf) for pair in self.pairs for p in pair) else exact
+        points = [(number(0), number(1 - self.mass_at_minus_infinity))]
         for ratio in sorted(merged):
             a, b = points[-1]
             points.append((a + merged[ratio][0], b - merged[ratio][1]))
-        return [*points, (Fraction(1), Fraction(0))] if self.mass_at_infinity else points
+        return [*points, (number(1), number(0))] if self.mass_at_infinity else points
 
     def tradeoff(self, alpha: object) -> Number:
         return interpolate(self.tradeoff_points(), exact(alpha))
@@ -238,6 +239,8 @@ INFINITE = Finite(((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))))
 
 def interpolate(points: Sequence[Pair], x: Number) -> Number:
     """The piecewise-linear function through `points`, constant outside them."""
+    if any(isinstance(number, mpf) for point in points for number in point):
+        x, points = real(x), [(real(a), real(b)) for a, b in points]
     if x <= points[0][0]:
         return points[0][1]
     for (a, b), (c, d) in itertools.pairwise(points):

@@ -48,23 +48,24 @@ def test_an_adaptive_analyst_rarely_outruns_it(strategy: Strategy, alpha: float)
     rounds, delta = 5, 0.2
     room = mp.log(1 / mp.mpf(delta)) / (alpha - 1)
 
-    def ever_outrun(answers: Answers, spent: Fraction, loss: mp.mpf, largest: float) -> mp.mpf:
+    def ever_outrun(answers: Answers, spent: Fraction, loss: Fraction, largest: Fraction) -> mp.mpf:
         """From here on, if it has not been outrun yet."""
-        odometer = rz.Odometer(alpha, delta, len(answers), spent, Fraction(largest))
+        odometer = rz.Odometer(alpha, delta, len(answers), spent, largest)
         # Without the sum of the largest losses, which no loss exceeds: that would hide the rest.
-        if loss > mp.mpf(spent.numerator) / spent.denominator + room:
+        over = loss - spent
+        if mp.mpf(over.numerator) / over.denominator > room:
             return mp.mpf(1)
-        assert loss <= largest and odometer.reading.eps <= largest * (1 + 1e-15)
+        assert loss <= largest and odometer.reading.eps <= math.nextafter(float(largest), math.inf)
         if len(answers) == rounds:
             return mp.mpf(0)
-        eps = strategy(answers)
-        after = rz.Odometer(alpha, delta).after(rz.pure_dp(eps)).spent + spent
-        up = 1 / (1 + mp.exp(-mp.mpf(eps)))
+        eps = Fraction(strategy(answers))
+        after = rz.Odometer(alpha, delta).after(rz.pure_dp(float(eps))).spent + spent
+        up = 1 / (1 + mp.exp(-mp.mpf(float(eps))))
         return up * ever_outrun((*answers, 1), after, loss + eps, largest + eps) + (
             1 - up
         ) * ever_outrun((*answers, 0), after, loss - eps, largest + eps)
 
-    assert ever_outrun((), Fraction(0), mp.mpf(0), 0.0) <= delta
+    assert ever_outrun((), Fraction(0), Fraction(0), Fraction(0)) <= delta
 
 
 def test_black_boxes_count_as_they_say() -> None:
