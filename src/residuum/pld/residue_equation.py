@@ -21,6 +21,9 @@ _GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
 _FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
 _SCANS = 1
+_DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
+_DENSE_SCANS = 6
+"""With slack the curves are less regular, and bisection costs far more than another scan."""
 _STEPS = 60
 _SETTLED = 1e-6
 """Relative steps at which the next ones would be about the squares of these."""
@@ -46,7 +49,7 @@ def solve(
     above = rough(excess)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
     found: Contact | None = Contact(c, 0.0)
-    for _ in range(_SCANS):
+    for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
         scanned = None if found is None else _scan(above, v, found, budget)
         if scanned is None:
             break
@@ -93,7 +96,7 @@ def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
 def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
-    l = _places(excess, m2, c, _GRID)
+    l = _places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE)
     moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
