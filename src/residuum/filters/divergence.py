@@ -18,9 +18,12 @@ _NOTHING = Fraction(0)
 
 def gaussian_variance(loss: Pld) -> Fraction:
     """`mu²` of the Gaussian part, for the parameters as they are written."""
-    if loss.gaussian is None:
-        return _NOTHING
-    parts = loss.gaussian.parts
+    return _NOTHING if loss.gaussian is None else _of_parts(tuple(loss.gaussian.parts))
+
+
+# By the parts: equal PLDs may have been written differently.
+@lru_cache(maxsize=4096)
+def _of_parts(parts: tuple[tuple[float, float, int], ...]) -> Fraction:
     return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), _NOTHING)
 
 
