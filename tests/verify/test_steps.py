@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import struct
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from residuum.filters import amounts
 from residuum.filters.describe import as_mechanism
 from residuum.filters.renyi_commit import Commit
 from residuum.filters.state import Left
+from residuum.records import canonical, digest
 from residuum.verify import Report, verify_records
 from verify.chains import Written, plain, written_by
 
@@ -177,8 +179,6 @@ def test_a_commit_beyond_the_potential_is_refuted() -> None:
 
 def _verdicts(chain: Written, body: dict[str, Any]) -> str:
     """The verdict on the first step after its record was replaced."""
-    from residuum.records import canonical
-
     texts = [*chain.texts()[:1], canonical(body)]
     report = verify_records({chain.name: texts}, chain.tables)
     assert not report.problems, report.problems
@@ -246,8 +246,6 @@ def test_a_first_state_that_is_too_rich_is_refuted() -> None:
         one = left if isinstance(left, str) else left[0]
         richer = amounts.text(Fraction(one) * Fraction(1001, 1000))
         body["state"]["left"] = richer if isinstance(left, str) else [richer, *left[1:]]
-        from residuum.records import canonical
-
         report = verify_records({"b": [canonical(body)]}, {})
         assert report.steps[0].verdict == "refuted", filter
 
@@ -257,12 +255,52 @@ def test_a_walk_that_keeps_too_high_a_potential_is_not_proven() -> None:
     chain = written_by(filter, [m.PureDp(0.1), m.PureDp(0.1)])
     before, after = (json.loads(chain.records[i].text) for i in (1, 2))
     after["tables"] = before["tables"]
-    from residuum.records import canonical
-
     texts = [*chain.texts()[:2], canonical(after)]
     report = verify_records({"b": texts}, chain.tables)
     moved = before["after"]["left"] != after["after"]["left"]
     assert report.steps[2].verdict != "proven" or not moved
+
+
+def _forged(chain: Written, query: m.Mechanism, after: Any, tables: dict[str, bytes]) -> None:
+    """Append a spend that leaves whatever it says."""
+    chain.tables |= {digest(content): content for content in tables.values()}
+    fields = chain.asking(query, f"forged-{len(chain.records)}", [chain.place], True)
+    last = chain.records[-1].body
+    fields["before"] = last["after"] if "after" in last else last["state"]
+    fields["after"] = after
+    fields["tables"] = {name: digest(content) for name, content in tables.items()}
+    chain.append("spend", fields)
+
+
+def test_a_step_without_loss_keeps_the_potential() -> None:
+    filter = rz.AutoFilter(1.0, 1e-6)
+    chain = written_by(filter, [m.Laplace(20.0)])
+    table = filter.tables(chain.state)["potential"]
+    head, _, rest = table.partition(b"\n")
+    large = head + b"\n" + struct.pack(f"<{len(rest) // 8}d", *[1e9] * (len(rest) // 8))
+    unseen = {**plain(filter, chain.state), "seen": []}
+    for content, verdict in ((table, "proven"), (large, "refuted")):
+        forged = written_by(filter, [m.Laplace(20.0)])
+        _forged(forged, m.PureDp(0.0), unseen, {"potential": content})
+        report = verify_records({"b": forged.records}, forged.tables)
+        assert [step.verdict for step in report.steps] == ["proven", "proven", verdict]
+
+
+def test_a_profile_keeps_its_plan() -> None:
+    filter = rz.AdditiveProfileFilter(1.0, 1e-3, 4)
+    chain = Written(filter)
+    plan = filter.tables(chain.state)["plan"]
+    points = json.loads(plan)["points"]
+    other = canonical({**json.loads(plan), "points": [500.0 + i for i in range(len(points))]})
+    after = plain(filter, filter.decide(chain.state, m.PureDp(0.01)).state)
+    _forged(chain, m.PureDp(0.01), after, {"plan": plan})
+    _forged(chain, m.PureDp(0.0), after, {"plan": plan})
+    assert verify_records({"b": chain.records}, chain.tables).ok
+    for forged in ({"plan": other.encode()}, {}):
+        chain = Written(filter)
+        _forged(chain, m.PureDp(0.01), after, forged)
+        report = verify_records({"b": chain.records}, chain.tables)
+        assert [step.verdict for step in report.steps] == ["proven", "refuted"]
 
 
 def test_a_state_of_another_filter_is_refuted() -> None:

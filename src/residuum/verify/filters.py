@@ -198,7 +198,8 @@ def _natural(config: Config, before: State, after: State, asked: Asked) -> Proof
 
 
 def _profile(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    return naturals.profile_step(config, before, after, asked.loss, asked.before)
+    tables = asked.before, asked.after
+    return naturals.profile_step(config, before, after, asked.loss, tables)
 
 
 def _renyi_commit(config: Config, before: State, after: State, asked: Asked) -> Proof:

@@ -176,9 +176,11 @@ def profile_step(
     before: State,
     after: State,
     loss: Loss,
-    tables: Mapping[str, bytes],
+    tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
 ) -> Proof:
-    sizes = _plan(tables)["points"]
+    sizes = _plan(tables[0])["points"]
+    if tables[0]["plan"] != tables[1].get("plan"):
+        return refuted("the plan of the profile is not the one the first state was proven with")
     had, has = amounts(before, len(sizes) + 1), amounts(after, len(sizes) + 1)
     spent = [a - b for a, b in zip(had, has, strict=True)]
     if min(spent) < 0:

@@ -10,7 +10,8 @@ state covers with `φ'` what follows a query `L`, everything together is covered
 by its last value and to the left by its first, falling like `e^t`, as excesses do at most. So a
 step is sound if `L ∘ φ' <= φ` at every grid point, and a first step if `L ∘ φ'` is at most `delta`
 at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. Copies of a query that
-were paid for with an earlier one are *held*: using one moves nothing else.
+were paid for with an earlier one are *held*: using one moves nothing else. A query without loss
+keeps the potential too.
 """
 
 from __future__ import annotations
@@ -121,8 +122,11 @@ def step(
     """Whether a walk from one state to the next is sound."""
     loss = loss_of(mechanism, relation)
     held, kept = _held(before), _held(after)
+    old, new = potential_of(tables[0]), potential_of(tables[1])
     if loss.is_identity:
-        return proven("no loss") if _same(before, after) else refuted("the state moves for nothing")
+        # The next step is judged by the potential of this one: it must be the one that was proven.
+        kept_all = _same(before, after) and old == new
+        return proven("no loss") if kept_all else refuted("the state moves for nothing")
     changes = {k: kept.get(k, 0) - held.get(k, 0) for k in {*held, *kept}}
     changed = [k for k, n in changes.items() if n]
     if len(changed) > 1:
@@ -132,7 +136,6 @@ def step(
     # What is bought, or used, is one that lies above the query.
     bought = changed[0] if changed else loss
     copies = changes.get(bought, 0) + 1
-    old, new = potential_of(tables[0]), potential_of(tables[1])
     if copies == 0:
         if old != new:
             return refuted("using a held copy moves the potential")
