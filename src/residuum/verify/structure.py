@@ -5,8 +5,8 @@ run backwards; each `before` is the committed state that the records so far leav
 cancels and expiries move nothing; nothing is asked after a retirement; windows count up.
 
 Across chains: the records of one request name the same group, in which each is where the others
-say; a quota's ancestors are in it and a partition's parent is not; a key belongs to one request of
-its principal.
+say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
+partitions of a budget have one label; a key belongs to one request of its principal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from residuum.errors import BrokenRecord
-from residuum.records import Record, follows, read, state_after
+from residuum.records import Record, canonical, follows, read, state_after
+from residuum.verify.partitions import Part
 from residuum.verify.report import Problem
 
 _ASKING = ("spend", "hold", "commit")
@@ -38,7 +39,9 @@ class Chain:
 
     @property
     def first(self) -> Mapping[str, Any]:
-        return self.records[0].body if self.records else {}
+        """The fields of the record that creates the budget; none where it is missing."""
+        begins = bool(self.records) and self.records[0].type == "create"
+        return self.records[0].body if begins else {}
 
     def at(self, seq: Any) -> Record | None:
         if type(seq) is int and 0 <= seq < len(self.records) and self.records[seq].seq == seq:
@@ -138,10 +141,9 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
 def check_across(chains: Mapping[str, Chain]) -> None:
     """Groups, ancestors and keys."""
     keys: dict[tuple[str, Any], tuple[Any, ...]] = {}
-    ledgers = {chain.first.get("ledger") for chain in chains.values() if chain.records}
-    partitioned = {
-        chain.first["parent"] for chain in chains.values() if chain.first.get("partition")
-    }
+    ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
+    partitioned = {above.name for above, _ in _parts(chains)}
+    _check_labels(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -181,7 +183,7 @@ def _check_group(
         if not isinstance(member, dict) or set(member) != {"budget", "seq", "prev"}:
             wrong("a member of the group is not a budget with its record")
             continue
-        name = member["budget"]
+        name = str(member["budget"])
         if name in members:
             wrong(f"{name!r} is in the group twice")
         members.add(name)
@@ -206,13 +208,58 @@ def _same_request(one: Record, two: Record) -> bool:
     return all(one.body.get(name) == two.body.get(name) for name in names)
 
 
+def _above(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
+    """The parent's chain, if it is here."""
+    parent = chain.first.get("parent")
+    return chains.get(parent) if isinstance(parent, str) else None
+
+
+def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
+    """All partitions, each after its parent."""
+    found = []
+    for chain in chains.values():
+        above = _above(chain, chains)
+        if above is not None and chain.first.get("partition") is not None:
+            found.append((above, chain))
+    return found
+
+
+def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
+    """What a partition must fit under; None for other budgets."""
+    if chain.first.get("partition") is None:
+        return None
+    above = _above(chain, chains)
+    if above is None:
+        return Part(None)
+    beside: dict[str, Any] = {}
+    if above.first.get("neighbouring") == "replace-one":
+        for parent, other in _parts(chains):
+            if parent is above and other is not chain:
+                beside[canonical(other.first["filter"])] = other.first["filter"]
+    return Part(above.first.get("filter"), tuple(beside.values()))
+
+
+def _check_labels(chains: Mapping[str, Chain]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for above, chain in _parts(chains):
+        label = canonical(chain.first["partition"])
+        other = seen.setdefault((above.name, label), chain.name)
+        if other != chain.name:
+            chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+
+
 def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     parent = chain.first.get("parent")
     if parent is None:
+        if chain.first.get("partition") is not None:
+            chain.wrong(0, "a partition of no budget")
         return
-    above = chains.get(parent)
+    above = _above(chain, chains)
     if above is None or not above.records:
         chain.wrong(0, f"the parent {parent!r} is not here")
+        return
+    if not above.first:
+        chain.wrong(0, f"the chain of the parent {parent!r} does not begin with create")
         return
     for name in ("data", "unit", "neighbouring"):
         if above.first[name] != chain.first[name]:
@@ -222,14 +269,24 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
 def _check_line(
     chain: Chain, chains: Mapping[str, Chain], members: set[str], wrong: Callable[[str], None]
 ) -> None:
-    """A quota charges its parent too; a partition does not."""
-    parent = chain.first.get("parent")
-    if parent is None:
-        return
-    if chain.first.get("partition") is None and parent not in members:
-        wrong(f"the parent {parent!r} is not charged")
-    if chain.first.get("partition") is not None and parent in members:
-        wrong(f"the parent {parent!r} of a partition is charged")
+    """A quota charges what is above it; a partition does not charge the whole it is a part of."""
+    below, seen = chain, {chain.name}
+    while isinstance(below.first.get("parent"), str):
+        parent = below.first["parent"]
+        word = "parent" if below is chain else "ancestor"
+        whole = below.first.get("partition") is not None
+        if not whole and parent not in members:
+            wrong(f"the {word} {parent!r} is not charged")
+        if whole and parent in members:
+            wrong(f"the {word} {parent!r} of a partition is charged")
+        above = _above(below, chains)
+        if above is None:
+            return
+        if above.name in seen:
+            wrong(f"the budget {above.name!r} stands above itself")
+            return
+        seen.add(above.name)
+        below = above
 
 
 def check_heads(chains: Mapping[str, Chain], expected: Any) -> None:

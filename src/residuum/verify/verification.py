@@ -19,9 +19,17 @@ from typing import Any
 from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, canonical, digest, from_line
 from residuum.verify.filters import Asked, prove_first, prove_step
+from residuum.verify.partitions import Part
 from residuum.verify.report import Problem, Report, Step
-from residuum.verify.structure import Chain, check_across, check_heads, check_states, load
-from residuum.verify.verdict import Proof
+from residuum.verify.structure import (
+    Chain,
+    check_across,
+    check_heads,
+    check_states,
+    load,
+    part_of,
+)
+from residuum.verify.verdict import Proof, all_of
 
 TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
@@ -50,7 +58,11 @@ def verify_records(
     check_across(read)
     check_heads(read, expect_head)
     done_before = _since(read, since)
-    tasks = [t for chain in read.values() for t in _tasks(chain, tables, done_before)]
+    tasks = [
+        task
+        for chain in read.values()
+        for task in _tasks(chain, part_of(chain, read), tables, done_before)
+    ]
     steps = _prove(tasks, jobs, progress)
     return Report(
         tuple(steps),
@@ -155,16 +167,20 @@ class _Task:
     after: Any
     asked: Asked
     missing: str | None = None
+    part: Part | None = None
 
     def prove(self) -> Proof:
         if self.missing is not None:
             return Proof("undecided", self.missing)
         if self.before is None:
-            return prove_first(self.config, self.after, self.asked.after)
+            first = prove_first(self.config, self.after, self.asked.after)
+            return first if self.part is None else all_of([first, self.part.prove(self.config)])
         return prove_step(self.config, self.before, self.after, self.asked)
 
 
-def _tasks(chain: Chain, source: TableSource, done: Mapping[str, int]) -> Iterator[_Task]:
+def _tasks(
+    chain: Chain, part: Part | None, source: TableSource, done: Mapping[str, int]
+) -> Iterator[_Task]:
     config = chain.first.get("filter")
     tables: dict[str, bytes] = {}
     names: Any = {}
@@ -183,8 +199,10 @@ def _tasks(chain: Chain, source: TableSource, done: Mapping[str, int]) -> Iterat
         if record.seq > done.get(chain.name, -1):
             asked = Asked(body.get("mechanism"), body.get("relation"), tables, found)
             shown = [config, before, after, asked.mechanism, asked.relation]
-            key = digest(canonical([*shown, names if before is not None else None, named]))
-            yield _Task(chain.name, record.seq, key, config, before, after, asked, missing)
+            where = part if record.type == "create" else None
+            shown += [names if before is not None else None, named, where and where.plain]
+            key = digest(canonical(shown))
+            yield _Task(chain.name, record.seq, key, config, before, after, asked, missing, where)
         tables, names = found, named
 
 

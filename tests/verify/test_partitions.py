@@ -1,0 +1,123 @@
+"""Partitions and quotas: what they promise beside their cap, and whom they charge."""
+
+from __future__ import annotations
+
+import pytest
+
+import residuum as rz
+from residuum import mechanisms as m
+from residuum.records import lines
+from residuum.verify import Report, verify_export, verify_records
+from verify.chains import Written, spend_together
+
+pytestmark = pytest.mark.needs("flint")
+
+
+def _report(*chains: Written) -> Report:
+    tables = {name: content for c in chains for name, content in c.tables.items()}
+    return verify_records({c.name: c.records for c in chains}, tables)
+
+
+def _divided(cap: rz.Filter, *parts: rz.Filter, relation: str = "add-remove") -> Report:
+    whole = Written(cap, name="all", relation=relation)
+    chains = [
+        Written(part, name=f"p{i}", relation=relation, parent="all", partition=f"{i}")
+        for i, part in enumerate(parts)
+    ]
+    return _report(whole, *chains)
+
+
+FITTING = [
+    (rz.PureFilter(1.0), rz.PureFilter(1.0)),
+    (rz.PureFilter(1.0), rz.PureFilter(0.1)),
+    (rz.BasicFilter(1.0, 1e-6), rz.PureFilter(1.0)),
+    (rz.BasicFilter(1.0, 1e-6), rz.GdpFilter(0.1)),
+    (rz.GdpResidueFilter(1.0), rz.GdpFilter(1.0)),
+    (rz.GdpResidueFilter(1.0), rz.PureFilter(0.5)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-3), rz.GdpResidueFilter(1.0)),
+    (rz.ZcdpFilter(0.5), rz.GdpResidueFilter(1.0)),
+    (rz.ZcdpFilter(0.5), rz.ZcdpFilter(0.25)),
+    (rz.RenyiFilter(8.0, 1.0), rz.ZcdpFilter(0.125)),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), rz.RenyiCurveFilter({2: 0.25, 8: 0.5})),
+    (rz.AutoFilter(1.0, 1e-6), rz.ApproximateZcdpFilter(1.0, 1e-6)),
+    (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
+]
+
+
+@pytest.mark.parametrize(("cap", "part"), FITTING)
+def test_a_partition_below_its_parent_is_proven(cap: rz.Filter, part: rz.Filter) -> None:
+    report = _divided(cap, part)
+    assert report.ok, report.text
+
+
+EXCEEDING = [
+    (rz.PureFilter(1.0), rz.PureFilter(1.001)),
+    (rz.PureFilter(1.0), rz.GdpFilter(0.01)),
+    (rz.BasicFilter(1.0, 1e-6), rz.BasicFilter(1.0, 2e-6)),
+    (rz.AutoFilter(1.0, 1e-6), rz.GdpFilter(1.0)),
+    (rz.GdpResidueFilter(1.0), rz.GdpResidueFilter(1.01)),
+    (rz.GdpResidueFilter(1.0), rz.PureFilter(5.0)),
+    (rz.ZcdpFilter(0.5), rz.GdpFilter(1.1)),
+    (rz.RenyiFilter(8.0, 1.0), rz.RenyiFilter(8.0, 1.5)),
+]
+
+
+@pytest.mark.parametrize(("cap", "part"), EXCEEDING)
+def test_a_partition_above_its_parent_is_refuted(cap: rz.Filter, part: rz.Filter) -> None:
+    report = _divided(cap, part)
+    assert [step.verdict for step in report.steps] == ["proven", "refuted"]
+    assert "exceeds" in report.steps[1].reason
+    assert report.exit_code == 1
+
+
+def test_what_is_not_told_from_the_parent_is_undecided() -> None:
+    report = _divided(rz.RenyiFilter(8.0, 1.0), rz.RenyiFilter(2.0, 0.1))
+    assert [step.verdict for step in report.steps] == ["proven", "undecided"]
+
+
+def test_under_replace_one_any_two_partitions_fit_the_parent() -> None:
+    part = rz.PureFilter(0.6)
+    assert _divided(rz.PureFilter(1.0), part, part).ok
+    assert _divided(rz.PureFilter(1.0), part, relation="replace-one").ok
+    assert _divided(rz.PureFilter(1.2), part, part, part, relation="replace-one").ok
+    report = _divided(rz.PureFilter(1.0), part, part, relation="replace-one")
+    assert [step.verdict for step in report.steps] == ["proven", "refuted", "refuted"]
+
+
+def test_two_partitions_have_two_labels() -> None:
+    cap = Written(rz.PureFilter(1.0), name="all")
+    parts = [
+        Written(rz.PureFilter(1.0), name=n, parent="all", partition="north") for n in ("a", "b")
+    ]
+    assert _report(cap, parts[0]).ok
+    assert [(p.budget, p.seq) for p in _report(cap, *parts).problems] == [("b", 0)]
+
+
+def test_a_partition_of_a_quota_charges_the_cap() -> None:
+    cap = Written(rz.PureFilter(1.0), name="cap")
+    quota = Written(rz.PureFilter(1.0), name="quota", parent="cap")
+    part = Written(rz.PureFilter(1.0), name="part", parent="quota", partition="1")
+    spend_together([part, cap], m.PureDp(0.5), "both")
+    assert _report(cap, quota, part).ok
+    part.spend(m.PureDp(0.5))
+    problems = _report(cap, quota, part).problems
+    assert [(p.budget, p.seq) for p in problems] == [("part", 2)]
+    assert "'cap' is not charged" in problems[0].what
+
+
+def test_budgets_in_a_circle_are_found() -> None:
+    one, two = (Written(rz.PureFilter(1.0), name=a, parent=b) for a, b in ("xy", "yx"))
+    spend_together([one, two], m.PureDp(0.5), "both")
+    assert any("above itself" in p.what for p in _report(one, two).problems)
+
+
+def test_a_parent_without_its_first_record_is_a_problem() -> None:
+    cap = Written(rz.PureFilter(1.0), name="cap")
+    part = Written(rz.PureFilter(1.0), name="part", parent="cap", partition="1")
+    quota = Written(rz.PureFilter(1.0), name="quota", parent="part")
+    spend_together([quota, part], m.PureDp(0.5), "both")
+    assert _report(cap, part, quota).ok
+    export = [*lines(cap.records), *lines(part.records[1:]), *lines(quota.records)]
+    report = verify_export(export)
+    assert report.exit_code == 1
+    assert any(p.budget == "quota" and "create" in p.what for p in report.problems)
