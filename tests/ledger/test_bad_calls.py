@@ -49,6 +49,8 @@ CALLS: list[tuple[str, type[Exception], Callable[[rz.Ledger], Any]]] = [
     ("filter unknown", rz.ArgumentError, lambda l: l.create_budget("c", {"kind": "magic"})),
     ("relation", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), "swap")),
     ("window", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=0.0)),
+    ("tiny", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=1e-300)),
+    ("short", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=0.999)),
     ("flag", rz.ArgumentTypeError, lambda l: l.spend("b", PureDp(0.1), assume_budget_relation=1)),  # type: ignore[arg-type]
     ("after", rz.ArgumentError, lambda l: l.history("b", after=-1)),
     ("principal", rz.ArgumentError, lambda l: l.as_principal("")),

@@ -158,6 +158,20 @@ def test_what_may_not_be_divided(ledger: rz.Ledger) -> None:
         ledger.create_budget("part", rz.PureFilter(1.0), parent="whole", partition="p")
 
 
+def test_a_partition_has_the_window_of_its_parent_or_none(ledger: rz.Ledger) -> None:
+    divided(ledger)
+    cap = rz.PureFilter(1.0)
+    with pytest.raises(rz.ArgumentError, match="window of a partition"):
+        ledger.create_budget("west", cap, parent="all", partition="west", window=60.0)
+    ledger.create_budget("daily", cap, window=86400.0)
+    with pytest.raises(rz.ArgumentError, match="window of a partition"):
+        ledger.create_budget("hourly", cap, parent="daily", partition="east", window=3600.0)
+    ledger.create_budget("east", cap, parent="daily", partition="east", window=86400.0)
+    ledger.create_budget("west", cap, parent="daily", partition="west")
+    assert ledger.budget("east").window == 86400.0
+    assert ledger.budget("west").window is None
+
+
 def test_quotas_under_a_partition_charge_the_partition(ledger: rz.Ledger) -> None:
     divided(ledger)
     ledger.create_budget("alice", rz.PureFilter(0.5), parent="north")
@@ -186,7 +200,7 @@ def test_a_window_that_is_over_begins_anew_and_the_promise_says_how_often(
 
 
 def test_holds_that_are_open_at_a_refresh_expire_everywhere(ledger: rz.Ledger) -> None:
-    ledger.create_budget("short", rz.PureFilter(1.0), window=0.3)
+    ledger.create_budget("short", rz.PureFilter(1.0), window=1.0)
     ledger.create_budget("cap", rz.PureFilter(5.0))
     hold = ledger.reserve(["short", "cap"], rz.pure_dp(0.5))
     before = ledger.budget("short").generation

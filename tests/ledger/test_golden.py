@@ -86,7 +86,7 @@ def written(path: Path) -> None:
         with rz.open_ledger(where, principal="alice") as ledger:
             ledger.create_budget("census", rz.GdpResidueFilter(1.0), data="census")
             ledger.create_budget("quota", rz.PureFilter(1.0), parent="census")
-            ledger.create_budget("daily", rz.BasicFilter(1.0, 1e-6), window=0.2)
+            ledger.create_budget("daily", rz.BasicFilter(1.0, 1e-6), window=1.0)
             ledger.create_budget("mixed", rz.ApproximateZcdpFilter(1.0, 1e-6, 5e-7))
             ledger.create_budget("closed", rz.RenyiFilter(8.0, 1.0))
             ledger.create_budget("lost", rz.ZcdpFilter(0.5))
@@ -98,7 +98,7 @@ def written(path: Path) -> None:
             ledger.reserve("quota", PureDp(0.1)).cancel("not needed")
             ledger.reserve("mixed", Gaussian(50.0), ttl=0.05)
             ledger.spend("daily", PureDp(0.5))
-            time.sleep(0.25)
+            time.sleep(1.05)
             ledger.refresh("daily")
             ledger.spend("mixed", Gaussian(60.0))
             ledger.retire("closed", "the study is over")

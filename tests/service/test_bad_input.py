@@ -117,6 +117,7 @@ def test_a_body_must_say_that_it_is_json(service: Service, budget: str, kind: st
         ({"partition": "p"}, 422, "parent must be named"),
         ({"window": -1.0}, 422, "window: "),
         ({"window": 0}, 422, "window: "),
+        ({"window": 0.5}, 422, "window: "),
         ({"shares_data": "yes"}, 422, "shares_data: "),
         ({"name": ""}, 422, "name: "),
         ({"name": "a/b"}, 422, "name: "),

@@ -93,6 +93,16 @@ def test_two_partitions_have_two_labels() -> None:
     assert [(p.budget, p.seq) for p in _report(cap, *parts).problems] == [("b", 0)]
 
 
+def test_a_partition_has_the_window_of_its_parent_or_none() -> None:
+    def found(window: float | None, own: float | None) -> int:
+        cap = Written(rz.PureFilter(1.0), name="all", window=window)
+        part = Written(rz.PureFilter(1.0), name="p", parent="all", partition="1", window=own)
+        return len(_report(cap, part).problems)
+
+    assert [found(None, None), found(60.0, None), found(60.0, 60.0)] == [0, 0, 0]
+    assert [found(None, 60.0), found(60.0, 30.0)] == [1, 1]
+
+
 def test_a_partition_of_a_quota_charges_the_cap() -> None:
     cap = Written(rz.PureFilter(1.0), name="cap")
     quota = Written(rz.PureFilter(1.0), name="quota", parent="cap")

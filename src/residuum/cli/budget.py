@@ -49,7 +49,7 @@ def create(
     ] = None,
     data: Annotated[str | None, typer.Option(help="A label for the data set.")] = None,
     window: Annotated[
-        float | None, typer.Option(help="Seconds after which a new generation begins.")
+        float | None, typer.Option(help="Seconds, at least 1, after which a new generation begins.")
     ] = None,
     shares_data: Annotated[
         bool, typer.Option("--shares-data", help="Allow a second cap on the same data.")

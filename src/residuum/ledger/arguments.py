@@ -38,6 +38,15 @@ def reason(value: Any) -> str:
     return value
 
 
+def window(value: Any) -> float | None:
+    """The seconds of a window, at least one, or None."""
+    if value is None:
+        return None
+    seconds = checks.positive("window", value)
+    checks.require(seconds >= 1.0, "window", "at least 1 second", value)
+    return seconds
+
+
 def key(value: Any) -> str:
     """The caller's key, or a fresh one."""
     return uuid.uuid4().hex if value is None else label("key", value)

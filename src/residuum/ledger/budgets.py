@@ -119,6 +119,12 @@ class Create(Request):
                 f"parent must not have spent anything itself: {parent.name!r} has, so it cannot be"
                 " divided into partitions"
             )
+        if self.window is not None and self.window != parent.window:
+            # Each new window would be the parent's promise once more, and the parent has no other.
+            raise ArgumentError(
+                f"window of a partition must be that of {parent.name!r} ({parent.window!r}) or"
+                f" none, got {self.window!r}"
+            )
         siblings = _children(page, parent.name)
         if any(label == self.partition for label, _ in siblings):
             raise BudgetExists(f"{parent.name!r} has the partition {self.partition!r} already")

@@ -34,8 +34,9 @@ def age(written: str, now: str) -> float:
 
 def boundary(start: str, length: float, now: str) -> str:
     """The first end of a window of `length` seconds, counted from `start`, that is after `now`."""
-    if not length > 0:
-        raise ArgumentError(f"window must be positive, got {length!r}")
+    if not length >= 1e-3:
+        # Ends closer than what a time can say would be stepped over one by one.
+        raise ArgumentError(f"window must be at least a millisecond, got {length!r}")
     whole = int(max(0.0, age(start, now)) // length) + 1
     end = later(start, whole * length)
     while end <= now:

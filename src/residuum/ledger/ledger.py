@@ -83,7 +83,8 @@ class Ledger:
         """A new budget. Without a parent it is a cap; under one a quota, or a partition of it.
 
         The relation is add-remove and the unit person unless said otherwise; a child has those of
-        its parent. A `window` (seconds) makes it start anew each time that has passed.
+        its parent. A `window` (seconds, at least 1) makes it start anew each time that has passed;
+        a partition has that of its parent or none.
         """
         request = Create(
             self.principal,
@@ -94,7 +95,7 @@ class Ledger:
             arguments.optional_label("parent", parent),
             arguments.optional_label("partition", partition),
             arguments.optional_label("data", data),
-            None if window is None else checks.positive("window", window),
+            arguments.window(window),
             checks.flag("shares_data", shares_data),
         )
         self._gate.submit(request)

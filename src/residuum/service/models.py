@@ -71,7 +71,8 @@ class NewBudget(Request):
     ] = None
     data: Annotated[Name | None, Field(description="A label for the data set.")] = None
     window: Annotated[
-        float | None, Field(description="Seconds after which a new generation begins.", gt=0)
+        float | None,
+        Field(description="Seconds, at least 1, after which a new generation begins.", ge=1),
     ] = None
     shares_data: Annotated[
         bool, Field(description="Allow a second root budget on the same data label.")

@@ -264,6 +264,9 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     for name in ("data", "unit", "neighbouring"):
         if above.first[name] != chain.first[name]:
             chain.wrong(0, f"{name} is not that of the parent {parent!r}")
+    own, window = chain.first["window"], above.first["window"]
+    if chain.first["partition"] is not None and own is not None and own != window:
+        chain.wrong(0, f"a partition whose window is not that of the parent {parent!r}")
 
 
 def _check_line(
