@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import residuum as rz
 from residuum.filters.renyi_commit import Commit
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.records import NOTHING_BEFORE, Record, canonical, digest, record
+
+_START = datetime(2026, 1, 1)
 
 
 def plain(filter: rz.Filter, state: Any) -> Any:
@@ -42,6 +45,7 @@ class Written:
     records: list[Record] = field(default_factory=list)
     tables: dict[str, bytes] = field(default_factory=dict)
     clock: int = 0
+    """Seconds since the beginning; each record takes one."""
 
     def __post_init__(self) -> None:
         self.state = self.filter.initial()
@@ -79,7 +83,7 @@ class Written:
             "budget": self.name,
             "seq": place["seq"],
             "prev": place["prev"],
-            "time": f"2026-01-01T00:00:{self.clock:06d}Z",
+            "time": (_START + timedelta(seconds=self.clock)).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
             "by": by,
         }
         made = record(type, common, fields)

@@ -213,6 +213,7 @@ def test_windows() -> None:
     chain = _chain(window=3600.0)
     first = chain.filter.initial()
     fields = {"generation": 1, "tables": {}, "state": plain(chain.filter, first)}
+    chain.clock += 3600
     chain.append("refresh", fields)
     chain.state = first
     chain.spend(m.PureDp(0.3))
@@ -226,6 +227,29 @@ def test_windows() -> None:
     other = _chain()
     other.append("refresh", fields)
     assert any("window" in p.what for p in _report(other).problems)
+
+
+def _renewed(window: float, *times: int) -> list[str]:
+    """What is wrong with a budget whose windows begin at these seconds after its creation."""
+    chain = _chain(n=0, window=window)
+    state = plain(chain.filter, chain.filter.initial())
+    for generation, seconds in enumerate(times, 1):
+        chain.clock = seconds
+        chain.append("refresh", {"generation": generation, "tables": {}, "state": state})
+    return [p.what for p in _report(chain).problems]
+
+
+def test_no_window_begins_before_the_last_one_is_over() -> None:
+    assert _renewed(60.0, 60, 120, 180) == []
+    assert _renewed(60.0, 179, 180, 240) == [], "late, and then in time"
+    assert _renewed(7.5, 8, 15, 23) == []
+    assert _renewed(0.25, 1, 2) == []
+    for window, *times in ((60.0, 59), (60.0, 60, 119), (60.0, 179, 179), (7.5, 8, 14), (1e300, 9)):
+        problems = _renewed(window, *(int(t) for t in times))
+        assert len(problems) == 1, (window, times)
+        assert "before the last one is over" in problems[0]
+    for window in (1e-300, 0.0, -1.0, "long", True):
+        assert len(_renewed(window, 60)) == 1  # type: ignore[arg-type]
 
 
 def test_exports(tmp_path: Any) -> None:

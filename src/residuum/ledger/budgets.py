@@ -208,7 +208,9 @@ class Refresh(Request):
         assert entry.window is not None
         drop_holds(page, entry, "expire", LEDGER, f"a new window of {self.name!r} began")
         entry.generation += 1
-        entry.window_ends = clock.boundary(entry.created, entry.window, page.now)
+        # Counted from the time that the record will have.
+        began = max(page.now, entry.time)
+        entry.window_ends = clock.boundary(entry.created, entry.window, began)
         fields = {
             "generation": entry.generation,
             "tables": tables_of(page, entry, text),

@@ -2,7 +2,8 @@
 
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
-cancels and expiries move nothing; nothing is asked after a retirement; windows count up.
+cancels and expiries move nothing; nothing is asked after a retirement; windows count up, and none
+begins before the last one is over.
 
 Across chains: the records of one request name the same group, in which each is where the others
 say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
@@ -19,6 +20,7 @@ from residuum.errors import BrokenRecord
 from residuum.records import Record, canonical, follows, read, state_after
 from residuum.verify.partitions import Part
 from residuum.verify.report import Problem
+from residuum.verify.windows import early
 
 _ASKING = ("spend", "hold", "commit")
 _GROUPED = (*_ASKING, "cancel", "expire")
@@ -80,7 +82,7 @@ def check_states(chain: Chain) -> None:
     """States, holds, retirement and windows along one chain."""
     state: Any = None
     held: dict[str, Record] = {}
-    retired, generation = False, 0
+    retired, generation, began = False, 0, chain.first.get("time")
     for record in chain.records:
         body, kind = record.body, record.type
         wrong = _Wrong(chain, record.seq)
@@ -106,10 +108,17 @@ def check_states(chain: Chain) -> None:
                 held.pop(body["hold"], None)
         if kind == "refresh":
             generation += 1
-            if chain.first.get("window") is None:
+            window = chain.first.get("window")
+            if window is None:
                 wrong("a new window of a budget that has none")
+            else:
+                soon = early(chain.first["time"], window, began, body["time"])
+                if soon is not None:
+                    wrong(soon)
             if body["generation"] != generation:
                 wrong(f"generation {body['generation']} stands where {generation} should")
+        if kind in ("create", "refresh"):
+            began = body["time"]
         if kind in ("retire", "recover"):
             retired = True
         state = state_after(record)

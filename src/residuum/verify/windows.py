@@ -1,0 +1,44 @@
+"""When a window ends, by the times in the records.
+
+Windows of `w` seconds are counted from the creation of a budget, so they end at `start + k w`, to
+the millisecond below, which is what a record's time can say. A new one may begin late, never early.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_LEAST = 1e-3
+
+
+def early(start: Any, window: Any, last: Any, now: Any) -> str | None:
+    """None if the window in which `last` lies is over at `now`, else what is wrong."""
+    if type(window) not in (int, float) or not _LEAST <= window < math.inf:
+        return f"a window of {window!r} seconds"
+    try:
+        begun, before, after = (_moment(each) for each in (start, last, now))
+    except (TypeError, ValueError):
+        return "a time that cannot be read where a window begins"
+    count = int((before - begun).total_seconds() // window)
+    end = _end(begun, window, max(count, 0))
+    while end is not None and end <= before:
+        count += 1
+        end = _end(begun, window, count)
+    if end is None or after < end:
+        return f"a new window begins at {now}, before the last one is over"
+    return None
+
+
+def _moment(written: str) -> datetime:
+    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def _end(begun: datetime, window: float, count: int) -> datetime | None:
+    """The end of so many windows; None if no record's time reaches it."""
+    try:
+        end = begun + timedelta(seconds=count * window)
+    except OverflowError:
+        return None
+    return end.replace(microsecond=end.microsecond // 1000 * 1000)
