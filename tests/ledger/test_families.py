@@ -178,6 +178,25 @@ def test_quotas_under_a_partition_charge_the_partition(ledger: rz.Ledger) -> Non
     assert set(ledger.spend("alice", rz.pure_dp(0.25)).budgets) == {"alice", "north"}
 
 
+def test_the_promise_of_a_whole_counts_the_windows_of_parts_of_its_parts(
+    ledger: rz.Ledger, late: Callable[[rz.Ledger], None]
+) -> None:
+    cap = rz.PureFilter(1.0)
+    ledger.create_budget("all", cap, data="users", window=3600.0)
+    ledger.create_budget("north", cap, parent="all", partition="north", window=3600.0)
+    ledger.create_budget("town", cap, parent="north", partition="town", window=3600.0)
+    ledger.create_budget("coast", rz.PureFilter(0.5), parent="north", partition="coast")
+    for windows in (1, 2, 3):
+        assert ledger.spend("town", rz.pure_dp(1.0)).admitted
+        promised = windows * rz.pure_dp(1.0)
+        for name in ("town", "north", "all"):
+            assert ledger.budget(name).guarantee.pld == promised, name
+        assert ledger.status().data["users"].pld == promised
+        assert f"{promised!r}, the supremum" in ledger.budget("all").guarantee.text
+        late(ledger)
+    assert ledger.budget("all").guarantee.pld == ledger.budget("town").guarantee.pld
+
+
 # -- windows ---------------------------------------------------------------------------------
 
 

@@ -98,16 +98,23 @@ class Budget:
         return Promise(windows * cap, text)
 
     def _divided(self, subject: str) -> Promise:
-        parts = self._parts
-        if self.neighbouring == REPLACE_ONE and len(parts) > 1:
-            pairs = [a + b for i, a in enumerate(parts) for b in parts[i + 1 :]]
-            text = f"{subject}: two partitions composed, since a {self.unit} may move between them"
-            return Promise(supremum(list(dict.fromkeys([*pairs, *parts]))), text)
-        text = (
-            f"{subject}: the supremum of {len(parts)} partitions, if all data of a {self.unit} lies"
-            " in one partition by a fixed key that does not depend on data"
-        )
-        return Promise(supremum(list(dict.fromkeys(parts))), text)
+        pld = _whole(self._parts, self.neighbouring)
+        if self.neighbouring == REPLACE_ONE and len(self._parts) > 1:
+            text = f"two partitions composed, since a {self.unit} may move between them"
+        else:
+            text = (
+                f"the supremum of its partitions, if all data of a {self.unit} lies in one"
+                " partition by a fixed key that does not depend on data"
+            )
+        return Promise(pld, f"{subject}: {pld!r}, {text}")
+
+
+def _whole(parts: Sequence[Pld], relation: str) -> Pld:
+    """What partitions come to: their supremum, or that of any two where a unit may move."""
+    pairs: list[Pld] = []
+    if relation == REPLACE_ONE:
+        pairs = [a + b for i, a in enumerate(parts) for b in parts[i + 1 :]]
+    return supremum(list(dict.fromkeys([*pairs, *parts])))
 
 
 def view(page: Page, name: str) -> Budget:
@@ -133,7 +140,7 @@ def view(page: Page, name: str) -> Budget:
         _line=tuple(page.standing(each) for each in line),
         _closed=any(each.retired for each in line),
         _root=(root.name, root.filter.guarantee, root.generation + 1),
-        _parts=tuple(_partitions(page, entry)),
+        _parts=tuple(_partitions(page, name, entry.children, entry.neighbouring)),
     )
 
 
@@ -144,17 +151,22 @@ def _cap(page: Page, entry: Entry) -> Entry:
     return entry
 
 
-def _partitions(page: Page, entry: Entry) -> Sequence[Pld]:
-    if entry.children != "partitions":
+def _partitions(page: Page, name: str, children: str, relation: str) -> Sequence[Pld]:
+    """What each partition promises so far; one that is divided itself, what its own come to."""
+    if children != "partitions":
         return ()
-    rows = page.connection.execute(
-        select(schema.budgets.c.filter, schema.budgets.c.generation).where(
-            schema.budgets.c.parent == entry.name
-        )
-    )
+    c = schema.budgets.c
+    query = select(c.name, c.children, c.filter, c.generation, c.window_ends, c.retired)
     counts: dict[Pld, int] = {}
-    for row in rows:
-        made = (row.generation + 1) * filter_of(row.filter).guarantee
+    for row in page.connection.execute(query.where(c.parent == name)).all():
+        inner = _partitions(page, row.name, row.children, relation)
+        if inner:
+            made = _whole(inner, relation)
+        else:
+            # A window that is over counts as begun, as it does where the partition is shown.
+            over = row.window_ends is not None and row.window_ends <= page.now
+            windows = row.generation + (2 if over and not row.retired else 1)
+            made = windows * filter_of(row.filter).guarantee
         counts[made] = counts.get(made, 0) + 1
     # Two that are alike are enough to see what any two come to.
     return tuple(part for part, n in counts.items() for _ in range(min(n, 2)))
