@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import residuum as rz
 from residuum import mechanisms as m
-from residuum.records import lines
+from residuum.records import canonical, digest, lines
 from residuum.verify import Report, verify_export, verify_records
 from verify.chains import Written, spend_together
 
@@ -73,6 +75,21 @@ def test_a_partition_above_its_parent_is_refuted(cap: rz.Filter, part: rz.Filter
 def test_what_is_not_told_from_the_parent_is_undecided() -> None:
     report = _divided(rz.RenyiFilter(8.0, 1.0), rz.RenyiFilter(2.0, 0.1))
     assert [step.verdict for step in report.steps] == ["proven", "undecided"]
+
+
+def test_the_same_filter_with_another_table_is_not_the_same_promise() -> None:
+    filter = rz.AdditiveProfileFilter(1.0, 1e-3, 4)
+    cap = Written(filter, name="all")
+    part = Written(filter, name="p", parent="all", partition="1")
+    assert _report(cap, part).ok
+    other = dict(part.records.pop().body)
+    plan = json.loads(filter.tables(part.state)["plan"])
+    table = canonical({**plan, "eps": plan["eps"] + 0.1}).encode()
+    part.tables[digest(table)] = table
+    common = {"v", "ledger", "budget", "seq", "prev", "time", "by", "type"}
+    fields = {name: value for name, value in other.items() if name not in common}
+    part.append("create", {**fields, "tables": {"plan": digest(table)}})
+    assert [step.verdict for step in _report(cap, part).steps] == ["proven", "undecided"]
 
 
 def test_under_replace_one_any_two_partitions_fit_the_parent() -> None:

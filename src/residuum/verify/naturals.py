@@ -155,7 +155,10 @@ def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
             one = Response(exact(size), Fraction(0), written(size), Fraction(0))
             whole += Loss(factors=((one, n),))
     found = within(whole, exact(plan["eps"]), left)
-    return found if found.verdict == "proven" else undecided(found.reason)
+    if found.verdict != "proven":
+        return undecided(found.reason)
+    # The configuration does not say which (eps', delta') is promised: the plan does.
+    return proven(f"all rounds lie within ({plan['eps']!r}, {plan['delta']!r})")
 
 
 def _overflow(total: Fraction, draws: int) -> Fraction:

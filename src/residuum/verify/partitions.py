@@ -30,18 +30,20 @@ class Part:
 
     cap: Any
     beside: tuple[Any, ...] = ()
+    alike: bool = False
+    """Whether its own filter begins as the parent's does, tables and all."""
 
     @property
     def plain(self) -> list[Any]:
-        return [self.cap, *self.beside]
+        return [self.alike, self.cap, *self.beside]
 
     def prove(self, config: Any) -> Proof:
         """Whether a partition with this configuration keeps the parent's promise."""
         if self.cap is None:
             return undecided("the filter of the parent is not here")
         try:
-            alone = proven("the parent's own filter") if config == self.cap else None
-            proofs = [alone or _under(self.cap, promised(config))]
+            alone = proven("the parent's own filter")
+            proofs = [alone if self.alike else _under(self.cap, promised(config))]
             for other in self.beside:
                 proofs.append(_under(self.cap, promised(config) + promised(other)))
         except (Underivable, Unknown) as error:

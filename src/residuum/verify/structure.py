@@ -245,7 +245,9 @@ def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
         for parent, other in _parts(chains):
             if parent is above and other is not chain:
                 beside[canonical(other.first["filter"])] = other.first["filter"]
-    return Part(above.first.get("filter"), tuple(beside.values()))
+    # What an additive profile promises stands in its table, not in its configuration.
+    alike = all(above.first.get(n) == chain.first[n] for n in ("filter", "tables"))
+    return Part(above.first.get("filter"), tuple(beside.values()), alike)
 
 
 def _check_labels(chains: Mapping[str, Chain]) -> None:
