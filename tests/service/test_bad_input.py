@@ -172,10 +172,13 @@ def test_path_tricks(service: Service, budget: str, path: str) -> None:
     token = service.tokens["admin"]
     found = raw(service.url, f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
     status = int(found.split(b" ", 2)[1])
+    if path == "/":  # the pages, which know no header: log in first
+        assert status == 303 and b"location: /login" in found.lower(), found[:300]
+        return
     assert status in (200, 400, 404, 405, 422), found[:300]
     assert b"root:" not in found and b"\nset-cookie" not in found.lower()
     if status == 200:
-        assert path in ("http://evil.example/v1/budgets", "/"), found[:300]
+        assert path == "http://evil.example/v1/budgets", found[:300]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
