@@ -126,3 +126,15 @@ def test_a_larger_target_costs_less_eps():
 def test_bad_input_is_named(arguments, error):
     with pytest.raises(error, match=r"eps|delta|rounds|target_delta|points"):
         natural_guarantee(*arguments)
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(50.0, 1e-6), (1.0, 5e-324), (1e-200, 1e-6)])
+def test_extremes_are_answered_without_a_warning(eps: float, delta: float) -> None:
+    """Warnings are errors here."""
+    found = rz.natural_guarantee(eps, delta, 3)
+    assert 0.0 <= found.eps <= 3 * eps * (1 + 1e-9) and found.delta >= delta
+
+
+def test_an_eps_too_small_is_named() -> None:
+    with pytest.raises(rz.ArgumentError, match="eps must be between 1e-250 and 100, got 1e-300"):
+        rz.natural_guarantee(1e-300, 1e-6, 3)

@@ -57,6 +57,8 @@ _GRID = 64
 _MOST_DRAWS = 96
 _TILTS = np.geomspace(0.15, 20.0, 14)
 _PRICES = np.geomspace(1e-3, 3.0, 8)
+_LEAST_TARGET = 1e-300
+"""For prices alone, which choose what is tried; they must stay finite."""
 _EVALUATED = 6
 _MOST_ROUNDS = 100_000
 
@@ -150,8 +152,8 @@ def arguments(
     eps: float, delta: float, rounds: int, target_delta: float | None
 ) -> tuple[float, float, int, float]:
     """Check the arguments of a natural filter's guarantee."""
-    e = checks.real("eps", eps, "positive and at most 100")
-    checks.require(0.0 < e <= 100.0, "eps", "positive and at most 100", eps)
+    e = checks.real("eps", eps, "between 1e-250 and 100")
+    checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
     d = checks.real("delta", delta, "in (0, 1)")
     checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
     k = checks.count("rounds", rounds)
@@ -209,7 +211,7 @@ def _plans(
     found: dict[Plan, float] = {}
     for tilt in _TILTS:
         lengths = _moment(points, float(tilt))
-        for price in _PRICES / target:
+        for price in _PRICES / max(target, _LEAST_TARGET):
             plan = _shortest(points, lengths, failures, totals, float(price), rounds)
             if plan is not None and plan not in found:
                 found[plan] = _estimate(plan, eps, delta, rounds, target)
@@ -232,7 +234,12 @@ def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Flo
 
 def _moment(e: Floats, tilt: float) -> Floats:
     """`ln E e^{λZ}` of `RR_e`, per unit of `λ`."""
-    return np.log(np.cosh((tilt + 0.5) * e) / np.cosh(0.5 * e)) / tilt
+    length: Floats = (_log_cosh((tilt + 0.5) * e) - _log_cosh(0.5 * e)) / tilt
+    return length
+
+
+def _log_cosh(x: Any) -> Any:
+    return np.logaddexp(x, -x) - math.log(2.0)
 
 
 def _shortest(
@@ -271,7 +278,7 @@ def _estimate(plan: Plan, eps: float, delta: float, rounds: int, target: float) 
         return math.inf
     tilts = np.geomspace(0.05, 60.0, 80)
     sums: Any = sum(
-        n * np.log(np.cosh((tilts + 0.5) * e) / math.cosh(0.5 * e))
+        n * (_log_cosh((tilts + 0.5) * e) - _log_cosh(0.5 * e))
         for n, e in zip(copies, plan.points, strict=True)
     )
     reach = (sums - math.log(target - failure) - np.log1p(tilts)) / tilts
