@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from residuum.bounds import Floats
+from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld.exact import ExactAtoms, floats, integers, sorted_atoms
 from residuum.pld.phases import phase_sums
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
@@ -281,3 +281,11 @@ def atoms_from_exact(exact: ExactAtoms) -> Atoms:
         z = [math.log(a) - math.log(b) + scale for a, b in zip(exact.p, exact.q, strict=True)]
         return Atoms(p, q, np.array(z), lambda: exact)
     return Atoms(p, q, np.log(p / q), lambda: exact)
+
+
+def exactly(atoms: Atoms, x: Floats) -> Interval:
+    """`h(x)` in rationals, rounded outward."""
+    values = [atoms.exact.hockey_stick(Fraction(v)) for v in x.ravel().tolist()]
+    lo = np.array([float_down(v) for v in values]).reshape(x.shape)
+    hi = np.array([float_up(v) for v in values]).reshape(x.shape)
+    return Interval(lo, hi) if x.ndim else Interval(float(lo), float(hi))

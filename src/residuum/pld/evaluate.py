@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from residuum.bounds import Floats, Interval, float_down, float_up
+from residuum.bounds import Floats, Interval, float_up
 from residuum.pld import complement, gaussian, reading, table, tuning
-from residuum.pld.atoms import Atoms
+from residuum.pld.atoms import Atoms, exactly
 from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational
 from residuum.pld.gaussian_mixture import GaussianMixture
@@ -89,7 +89,7 @@ class Evaluator:
         """Enclosure of `h(x)` at exact `x > 0`."""
         atoms = self._single_atoms
         if atoms is not None and max(x.size, atoms.p.size) <= _EXACT:
-            return _exactly(atoms, x)
+            return exactly(atoms, x)
         if atoms is not None:
             lo, hi = atoms.curve_at(x)
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
@@ -201,23 +201,15 @@ class Evaluator:
 
     def reach(self, level: float) -> float:
         """A `t >= 0` with `D(t) <= level` and `P(t < Z < inf) <= level`, by Chernoff's bound."""
-        if not level > 0.0:
-            return float("inf")
-        return self._chernoff(_ORDERS, level)
-
-    def quantile_reach(self, level: float) -> float:
-        """A `t >= 0` with `P(Z <= -t) <= level`, by Chernoff's bound."""
-        if not level > 0.0:
-            return float("inf")
-        return self._chernoff(-_ORDERS, level)
+        return float(self.reaches(np.array([level]))[0]) if level > 0.0 else float("inf")
 
     def reaches(self, levels: Floats) -> Floats:
-        """`reach` of many levels."""
-        return self._chernoffs(_ORDERS, levels)
+        """`reach` of many levels, none negative."""
+        return self._chernoff(_ORDERS, levels)
 
     def quantile_reaches(self, levels: Floats) -> Floats:
-        """`quantile_reach` of many levels."""
-        return self._chernoffs(-_ORDERS, levels)
+        """Of each level a `t >= 0` with `P(Z <= -t) <= level`, by Chernoff's bound."""
+        return self._chernoff(-_ORDERS, levels)
 
     def _above(self, t: Floats) -> Floats:
         """`D(t) <= A(r) M(r) e^{-rt}`, for want of a better bound: `_NOTHING` or more."""
@@ -227,10 +219,7 @@ class Evaluator:
         least = np.min(k + error - fall + 8.0 * U * (np.abs(k) + np.abs(fall)), axis=1)
         return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING)
 
-    def _chernoff(self, r: Floats, level: float) -> float:
-        return float(self._chernoffs(r, np.array([level]))[0])
-
-    def _chernoffs(self, r: Floats, levels: Floats) -> Floats:
+    def _chernoff(self, r: Floats, levels: Floats) -> Floats:
         k, error = self._moments.log_moment(r)
         with np.errstate(divide="ignore"):
             best = np.min((k + error - np.log(levels)[:, None]) / np.abs(r), axis=1)
@@ -503,11 +492,3 @@ def _largest_loss(factor: Factor) -> float:
     if isinstance(factor, Atoms):
         return factor.top
     return factor.top_bounds[1] if isinstance(factor, GaussianMixture) else factor.eps
-
-
-def _exactly(atoms: Atoms, x: Floats) -> Interval:
-    """`h(x)` in rationals, rounded outward."""
-    values = [atoms.exact.hockey_stick(Fraction(v)) for v in x.ravel().tolist()]
-    lo = np.array([float_down(v) for v in values]).reshape(x.shape)
-    hi = np.array([float_up(v) for v in values]).reshape(x.shape)
-    return Interval(lo, hi) if x.ndim else Interval(float(lo), float(hi))
