@@ -44,7 +44,7 @@ serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no to
 	@mkdir -p out
 	@$(BIN)/residuum serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
-torture: $(VENV)/.dev  ## kill and crash writers of the ledger, 500 times each, then check the books
+torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each, then check the books
 	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
 

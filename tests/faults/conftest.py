@@ -1,4 +1,7 @@
-"""Places to kill writers at, on both stores. `RESIDUUM_KILLS` says how many random kills."""
+"""Places to kill writers at, on both stores.
+
+`RESIDUUM_KILLS` says how many kills there are at random moments, and how many at named points.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +37,10 @@ def server() -> Iterator[Any]:
 @pytest.fixture
 def schema_url(server: Any) -> str:
     """The address of a schema of its own."""
+    return _schema_in(server)
+
+
+def _schema_in(server: Any) -> str:
     import psycopg
 
     name = f"t{uuid.uuid4().hex}"
@@ -48,14 +55,23 @@ def schema_url(server: Any) -> str:
         pytest.param("postgresql", marks=pytest.mark.needs("pgserver", "psycopg", "flint")),
     ]
 )
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> harness.Place:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], harness.Place]:
+    """Makes new ledgers with budgets, all in one kind of store."""
+
+    def new() -> harness.Place:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        if request.param == "sqlite":
+            url = f"sqlite:///{folder}/ledger.db"
+        else:
+            url = _schema_in(request.getfixturevalue("server"))
+        made = harness.Place(url, folder)
+        writers.make(made.url, made.anchor)
+        return made
+
+    return new
+
+
+@pytest.fixture
+def place(places: Callable[[], harness.Place]) -> harness.Place:
     """A new ledger with budgets."""
-    folder = tmp_path / "trial"
-    folder.mkdir()
-    if request.param == "sqlite":
-        url = f"sqlite:///{folder}/ledger.db"
-    else:
-        url = request.getfixturevalue("schema_url")
-    made = harness.Place(url, folder)
-    writers.make(made.url, made.anchor)
-    return made
+    return places()
