@@ -155,6 +155,7 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
         ({"filter": rz.RenyiFilter(2.0, 1.0)}, "filter must be one of PureFilter, ZcdpFilter"),
         ({"filter": "gdp"}, "filter must be a filter"),
         ({"filter": rz.PureFilter(0.0)}, "positive capacity"),
+        ({"filter": rz.GdpFilter(1e-24)}, "more than 1e-44"),
         ({"unknown": "ignore"}, "unknown must be one of start, exclude"),
         ({"unit": "person"}, "unit must be one of subject, subject-epoch"),
         ({"unit": "subject-epoch"}, "needs epochs=True"),

@@ -103,6 +103,50 @@ def test_ten_times_a_tenth_is_one() -> None:
         assert count == times
 
 
+# Capacities just below 9.2e18 units, where the next sum or product would leave 64 bits.
+FULL: list[IndividualFilter] = [
+    rz.PureFilter(9.19),
+    rz.ZcdpFilter(5.0),
+    rz.ZcdpFilter(9.19),
+    rz.GdpFilter(3.03),
+    rz.GdpResidueFilter(3.03),
+]
+
+
+@pytest.mark.parametrize("filter", FULL, ids=repr)
+def test_nothing_wraps_around(filter: IndividualFilter) -> None:
+    units = units_of(filter)
+    left = np.full(11, units.capacity)
+    losses = np.array([1e-3, 0.7, 2.1, 3.0, 3.03, 4.28, 4.2871, 6.0, 9.19, 1e3, 1e300])
+    column = "eps" if isinstance(filter, rz.PureFilter) else "nu"
+    asked = rz.pure_dp if column == "eps" else lambda nu: rz.gaussian(mu=nu)
+    after = quote(filter, column, None).charge(left, losses)
+    for has, loss in zip(after.tolist(), losses.tolist(), strict=True):
+        exact = twin(filter, units.capacity * units.size, asked(loss)) if loss < 1e3 else None
+        assert (has < 0) == (exact is None), loss
+        assert exact is None or exact - 2 * units.size <= has * units.size <= exact
+    if isinstance(filter, rz.GdpResidueFilter):
+        shared = quote(filter, None, rz.pure_dp(0.5)).charge(left[:1], None)[0] * units.size
+        exact = twin(filter, units.capacity * units.size, rz.pure_dp(0.5))
+        assert exact is not None
+        took = units.capacity * units.size - exact
+        assert exact - took * Fraction(1, 10**4) <= shared <= exact
+
+
+def test_the_smallest_budgets_and_what_is_far_too_large() -> None:
+    for tiny in (1e-10, 1e-21, 1e-30):
+        charge = quote(rz.PureFilter(tiny), "eps", None).charge
+        left = np.full(4, units_of(rz.PureFilter(tiny)).capacity)
+        after = charge(left, np.array([0.0, tiny / 3, 1.5 * tiny, 1.0]))
+        assert after[0] == left[0] and 0 < after[1] < left[1] and (after[2:] == -1).all()
+    filter = rz.GdpResidueFilter(0.01)
+    left = np.array([units_of(filter).capacity])
+    assert quote(filter, None, rz.pure_dp(10.0)).charge(left, None).tolist() == [-1]
+    by_level = quote(filter, "eps", None, [0.001, 2.0, 16.0])
+    after = by_level.charge(np.repeat(left, 3), np.array([0.001, 1.0, 12.0]))
+    assert 0 < after[0] < left[0] and (after[1:] == -1).all()
+
+
 def test_quotients_are_never_below() -> None:
     rng = np.random.default_rng(13)
     losses = np.concatenate([np.round(rng.uniform(0.0, 9.0, 500), 3), rng.uniform(0.0, 9.0, 500)])

@@ -37,6 +37,8 @@ def individual_filter(value: Any) -> IndividualFilter:
     if value.history:
         raise ArgumentError(f"filter must be one that was not asked anything yet, got {value!r}")
     checks.require(capacity(value) > 0, "filter", "one with a positive capacity", value)
+    # Less than a unit: nobody would ever take part in anything.
+    checks.require(units_of(value).capacity > 0, "filter", "one with more than 1e-44", value)
     return value
 
 

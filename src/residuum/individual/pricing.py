@@ -72,8 +72,7 @@ class Square(Pricing):
     half: bool
 
     def _after(self, left: Integers, loss: Floats) -> Integers:
-        cost = self.units.squares(quotient(loss, self.divisor))
-        return _taken(left, (cost >> 1) + (cost & 1) if self.half else cost)
+        return _taken(left, self.units.squares(quotient(loss, self.divisor), half=self.half))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from residuum.individual.residue_curve import LARGEST_EPS, cost_of_leaving
-from residuum.individual.units import Integers, Units
+from residuum.individual.units import MOST, Integers, Units
 from residuum.pld.central_law import CentralLaw, height
 from residuum.pld.gdp_residue import gdp_residue_cost
 from residuum.pld.laplace import Laplace
@@ -65,7 +65,10 @@ def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
 
     most = float(units.capacity * units.size)
     square = eps * eps
-    top = min(max(most, _NARROWEST * square), _WIDEST * square)
+    if most <= _NARROWEST * square:
+        # Not even close: the least budget that fits is above `eps² / 10` for eps <= 16.
+        return EMPTY
+    top = min(most, _WIDEST * square)
     coarse = np.geomspace(_NARROWEST * square, top, _COARSE)
     costs = cost_of_leaving(coarse, eps, laplace)
     kept = np.isfinite(costs)
@@ -79,8 +82,10 @@ def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
     guess = np.exp(-CubicSpline(np.log(coarse), logs)(np.log(w)))
     c = cost_of_leaving(w, eps, laplace, start=guess)
     w, c = w[np.isfinite(c)], c[np.isfinite(c)]
-    taken = units.amounts_up(c)
-    budgets = units.amounts_up(w) + taken
+    taken, kept_back = units.amounts_up(c), units.amounts_up(w)
+    # The sum of the two must not wrap around; what nobody has needs no step.
+    within = kept_back <= MOST - taken
+    taken, budgets = taken[within], kept_back[within] + taken[within]
     # The step below all others: everything that is there goes.
     least = units.amounts_up(np.array([_least(eps, laplace)]))
     table = _table(np.concatenate([least, budgets]), np.concatenate([least, taken]))

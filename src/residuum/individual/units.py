@@ -31,6 +31,8 @@ _RAISED = 1.0 + 2.0**-50
 _LOWERED = 1.0 - 2.0**-50
 _SPARE = 4
 """Digits less for a decimal that is read as it is: then it has at most fifteen."""
+_MOST_SQUARED, _MOST_HALVED = 3.0331e9, 4.2895e9
+"""Whole numbers whose squares, and half of whose squares, are below 9.2e18."""
 MOST = np.iinfo(np.int64).max
 
 
@@ -72,6 +74,9 @@ class Units:
         """Parameters that add up themselves (`eps`, `rho`) in units."""
         read = min(self.digits - _SPARE, 22)
         spare = 10 ** (self.digits - read)
+        if spare > _MOST_UNITS:
+            # Budgets so small that no decimal is short in their units.
+            return (_up if up else _down)(values, self._scale)
         scale = 10.0**read
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
@@ -82,17 +87,25 @@ class Units:
             other: Integers = (_up if up else _down)(values, self._scale)
         return np.where(decimal, short, other)
 
-    def squares(self, values: Floats, *, up: bool = True) -> Integers:
-        """Squares of parameters (`nu²` of `nu`) in units."""
+    def squares(self, values: Floats, *, up: bool = True, half: bool = False) -> Integers:
+        """Squares of parameters (`nu²` of `nu`), or half of them, in units."""
         scale = 10.0 ** (self.digits // 2)
+        share = 0.5 if half else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
-            decimal = (whole < 3.03e9) & (whole / scale == values)
-            short = np.where(decimal, whole, 0.0).astype(np.int64)
-            short *= short
+            decimal = (whole < (_MOST_HALVED if half else _MOST_SQUARED)) & (
+                whole / scale == values
+            )
+            # Unsigned: the square of what fits after halving may be beyond 2^63.
+            square = np.where(decimal, whole, 0.0).astype(np.uint64)
+            square *= square
+            if half:
+                square = (square >> np.uint64(1)) + (square & np.uint64(up))
+            short = square.view(np.int64)
             if decimal.all():
                 return np.asarray(short)
-            other = _up(values, self._scale, values) if up else _down(values * values, self._scale)
+            many = self._scale * share
+            other = _up(values, many, values) if up else _down(values * values, many)
         return np.where(decimal, short, other)
 
     @property
@@ -101,12 +114,17 @@ class Units:
 
 
 def _up(values: Floats, scale: float, factor: Floats | float = 1.0) -> Integers:
-    """A product rounded up; at least one unit for anything above zero, however small."""
-    counted = np.maximum(np.ceil(values * factor * scale * _RAISED), values > 0.0)
+    """A product rounded up; at least one unit for anything above zero, however small.
+
+    `MOST`, which nobody has, for all that is beyond 9.2e18: never to be calculated with.
+    """
+    with np.errstate(over="ignore"):
+        counted = np.maximum(np.ceil(values * factor * scale * _RAISED), values > 0.0)
     fits = counted < 9.2e18
     return np.where(fits, np.where(fits, counted, 0.0).astype(np.int64), MOST)
 
 
 def _down(values: Floats, scale: float) -> Integers:
-    counted = np.floor(values * scale * _LOWERED)
+    with np.errstate(over="ignore"):
+        counted = np.floor(values * scale * _LOWERED)
     return np.minimum(counted, 9.2e18).astype(np.int64)
