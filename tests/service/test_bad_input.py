@@ -127,6 +127,11 @@ def test_a_body_must_say_that_it_is_json(service: Service, budget: str, kind: st
         ({"name": "a\u0000"}, 422, "name: "),
         ({"name": " a"}, 422, "name must be"),
         ({"name": "\u202e"}, 422, "name must be"),
+        ({"name": "a\u200bb"}, 422, "name must be"),
+        ({"name": "a\u202eb"}, 422, "name must be"),
+        ({"name": "\ufeffa"}, 422, "name must be"),
+        ({"name": "e\u0301"}, 422, "composed form of Unicode"),
+        ({"data": "e\u0301"}, 422, "composed form of Unicode"),
         ({"name": "n" * 201}, 422, "name: "),
         ({"name": 7}, 422, "name: "),
         ({"name": ["a"]}, 422, "name: "),
@@ -144,7 +149,7 @@ def test_budgets_that_are_not_made(
     "name",
     ["ümläut", "бюджет", "预算", "🏦", "a b", "a%2Fb", "a+b", "a?b", "a#b", "a;b", "a&b=c", "...",
      "%", "%00", "<b>", "'; DROP TABLE residuum_budgets; --", "\\", "C:\\x", "a'b\"c",
-     "\u00e9", "e\u0301"],
+     "\u00e9", "\u05d0\u05d1\u05d2", "\U0001f3f3\ufe0f"],
 )  # fmt: skip
 def test_names_of_every_script(service: Service, name: str) -> None:
     """What can be created can be read, spent from and listed under that very name."""

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+import residuum as rz
 from residuum.service.pages import standing
 from service.browser import PHONE, Visit, launched
 from service.running import Service, serving
@@ -46,7 +47,7 @@ def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) 
     visit.check(shots / "create.png")
     page.get_by_role("button", name="Create the budget").click()
     page.get_by_role("heading", name=name).wait_for()
-    assert "mu 1 left of mu 1" in _text(page, ".left")
+    assert "mu 1 left now, of mu 1" in _text(page, ".left")
 
     page.get_by_label("Query").select_option("Laplace noise")
     page.get_by_role("textbox", name="scale", exact=True).fill("4")
@@ -170,6 +171,43 @@ def test_a_phone_and_an_analyst_within_scope(
 
 
 @browsed
+def test_letting_go_is_asked_twice(service: Service, browser: Any, shots: Path, name: str) -> None:
+    """An admin looks at refusals alone, cancels a reservation and retires the budget."""
+    service.budget(name)
+    service.spend(name)
+    service.spend(name, mechanism={"kind": "laplace", "scale": 0.1})
+    hold = service.http("POST", f"/v1/budgets/{name}/reserve", json={"mechanism": LAPLACE}).json()
+    visit = Visit(browser, service.url, viewport=PHONE)
+    page, ledger = visit.page, service.office.ledger
+    visit.log_in(service.tokens["admin"])
+    visit.to(f"/budgets/{name}")
+    page.get_by_role("link", name="Only refusals").click()
+    rows = page.locator("[aria-labelledby=history] tbody tr")
+    page.locator("[aria-current]", has_text="Only refusals").wait_for()
+    assert rows.count() == 1 and "refused" in rows.first.text_content()
+
+    page.get_by_role("link", name="Cancel Laplace").click()
+    page.get_by_role("heading", name="Cancel this reservation?").wait_for()
+    visit.check(shots / "cancel-phone.png")
+    page.get_by_role("link", name="Keep it").click()
+    assert [one.id for one in ledger.holds() if name in one.budgets] == [hold["id"]]
+    page.get_by_role("link", name="Cancel Laplace").click()
+    page.get_by_label("Why").fill("query was withdrawn")
+    page.get_by_role("button", name="Cancel the reservation").click()
+    page.locator("#answer", has_text="query was withdrawn").wait_for()
+    assert not [one for one in ledger.holds() if name in one.budgets]
+
+    page.get_by_role("link", name="Retire this budget").click()
+    page.get_by_label("Why").fill("study ended")
+    page.get_by_role("button", name="Retire the budget").click()
+    page.locator("#answer", has_text="study ended").wait_for()
+    visit.check(shots / "retired-phone.png")
+    assert ledger.budget(name).retired and "retired" in _text(page, ".left")
+    assert page.get_by_role("link", name="Retire this budget").count() == 0
+    visit.context.close()
+
+
+@browsed
 def test_without_scripts(service: Service, browser: Any, name: str) -> None:
     service.budget(name)
     visit = Visit(browser, service.url, java_script_enabled=False)
@@ -259,6 +297,79 @@ def test_roles_hold_on_pages_too(service: Service, name: str) -> None:
     with httpx.Client(base_url=service.url, timeout=60) as visitor:
         visitor.cookies.set("residuum_session", revoked[:-1] + "!")
         assert visitor.get("/").headers["location"].startswith("/login")
+
+
+def test_who_may_let_go(service: Service, name: str) -> None:
+    """Engines and admins cancel within their scope, admins alone retire; each with a code."""
+    other = f"x{name}"
+    for each in (name, other):
+        service.budget(each)
+    held = [
+        service.http("POST", f"/v1/budgets/{each}/reserve", json={"mechanism": LAPLACE}).json()
+        for each in (name, other)
+    ]
+    mine, hidden = (f"/holds/{hold['id']}/cancel" for hold in held)
+    retire = f"/budgets/{name}/retire"
+    scoped = service.token("engine", budgets=[name])
+    for token, cancels in ((service.tokens["analyst"], 403), (service.tokens["auditor"], 403),
+                           (scoped, 200)):  # fmt: skip
+        with httpx.Client(base_url=service.url, timeout=60) as visitor:
+            visitor.post("/login", data={"token": token})
+            page = visitor.get(f"/budgets/{name}").text
+            sent = {"form_code": re.search(r'name="form_code" value="(\w+)"', page)[1]}
+            sent["reason"] = "why not"
+            assert visitor.get(mine).status_code == cancels
+            assert (mine in page) is (cancels == 200) and retire not in page
+            assert visitor.get(retire).status_code == 403
+            assert visitor.post(retire, data=sent).status_code == 403
+            assert visitor.get(hidden).status_code in (403, 404)
+            assert visitor.post(hidden, data=sent).status_code in (403, 404)
+            assert visitor.post(mine, data={"reason": "why not"}).status_code == 403, "no code"
+            if cancels == 200:
+                long = {**sent, "reason": "w" * 1001}
+                assert "reason" in visitor.post(mine, data=long).text
+                done = visitor.post(mine, data=sent)
+                assert done.headers["location"] == f"/budgets/{name}?record=2"
+                assert visitor.post(mine, data=sent).status_code == 404
+    assert not service.office.ledger.budget(name).retired
+    assert service.office.ledger.budget(other).holds == (held[1]["id"],)
+
+
+def test_refusals_of_long_ago_are_found(
+    service: Service, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page after page, each refusal once, whatever lies between them."""
+    from residuum.service.pages import history
+
+    monkeypatch.setattr(history, "IN_STORE", 7)
+    monkeypatch.setattr(history, "MOST_SEEN", 14)
+    monkeypatch.setattr(history, "AT_ONCE", 3)
+    service.budget(name, filter={"kind": "pure", "eps": 1.0})
+    ledger = service.office.ledger.as_principal("engine")
+    for place in range(60):
+        refused = place % 2 == 0 if place < 20 else place == 50
+        ledger.spend(name, rz.mechanisms.PureDp(eps=9.0 if refused else 1e-3), key=f"{place}")
+    expected = [one.seq for one in ledger.history(name) if one.admitted is False]
+    found: list[int] = []
+    before: int | None = None
+    for _ in range(60):
+        shown = history.refusals(ledger, name, ledger.budget(name).seq, before)
+        found += [one["seq"] for one in shown["entries"]]
+        if shown["older"] is None:
+            break
+        before = int(shown["older"].rpartition("=")[2])
+    assert found == expected[::-1]
+
+
+def test_a_browser_is_told_in_a_page_that_there_is_nothing(service: Service) -> None:
+    with httpx.Client(base_url=service.url, headers={"Accept": "text/html"}) as visitor:
+        for path in ("/nothing", "/budgets", "/static/x/y"):
+            found = visitor.get(path)
+            assert found.status_code == 404 and found.headers["content-type"].startswith(
+                "text/html"
+            )
+            assert "default-src 'none'" in found.headers["content-security-policy"]
+        assert visitor.get("/v1/nothing").headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("sent", [b"\xff=\xff", b"a=1&" * 1000, b"kind=json&json=%5B1%5D", b""])

@@ -47,7 +47,7 @@ def finish(shown: dict[str, Any], as_json: bool, *fields: str) -> None:
     else:
         print(shown["reason"])
         left = in_words(shown["remaining"])
-        rows = [("left", left)] if left else []
+        rows = [(shown["remaining_is"], left)] if left else []
         rows += [(name, str(shown[name])) for name in fields if shown.get(name) is not None]
         if shown.get("replayed"):
             rows.append(("replayed", "yes: the one run that this permits was permitted before"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -24,9 +25,21 @@ def label(name: str, value: Any) -> str:
     return value
 
 
+def new_label(name: str, value: Any) -> str:
+    """A name that is given for the first time: composed (NFC), so that none looks like another."""
+    composed = unicodedata.is_normalized("NFC", label(name, value))
+    checks.require(composed, name, "in the composed form of Unicode (NFC)", value)
+    return str(value)
+
+
 def optional_label(name: str, value: Any) -> str | None:
     """A name or None."""
     return None if value is None else label(name, value)
+
+
+def optional_new_label(name: str, value: Any) -> str | None:
+    """A name that is given for the first time, or None."""
+    return None if value is None else new_label(name, value)
 
 
 def reason(value: Any) -> str:

@@ -88,13 +88,13 @@ class Ledger:
         """
         request = Create(
             self.principal,
-            arguments.label("name", name),
+            arguments.new_label("name", name),
             arguments.fresh_filter(filter),
             None if neighbouring is None else relations.relation(neighbouring),
-            arguments.optional_label("unit", unit),
+            arguments.optional_new_label("unit", unit),
             arguments.optional_label("parent", parent),
-            arguments.optional_label("partition", partition),
-            arguments.optional_label("data", data),
+            arguments.optional_new_label("partition", partition),
+            arguments.optional_new_label("data", data),
             arguments.window(window),
             checks.flag("shares_data", shares_data),
         )

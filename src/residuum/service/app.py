@@ -15,6 +15,7 @@ from residuum.service import pages, problems
 from residuum.service.direct import Direct
 from residuum.service.frame import ASKED, Frame, Straight, encoded
 from residuum.service.office import Office
+from residuum.service.pages.html import trouble
 from residuum.service.problems import Problem
 from residuum.service.routes import asking, budgets, curves, history, plan, status
 from residuum.version import __version__
@@ -74,12 +75,20 @@ async def _answer(request: Request, error: Exception) -> Response:
     if problem is None:
         # Not the caller's business: the frame logs it and answers.
         raise error
+    if _is_for_people(request):
+        return trouble(request, problem)
     return Response(
         encoded(problems.body(problem, request.scope["state"].get("request_id"))),
         problem.status,
         problem.headers,
         problems.MEDIA_TYPE,
     )
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether a browser is to show the answer, at an address that is not of the API."""
+    api = request.url.path.startswith("/v1/") or request.url.path == "/metrics"
+    return not api and "text/html" in request.headers.get("accept", "")
 
 
 def _problem(error: Exception) -> Problem | None:

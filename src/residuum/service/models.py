@@ -7,7 +7,7 @@ as it is, so that errors are the library's own.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -154,7 +154,13 @@ class Decided(Answer):
     reason: Annotated[str, Field(description="What was asked, what is left, what would fit.")]
     remaining: Annotated[
         dict[str, Any] | None,
-        Field(description="What is left, rounded down; asking for exactly that passes."),
+        Field(
+            description="What is left now, before the query, rounded down; asking for exactly that"
+            " passes."
+        ),
+    ]
+    remaining_is: Annotated[
+        Literal["left now"], Field(description="When `remaining` is true: before the query.")
     ]
     binding: Annotated[str | None, Field(description="The budget that refuses.")]
     largest: Annotated[
@@ -181,6 +187,7 @@ class Receipted(Answer):
                     "admitted": True,
                     "reason": "admitted: Laplace(scale=2.0) costs 0.20 of mu²; mu 0.89 left",
                     "remaining": {"kind": "gdp", "mu": 0.89, "text": "mu 0.89"},
+                    "remaining_is": "left after this",
                     "seq": 1,
                     "key": "q-17",
                     "replayed": False,
@@ -193,7 +200,13 @@ class Receipted(Answer):
     )
     admitted: bool
     reason: str
-    remaining: dict[str, Any] | None
+    remaining: Annotated[
+        dict[str, Any] | None, Field(description="What was left after it, rounded down.")
+    ]
+    remaining_is: Annotated[
+        Literal["left after this", "left beside this"],
+        Field(description="When `remaining` is true: after a spend, or beside a reservation."),
+    ]
     seq: int
     key: str
     replayed: bool

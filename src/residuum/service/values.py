@@ -43,6 +43,7 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
         "admitted": answer.admitted,
         "reason": answer.reason,
         "remaining": plain(answer.remaining),
+        "remaining_is": "left now",
         "binding": answer.binding,
         "largest": None if answer.admitted else mechanism_or_none(answer.largest),
     }
@@ -54,6 +55,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
         "admitted": receipt.admitted,
         "reason": receipt.reason,
         "remaining": plain(receipt.remaining),
+        "remaining_is": "left after this",
         "seq": receipt.seq,
         "key": receipt.key,
         "replayed": receipt.replayed,
@@ -67,7 +69,8 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
 
 def reservation_to_dict(hold: Reservation) -> dict[str, Any]:
     """A reservation."""
-    return {**receipt_to_dict(hold), "id": hold.id, "expires": hold.expires}
+    beside = {"remaining_is": "left beside this"}
+    return {**receipt_to_dict(hold), **beside, "id": hold.id, "expires": hold.expires}
 
 
 def hold_to_dict(hold: Hold) -> dict[str, Any]:

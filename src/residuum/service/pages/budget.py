@@ -19,10 +19,11 @@ from residuum.service.access import Caller
 from residuum.service.dispatch import query_of
 from residuum.service.office import Office, office_of
 from residuum.service.pages.choices import QUERIES, described, fields_of
-from residuum.service.pages.history import entry, one_page
+from residuum.service.pages.closing import sees
+from residuum.service.pages.history import entry, one_page, refusals
 from residuum.service.pages.html import PageRoute, form, page, shown, to, wants_part
 from residuum.service.pages.session import CODE, Visitor, check_form, visitor
-from residuum.service.pages.standing import left, row
+from residuum.service.pages.standing import left, row, words
 from residuum.service.pages.told import told
 from residuum.service.problems import Problem
 from residuum.service.reading import validated
@@ -120,7 +121,8 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
             name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
         )
         office.metrics.decided("check", answer.admitted)
-        out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
+        left = words(office.ledger.budget(name), answer.remaining)
+        out["decided"] = {"admitted": answer.admitted, "reason": answer.reason, "left": left}
     try:
         found = planned(office.ledger, name, plan)
     except TooLargeError as error:
@@ -155,23 +157,20 @@ async def _shown(
 ) -> Response:
     office, caller = office_of(request), seen.caller
     caller.require("read", name)
-    back = _whole(request.query_params.get("page"))
-    record = _whole(request.query_params.get("record"))
+    asked = request.query_params
+    back, before = _whole(asked.get("page")), _whole(asked.get("before"))
+    record, refused = _whole(asked.get("record")), asked.get("only") == "refused"
 
     def work() -> dict[str, Any]:
-        budget = office.ledger.budget(name)
-        waiting = [hold for hold in office.ledger.holds() if name in hold.budgets]
-        waiting = [
-            hold
-            for hold in waiting
-            if hold.by == caller.principal or all(caller.sees(each) for each in hold.budgets)
-        ]
+        budget, ledger = office.ledger.budget(name), office.ledger
+        waiting = [one for one in ledger.holds() if name in one.budgets and sees(caller, one)]
         return {
             "budget": row(budget),
             "promise": budget.guarantee.text,
             "head": budget.head,
             "window": _window(budget),
-            "history": one_page(office.ledger, name, budget.seq, back or 0),
+            "history": refusals(ledger, name, budget.seq, before) if refused
+            else one_page(ledger, name, budget.seq, back or 0),
             "answer": _record(office, name, record),
             "waiting": [{**vars(hold), "query": told(hold.mechanism), "for": age(hold.age)}
                         for hold in waiting],
@@ -184,7 +183,7 @@ async def _shown(
         seen,
         status,
         **values,
-        again="again" in request.query_params,
+        again="again" in asked,
         choices=QUERIES,
         given=given or fields_of(answer and answer["mechanism"]),
         result=result,

@@ -10,6 +10,10 @@ from residuum.service.pages.told import told
 
 AT_ONCE = 20
 """Records on one page."""
+IN_STORE = 500
+"""Records read from the store at once, where only refusals are wanted."""
+MOST_SEEN = 20_000
+"""Records looked at for one page of refusals."""
 
 _SAID = {
     "create": "created",
@@ -18,13 +22,13 @@ _SAID = {
     "cancel": "cancelled",
     "expire": "expired",
     "refresh": "new window",
-    "retire": "closed",
+    "retire": "retired",
     "recover": "recovered",
 }
 
 
 def one_page(ledger: Ledger, name: str, last: int, back: int) -> dict[str, Any]:
-    """So many pages back from the newest record."""
+    """So many pages back from the newest record: `newer` and `older` say what to ask for next."""
     newest = last - back * AT_ONCE
     oldest = max(0, newest - AT_ONCE + 1)
     found: tuple[Record, ...] = ()
@@ -33,9 +37,30 @@ def one_page(ledger: Ledger, name: str, last: int, back: int) -> dict[str, Any]:
         found = ledger.history(name, after=after, limit=newest - oldest + 1)
     return {
         "entries": [entry(record) for record in reversed(found)],
-        "newer": back - 1 if back > 0 else None,
-        "older": back + 1 if oldest > 0 else None,
-        "last": last,
+        "newer": f"page={back - 1}" if back > 0 else None,
+        "older": f"page={back + 1}" if oldest > 0 else None,
+        "refused": False,
+    }
+
+
+def refusals(ledger: Ledger, name: str, last: int, before: int | None) -> dict[str, Any]:
+    """The newest refusals before a record; those of long ago are on the next page."""
+    end = last + 1 if before is None else min(before, last + 1)
+    start = end
+    found: list[Record] = []
+    while start > 0 and len(found) <= AT_ONCE and end - start < MOST_SEEN:
+        stop, start = start, max(0, start - IN_STORE)
+        after = start - 1 if start > 0 else None
+        seen = ledger.history(name, after=after, limit=stop - start)
+        found += [record for record in reversed(seen) if record.admitted is False]
+    entries = found[:AT_ONCE]
+    more = len(found) > AT_ONCE or start > 0
+    following = entries[-1].seq if len(found) > AT_ONCE else start
+    return {
+        "entries": [entry(record) for record in entries],
+        "newer": "only=refused" if before is not None and before <= last else None,
+        "older": f"only=refused&before={following}" if more else None,
+        "refused": True,
     }
 
 

@@ -1,8 +1,8 @@
 """How a budget stands, in words and as a gauge.
 
 The gauge is for the eye: the share of the filter's own amounts (or of its plan, or of its levels)
-that is left, of several the smallest. What counts is the words, which are the library's, rounded
-down.
+that is left beside open reservations, of several the smallest. What counts is the words, which are
+the library's, rounded down.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from residuum.filters.plan import PlanFilter
 from residuum.filters.renyi_commit import RenyiCommitFilter
 from residuum.filters.value_table import PARTS
 from residuum.filters.walk import WalkFilter
+from residuum.ledger import rules
 from residuum.ledger.receipts import plain
 from residuum.ledger.views import Budget
 
@@ -43,10 +44,10 @@ def row(budget: Budget) -> dict[str, Any]:
 
 
 def left(budget: Budget) -> dict[str, Any]:
-    """What is left, in words and as a share."""
+    """What is left, in words and as a share; `remaining` is None for a budget that is retired."""
     remaining = budget.remaining
     return {
-        "remaining": "nothing: it is closed" if remaining is None else words(budget, remaining),
+        "remaining": None if remaining is None else words(budget, remaining),
         "capacity": words(budget, budget.capacity),
         "spent": None if budget.spent is None else words(budget, budget.spent),
         "share": 0.0 if remaining is None else share(budget),
@@ -67,7 +68,9 @@ def words(budget: Budget, amount: Any) -> str:
 
 def share(budget: Budget) -> float | None:
     """The share that is left, between 0 and 1; None for filters that keep no amounts."""
-    ratios = list(_ratios(budget.filter, budget.state))
+    own = budget._line[0]
+    held = rules.follow(own, own.state, own.holds) or own.state
+    ratios = list(_ratios(budget.filter, held))
     return max(0.0, min([1.0, *ratios])) if ratios else None
 
 
