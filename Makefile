@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs figures serve torture clean
+.PHONY: help run test lint bench docs figures serve torture package clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no to
 torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each, then check the books
 	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
+
+package: $(VENV)/bin/python  ## build wheel and sdist; each extra alone in an environment of its own (minutes)
+	@$(BIN)/python tests/package/each_extra.py
 
 clean:  ## remove the environment and everything the tools left behind
 	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out

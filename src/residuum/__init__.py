@@ -48,6 +48,7 @@ _HOME = {
     "KeyReused": "residuum.errors",
     "LedgerError": "residuum.errors",
     "MechanismFailed": "residuum.errors",
+    "MissingPackage": "residuum.errors",
     "NewerLedger": "residuum.errors",
     "NotALedger": "residuum.errors",
     "OutcomeUnknown": "residuum.errors",
@@ -157,6 +158,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "MechanismFailed",
+    "MissingPackage",
     "MenuFilter",
     "NaturalCost",
     "NaturalFilter",
@@ -249,7 +251,12 @@ def __getattr__(name: str) -> Any:
         return import_module(f"residuum.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'residuum' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    try:
+        value = getattr(import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        from residuum.errors import MissingPackage
+
+        raise MissingPackage.behind(error, f"residuum.{name}") from None
     globals()[name] = value
     return value
 
@@ -290,6 +297,7 @@ if TYPE_CHECKING:
         KeyReused,
         LedgerError,
         MechanismFailed,
+        MissingPackage,
         NewerLedger,
         NotALedger,
         OutcomeUnknown,

@@ -5,6 +5,7 @@
     │   └── UnsupportedError   something of another library that has no proven loss here
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
     ├── TooLargeError        an exact computation would not fit; the message says its size
+    ├── MissingPackage       (also ImportError) an extra is not installed; the message names it
     ├── BudgetError          something would run that no filter admitted
     ├── AccessDenied         the service asks for a token, or for one that permits more
     ├── ServiceError         the service answered with a failure of its own
@@ -30,6 +31,10 @@ A refusal is a value, never an exception; an exception is a malfunction or a
 wrong call. Messages say what was expected, the argument's name and its value.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
 
 class ResiduumError(Exception):
     """The root of every error raised by this package."""
@@ -49,6 +54,49 @@ class UnsupportedError(ArgumentError):
 
 class ArgumentTypeError(ResiduumError, TypeError):
     """An argument has the wrong type; the message names it and shows it."""
+
+
+class MissingPackage(ResiduumError, ModuleNotFoundError):
+    """Something needs a package that an extra brings; the message says which to install."""
+
+    EXTRAS: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "cryptography": "sign",
+            "dp_accounting": "interop",
+            "duckdb": "individual",
+            "fastapi": "service",
+            "flint": "verify",
+            "jinja2": "service",
+            "matplotlib": "figures",
+            "opacus": "opacus",
+            "opendp": "interop",
+            "pandas": "spark",
+            "prometheus_client": "service",
+            "psycopg": "postgres",
+            "pyarrow": "individual",
+            "pydantic": "service",
+            "pyspark": "spark",
+            "sqlalchemy": "service",
+            "torch": "opacus",
+            "uvicorn": "service",
+        }
+    )
+
+    def __init__(self, what: str, package: str):
+        extra = self.EXTRAS[package]
+        super().__init__(
+            f"{what} needs {package}, not installed here; "
+            f"install with: pip install 'residuum[{extra}]'"
+        )
+        self.name = package
+
+    @classmethod
+    def behind(cls, error: ModuleNotFoundError, what: str) -> ModuleNotFoundError:
+        """What to raise in place of a failed import: the error itself if no extra explains it."""
+        package = (error.name or "").partition(".")[0]
+        if isinstance(error, cls) or package not in cls.EXTRAS:
+            return error
+        return cls(what, package)
 
 
 class BudgetError(ResiduumError):

@@ -166,7 +166,7 @@ def test_without_matplotlib_the_numbers_stand(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = run("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.svg"))
-    assert "delta real" in text and "no picture: figures need matplotlib" in text
+    assert "delta real" in text and "no picture: residuum.figures needs matplotlib" in text
     text = run("figures", "--out", str(tmp_path), "--only", "strategy", code=1)
     assert "1.35 times what is promised" in text and "pip install 'residuum[figures]'" in text
     assert not list(tmp_path.iterdir())

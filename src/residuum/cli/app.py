@@ -17,6 +17,7 @@ from residuum.errors import (
     ArgumentError,
     ArgumentTypeError,
     LedgerError,
+    MissingPackage,
     OutcomeUnknown,
     ServiceError,
     TooLargeError,
@@ -78,7 +79,7 @@ class LazyGroup(TyperGroup):
         said: Exception
         try:
             return super().invoke(ctx)
-        except (ArgumentError, ArgumentTypeError, TooLargeError) as error:
+        except (ArgumentError, ArgumentTypeError, MissingPackage, TooLargeError) as error:
             code, said = 2, error
         except OutcomeUnknown as error:
             code, said = 5, error

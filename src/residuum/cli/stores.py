@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, MissingPackage
 
 if TYPE_CHECKING:
     from residuum.ledger.ledger import Ledger
@@ -79,12 +79,9 @@ def ledger_at(store: str, *, create: bool, read_only: bool = False) -> Iterator[
 
 def need(*packages: str) -> None:
     """Say what to install where a package is missing."""
-    missing = [name for name in packages if find_spec(name) is None]
-    if missing:
-        raise ArgumentError(
-            f"{' and '.join(missing)} must be installed for this, got none;"
-            " install with: pip install 'residuum[service]'"
-        )
+    for name in packages:
+        if find_spec(name) is None:
+            raise MissingPackage("this command", name)
 
 
 def _who() -> str:

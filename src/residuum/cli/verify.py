@@ -9,7 +9,7 @@ import typer
 
 from residuum.cli import output, stores
 from residuum.cli.patience import patience
-from residuum.errors import ArgumentError, LedgerError
+from residuum.errors import ArgumentError, LedgerError, MissingPackage
 
 if TYPE_CHECKING:
     from residuum.verify import Report
@@ -61,10 +61,8 @@ def verify(
     """
     try:
         import flint  # noqa: F401
-    except ModuleNotFoundError:
-        raise ArgumentError(
-            "verify needs the package python-flint: pip install 'residuum[verify]'"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, "residuum verify") from None
     if sign is not None and report is None:
         raise ArgumentError("--sign must come with --report, the file to write, got none")
     options = {"expect_head": _expected(expect_head), "since": _since(since), "jobs": jobs}

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from residuum.errors import ArgumentError, ResiduumError
+from residuum.errors import ArgumentError, MissingPackage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,10 +126,7 @@ def _figure(width: float, height: float, below: float) -> Figure:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
-        raise ResiduumError(
-            f"figures need {error.name}, not installed here; "
-            "install with: pip install 'residuum[figures]'"
-        ) from error
+        raise MissingPackage.behind(error, "residuum.figures") from error
     layout = ConstrainedLayoutEngine(rect=(0.0, below, 1.0, 1.0 - below))
     return Figure(figsize=(width, height), layout=layout)
 

@@ -7,12 +7,12 @@ Engines: numpy in memory, DuckDB on disk, Spark on Parquet; the same spend gives
 each. Needs `pip install 'residuum[individual]'` (and `[spark]` for Spark).
 """
 
+from residuum.errors import MissingPackage
+
 try:
     import pyarrow as _pyarrow  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "residuum.individual needs pyarrow: pip install 'residuum[individual]'", name=error.name
-    ) from None
+    raise MissingPackage.behind(error, "residuum.individual") from None
 
 from residuum.individual.create import create, open
 from residuum.individual.state import State

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from residuum import checks
-from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.errors import ArgumentError, ArgumentTypeError, MissingPackage
 from residuum.individual.header import Header, header
 from residuum.individual.memory import MemoryStore
 from residuum.individual.state import State
@@ -58,7 +58,10 @@ def _store(address: Any, engine: Any, asked: Header | None, spark: Any) -> Store
             raise ArgumentError("address must be on disk to be opened, got 'memory:'")
         return MemoryStore(asked, address)
     if kind == "duckdb":
-        from residuum.individual.duck import DuckStore
+        try:
+            from residuum.individual.duck import DuckStore
+        except ModuleNotFoundError as error:
+            raise MissingPackage.behind(error, f"the address {address!r}") from None
 
         return DuckStore(place, address, asked)
     from residuum.individual.parquet import ParquetStore

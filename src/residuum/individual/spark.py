@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.errors import ArgumentError, ArgumentTypeError, MissingPackage
 from residuum.individual.batches import priced_batch, priced_schema
 from residuum.individual.header import Header
 from residuum.individual.losses import (
@@ -50,7 +50,10 @@ class SparkEngine(TableEngine):
     @property
     def session(self) -> Any:
         if self._session is None:
-            from pyspark.sql import SparkSession
+            try:
+                from pyspark.sql import SparkSession
+            except ModuleNotFoundError as error:
+                raise MissingPackage.behind(error, "engine='spark'") from None
 
             self._session = SparkSession.getActiveSession()
             if self._session is None:

@@ -4,6 +4,7 @@
     rz.interop.from_google_pld(pld), to_google_pld    its privacy loss distributions, both ways
     rz.interop.PrivacyAccountant()                    its accountant, on our core
     rz.interop.from_opendp(measurement)               OpenDP's measurements
+    rz.interop.guard_opendp(ledger, budget, …)        the same, run once a ledger was paid
     rz.interop.opacus.register()                      PrivacyEngine(accountant="residuum")
 
 Each library is imported when something for it is first used.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from residuum.errors import ResiduumError
+from residuum.errors import MissingPackage
 
 _HOME = {
     "PrivacyAccountant": "residuum.interop.dp_accounting.accountant",
@@ -22,10 +23,10 @@ _HOME = {
     "from_google_pld": "residuum.interop.dp_accounting.plds",
     "to_google_pld": "residuum.interop.dp_accounting.plds",
     "from_opendp": "residuum.interop.opendp",
+    "guard_opendp": "residuum.interop.opendp",
 }
 
 _PACKAGES = ("dp_accounting", "opacus", "opendp")
-_EXTRAS = {"dp_accounting": "interop", "opendp": "interop", "opacus": "opacus", "torch": "opacus"}
 
 __all__ = [
     "PrivacyAccountant",
@@ -33,6 +34,7 @@ __all__ = [
     "from_dp_event",
     "from_google_pld",
     "from_opendp",
+    "guard_opendp",
     "opacus",
     "opendp",
     "to_google_pld",
@@ -54,13 +56,7 @@ def _loaded(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        raise ResiduumError(
-            f"{module} needs {error.name}, not installed here; "
-            f"install with: pip install 'residuum[{extra}]'"
-        ) from error
+        raise MissingPackage.behind(error, module) from error
 
 
 def __dir__() -> list[str]:
@@ -72,4 +68,4 @@ if TYPE_CHECKING:
     from residuum.interop.dp_accounting.accountant import PrivacyAccountant
     from residuum.interop.dp_accounting.events import from_dp_event
     from residuum.interop.dp_accounting.plds import from_google_pld, to_google_pld
-    from residuum.interop.opendp import from_opendp
+    from residuum.interop.opendp import from_opendp, guard_opendp

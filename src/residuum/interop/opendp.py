@@ -11,12 +11,14 @@ on its measure, and which neighbouring relation on its metric:
   that keeps all of these bounds is piecewise linear between `e^{eps_i}` and has the last one at
   infinity; exponentials are rounded up, and the points of its tradeoff curve down.
 
-A map is believed: it is for OpenDP to be sound. What is unclear is refused, and nothing is run.
+A map is believed: it is for OpenDP to be sound. What is unclear is refused, and nothing is run,
+except by `guard_opendp`, which pays a ledger first.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -27,6 +29,8 @@ from opendp.mod import Measurement, PrivacyProfile
 from residuum import checks
 from residuum.bounds import float_down
 from residuum.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from residuum.ledger import arguments
+from residuum.ledger.guard import Guard
 from residuum.mechanisms import relations
 from residuum.mechanisms.approximate_dp import ApproximateDp
 from residuum.mechanisms.composed import Composed
@@ -91,6 +95,41 @@ def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = N
     raise UnsupportedError(
         f"measurement must have a measure with a proven loss, got {kind}", measurement
     )
+
+
+def guard_opendp(
+    ledger: Any,
+    budgets: Any,
+    measurement: Any,
+    *,
+    d_in: Any,
+    key: str | None = None,
+    ttl: float = 60.0,
+) -> Callable[..., Any]:
+    """The measurement as a function of the data that pays before it runs, and runs once a payment.
+
+    `budgets` names one budget of the ledger or several, all under one neighbouring relation; the
+    measurement is charged under that relation, and one that has none for it is refused here.
+    `d_in` is how far apart data sets are that differ in one *unit* of the budget: where the unit is
+    a person with up to five records, 5 under add-remove on symmetric distance.
+
+    Each call has a key of its own unless `guard_key=` (or `key`) names one. Raises `Refused`,
+    `AlreadySpent` for a key whose run was permitted before, and `MechanismFailed`, always in the
+    same words, whatever goes wrong inside; what was paid does not come back. A measurement that
+    holds a conversation is charged whole when it starts.
+    """
+    if d_in is None:
+        raise ArgumentTypeError("d_in must be the distance that one unit makes, got None")
+    names, one = arguments.names(budgets)
+    declared = {name: ledger.budget(name).neighbouring for name in names}
+    if len(set(declared.values())) > 1:
+        raise ArgumentError(f"budgets must have one neighbouring relation, got {declared}")
+    mechanism = from_opendp(measurement, d_in, next(iter(declared.values())))
+
+    def measured(data: Any) -> Any:
+        return measurement(data)
+
+    return Guard(ledger, names[0] if one else names, mechanism, key, ttl, False)(measured)
 
 
 def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
@@ -177,4 +216,4 @@ def _reach(profile: Any) -> float:
     return high
 
 
-__all__ = ["from_opendp"]
+__all__ = ["from_opendp", "guard_opendp"]

@@ -202,6 +202,12 @@ class Page:
         except KeyError:
             raise UnknownBudget(f"there is no budget {name!r}") from None
 
+    def children(self, name: str) -> Sequence[Any]:
+        """What the store has of the budgets under this one."""
+        c = _B.c
+        columns = c.name, c.children, c.filter, c.generation, c.window_ends, c.retired
+        return self.connection.execute(select(*columns).where(c.parent == name)).all()
+
     def line(self, name: str) -> list[Entry]:
         """A budget and the ancestors that a spend on it charges.
 

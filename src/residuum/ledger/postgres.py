@@ -14,7 +14,7 @@ from typing import ClassVar
 from sqlalchemy import Connection, bindparam, create_engine, literal_column, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from residuum.errors import StoreUnavailable, UnsafeStore
+from residuum.errors import MissingPackage, StoreUnavailable, UnsafeStore
 from residuum.ledger import schema
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Prepared
@@ -43,12 +43,15 @@ class PostgresStore(Store):
     locks_rows: ClassVar[bool] = True
 
     def __init__(self, place: Place, accept_async_standby: bool = False):
-        engine = create_engine(
-            place.url,
-            pool_size=8,
-            max_overflow=64,
-            connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "residuum"},
-        )
+        try:
+            engine = create_engine(
+                place.url,
+                pool_size=8,
+                max_overflow=64,
+                connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "residuum"},
+            )
+        except ModuleNotFoundError as error:
+            raise MissingPackage.behind(error, f"the address {place}") from None
         super().__init__(place, engine)
         self._facts: dict[str, str] = {}
         try:

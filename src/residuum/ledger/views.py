@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
-
-from sqlalchemy import select
+from typing import TYPE_CHECKING, Any
 
 from residuum.errors import ArgumentError
 from residuum.filters.filter import Filter
 from residuum.filters.state import State
-from residuum.ledger import rules, schema
+from residuum.ledger import rules
 from residuum.ledger.entry import Entry, filter_of
-from residuum.ledger.page import Page
 from residuum.mechanisms.relations import REPLACE_ONE
 from residuum.pld.lattice import supremum
 from residuum.pld.value import Pld
+
+if TYPE_CHECKING:
+    # Clients show budgets without a database of their own.
+    from residuum.ledger.page import Page
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,8 @@ def _partitions(page: Page, name: str, children: str, relation: str) -> Sequence
     """What each partition promises so far; one that is divided itself, what its own come to."""
     if children != "partitions":
         return ()
-    c = schema.budgets.c
-    query = select(c.name, c.children, c.filter, c.generation, c.window_ends, c.retired)
     counts: dict[Pld, int] = {}
-    for row in page.connection.execute(query.where(c.parent == name)).all():
+    for row in page.children(name):
         inner = _partitions(page, row.name, row.children, relation)
         if inner:
             made = _whole(inner, relation)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, MissingPackage
 from residuum.records import canonical
 from residuum.verify.report import Report
 
@@ -69,8 +69,6 @@ def _cryptography() -> tuple[Any, Any, Any]:
         exceptions = import_module("cryptography.exceptions")
         serialization = import_module("cryptography.hazmat.primitives.serialization")
         ed25519 = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
-    except ModuleNotFoundError:
-        raise ArgumentError(
-            "signing needs the package cryptography: pip install 'residuum[sign]'"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, "signing") from None
     return serialization, ed25519, exceptions.InvalidSignature
