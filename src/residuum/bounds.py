@@ -54,6 +54,21 @@ def float_up(exact: Fraction) -> float:
     return near if _compared(near, exact) >= 0 else math.nextafter(near, math.inf)
 
 
+def floats_around(exact: Fraction) -> tuple[float, float]:
+    """The largest float at most `exact`, and the smallest at least."""
+    near = float(exact)
+    side = _compared(near, exact)
+    below = near if side <= 0 else math.nextafter(near, -math.inf)
+    return below, near if side >= 0 else math.nextafter(near, math.inf)
+
+
+def quotient_up(over: float, under: float) -> float:
+    """The smallest float at least `over / under`, both positive."""
+    near = over / under
+    (a, b), (c, d), (e, f) = (x.as_integer_ratio() for x in (near, under, over))
+    return near if a * c * f >= e * b * d else math.nextafter(near, math.inf)
+
+
 def _compared(near: float, exact: Fraction) -> int:
     """The sign of `near - exact`, in integers: a comparison of rationals takes far longer."""
     over, under = near.as_integer_ratio()

@@ -34,6 +34,8 @@ def require(good: bool, name: str, expected: str, value: object) -> None:
 
 def real(name: str, value: Any, expected: str = "a real number") -> float:
     """`value` as a float that is not NaN; infinities pass."""
+    if type(value) is float and value == value:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):

@@ -69,11 +69,11 @@ def test_a_reading_nearby_proves_nothing_wrong(off: float) -> None:
     proven = 0
     for law, v in cases(12):
         both = residue_at_zero._lacking if law.eps > 3.0 else residue_at_zero._themselves
-        _, near = residue_at_zero._root(law, v, both)
+        _, near, _ = residue_at_zero._root(law, v, both)
         c = min(near * (1.0 + off), 0.5 * (near + v))
-        at, error = both(law, v - c, c), 1e-13
-        high = residue_at_zero._above(law, v, at, error)
-        low = residue_at_zero._below(law, v, at, error)
+        at, weight, error = both(law, v - c, c), density(law, v - c), 1e-13
+        high = residue_at_zero._above(law, v, at, weight, error)
+        low = residue_at_zero._below(v, at, weight, error)
         raised = residue_at_zero._raised(law, v, near, both, error)
         lowered = residue_at_zero._lowered(law, v, near, both, error)
         with mp.workdps(60 + int(v)):

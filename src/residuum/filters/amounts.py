@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,17 @@ def written(value: float) -> Fraction:
 
 def rounded_up(value: float, digits: int = _DIGITS) -> Fraction:
     """The least decimal of so many digits that is at least the float `value`, exactly."""
-    return Fraction(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
+    return Fraction(_context(digits, ROUND_CEILING).create_decimal_from_float(value))
 
 
 def rounded_down(value: float, digits: int = _DIGITS) -> Fraction:
     """The greatest decimal of so many digits that is at most the float `value`, exactly."""
-    return Fraction(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value)))
+    return Fraction(_context(digits, ROUND_FLOOR).create_decimal_from_float(value))
+
+
+@lru_cache(maxsize=64)
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding)
 
 
 def shortened(amount: Fraction) -> Fraction:

@@ -17,7 +17,7 @@ from residuum.filters.filter import FallingCost
 from residuum.filters.gdp import Gaussians, lifted
 from residuum.filters.query import Query, described
 from residuum.filters.stated import split
-from residuum.pld.gdp_residue import cost_interval
+from residuum.pld.gdp_residue import cost_ends
 from residuum.pld.value import Pld
 
 
@@ -70,11 +70,11 @@ class GdpResidueFilter(Gaussians):
 def _rest_bounds(left: Fraction, rest: Pld) -> tuple[Fraction, Fraction] | None:
     """The same for a loss without a Gaussian part; None if it does not fit."""
     above = lifted(rest)
-    cost = cost_interval(left, above)
+    cost = cost_ends(left, above)
     if cost is None:
         return None
-    low = Fraction(float(cost.lo)) if above is rest else Fraction(0)
-    return low, amounts.rounded_up(float(cost.hi))
+    low = Fraction(cost[0]) if above is rest else Fraction(0)
+    return low, amounts.rounded_up(cost[1])
 
 
 def _no_room(loss: Pld) -> str:

@@ -44,6 +44,8 @@ def split(
     query: Query, relation: str | None, stated: Callable[[Mechanism], Amounts | None]
 ) -> tuple[Amounts | None, Pld]:
     """What the parts of a query state that they take, all together, and the loss of the others."""
+    if isinstance(query, Pld):
+        return None, query
     if not isinstance(query, BlackBox | Composed | SelfComposed):
         return None, loss_of(query, relation)
     parts = [(stated(part), part, n) for part, n in _parts(query)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from residuum.bounds import float_up
+from residuum.bounds import quotient_up
 from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.laplace import Laplace
 from residuum.pld.randomized_response import RandomizedResponse
@@ -36,7 +36,7 @@ def parameters(factor: Central) -> CentralLaw | None:
     if isinstance(factor, RandomizedResponse):
         return None if factor.delta > 0.0 else CentralLaw(factor.eps, 1.0, 0.0, False)
     if isinstance(factor, Laplace):
-        return CentralLaw(float_up(factor.top), 0.0, 0.0, True)
+        return CentralLaw(quotient_up(factor.sensitivity, factor.scale), 0.0, 0.0, True)
     return CentralLaw(factor.eps, factor.atomic, 1.0 - factor.atomic, False)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from residuum import checks
-from residuum.bounds import Interval, float_down, float_up
+from residuum.bounds import Interval, float_down, float_up, floats_around
 from residuum.pld.central_law import CENTRAL, CentralLaw, parameters
 from residuum.pld.finite_residue import finite_cost, finite_excess
 from residuum.pld.gaussian_mixture import GaussianMixture
@@ -63,16 +63,18 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
 def cost_interval(mu_squared: Fraction | float, L: Pld) -> Interval | None:
     """The same, for those who remember it themselves."""
-    v = squared(mu_squared)
+    ends = cost_ends(squared(mu_squared), L)
+    return None if ends is None else Interval(*ends)
+
+
+def cost_ends(v: Fraction, L: Pld) -> tuple[float, float] | None:
+    """The same, as a pair."""
     law = _central(L)
     if law is not None:
-        low, high = float_down(v), float_up(v)
-        ends = cost_at_zero(law, low, high) if low > 0.0 else None
-        return None if ends is None else Interval(*ends)
+        low, high = floats_around(v)
+        return cost_at_zero(law, low, high) if low > 0.0 else None
     cost = cost_bounds(v, L)
-    if cost is None:
-        return None
-    return Interval(float_down(cost[0]), float_up(cost[1]))
+    return None if cost is None else (float_down(cost[0]), float_up(cost[1]))
 
 
 _remembered = lru_cache(maxsize=_CACHED)(cost_interval)
@@ -110,7 +112,7 @@ def cost_bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
 
 def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """Bounds for an `L` without a Gaussian part; None if it is not proven to fit."""
-    low, high = float_down(v), float_up(v)
+    low, high = floats_around(v)
     if low <= 0.0:
         return None
     law = _central(L)

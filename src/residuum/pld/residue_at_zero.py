@@ -52,7 +52,10 @@ _NODES: list[tuple[tuple[float, float], ...]] = []
 
 def fits(law: CentralLaw, v: float) -> bool:
     """Whether `L ⪯ G_√v`, proven: `h_L(1) <= erf(√(v/8))`, see above."""
-    at_one, lacking = height(law)
+    return _is_below(*height(law), v)
+
+
+def _is_below(at_one: float, lacking: float, v: float) -> bool:
     root, safe = math.sqrt(0.125 * v), 1.0 + 2.0 * _ROUNDING
     return at_one * safe <= math.erf(root) or lacking >= math.erfc(root) * safe
 
@@ -66,17 +69,21 @@ def refuses(law: CentralLaw, v: float) -> bool:
 
 def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] | None:
     """Proven bounds of the cost under `G_√v`, `v` to `v_up`; None if it is not proven to fit."""
-    if not fits(law, v):
+    at_one, lacking = height(law)
+    if not _is_below(at_one, lacking, v):
         return None
-    both = _lacking if height(law)[0] > _HIGH else _themselves
-    at, near = _root(law, v, both)
+    both = _lacking if at_one > _HIGH else _themselves
+    at, near, weight = _root(law, v, both)
     error = _ROUNDING + _PANEL * (_panels(law, v - at.c) + 1)
-    high = _above(law, v, at, error)
+    high = _above(law, v, at, weight, error)
     if v_up > v and both is _lacking:
-        low = _below(law, v_up, both(law, v_up - at.c, at.c), error)
+        m2 = v_up - at.c
+        low = _below(v_up, both(law, m2, at.c), density(law, m2), error)
     else:
-        # Neither side changes by more than half of the share by which m² does.
-        low = _below(law, v_up, at, error + (v_up - v) / (v - at.c))
+        if v_up > v:
+            # Neither side changes by more than half of the share by which m² does.
+            weight = density(law, v_up - at.c)
+        low = _below(v_up, at, weight, error + (v_up - v) / (v - at.c))
     if high is None:
         high = _raised(law, v, near, both, error)
     return _lowered(law, v_up, near, both, error) if low is None else low, high
@@ -102,42 +109,40 @@ def _lacking(law: CentralLaw, m2: float, c: float) -> _Reading:
     return _Reading(c, _gaussian_lack(m2, c), _query_lack(law, m2))
 
 
-def _move(law: CentralLaw, m2: float, at: _Reading, both: Sides) -> float:
+def _move(at: _Reading, weight: float, both: Sides) -> float:
     """Newton's step in `c`: `A - B` falls by half the density a unit; of logarithms if lacking."""
     gap = at.more - at.less
     if both is _lacking:
         gap = at.less * math.log(at.more / at.less) if at.more > 0.0 else -math.inf
-    weight = density(law, m2)
     return 2.0 * gap / weight if weight > 0.0 else math.copysign(math.inf, gap)
 
 
-def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float]:
-    """The sides next to where they are equal, and about where that is."""
+def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float, float]:
+    """The sides next to where they are equal, about where that is, and the density there."""
     low, high = 0.0, v
     c = about(law, v)
     for _ in range(_STEPS):
-        at = both(law, v - c, c)
-        move = _move(law, v - c, at, both)
+        at, weight = both(law, v - c, c), density(law, v - c)
+        move = _move(at, weight, both)
         low, high = (c, high) if move > 0.0 else (low, c)
         new = c + move
         if abs(move) <= _SETTLED * c:
-            return at, new if low < new < high else c
+            return at, new if low < new < high else c, weight
         if not low < new < high:
             new = 0.5 * (low + high)
         if high - low <= 1e-15 * high:
             break
         c = new
-    return at, new
+    return at, new, weight
 
 
-def _above(law: CentralLaw, v: float, at: _Reading, error: float) -> float | None:
+def _above(law: CentralLaw, v: float, at: _Reading, weight: float, error: float) -> float | None:
     """A cost that will do, from the sides at another one; None if that is not proven.
 
     `w (A - B)` falls by `½ w ρ` a unit of `c`, where `w = e^{-m²/8} / m` rises and the density `ρ`
     falls as `c` grows.
     """
     gap = at.more - at.less + 1.01 * error * (at.more + at.less)
-    weight = density(law, v - at.c)
     if not weight > 0.0:
         return None
     step = 2.0 * gap / weight
@@ -148,10 +153,9 @@ def _above(law: CentralLaw, v: float, at: _Reading, error: float) -> float | Non
     return c if gap - fall + _DENSITY * abs(fall) <= 0.0 else None
 
 
-def _below(law: CentralLaw, v: float, at: _Reading, error: float) -> float | None:
+def _below(v: float, at: _Reading, weight: float, error: float) -> float | None:
     """A cost below which none will do, likewise."""
     gap = at.more - at.less - 1.01 * error * (at.more + at.less)
-    weight = density(law, v - at.c)
     if not weight > 0.0:
         return None
     step = 2.0 * gap / weight

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from residuum.pld.central_law import CentralLaw, density
+from residuum.pld.central_law import CentralLaw
 
 _LARGEST = 64.0
 """Of `v`: beyond, the error functions are too close to 1."""
@@ -29,13 +29,30 @@ def about(law: CentralLaw, v: float) -> float:
     start = c = min(_renyi(law), 0.9 * v)
     if not (v <= _LARGEST and start > _LEAST * v):
         return start
-    whole = math.erf(math.sqrt(0.125 * v))
+    e, response, flat = law.eps, law.response, law.flat
+    erf, exp = math.erf, math.exp
+    whole, edge, fall = erf(math.sqrt(0.125 * v)), e * _ROOT_HALF, exp(-0.5 * e)
+    twice, least = fall * fall, -math.expm1(-e)
     for _ in range(_STEPS):
         m2 = v - c
-        weight = density(law, m2)
+        m = math.sqrt(m2)
+        end, half, rise = edge / m, 0.5 * _ROOT_HALF * m, exp(0.125 * m2)
+        middle, level = erf(half), fall * erf(end)
+        falling = rise * (erf(end + half) - middle)
+        ends, spread = fall * exp(-end * end), 2.0 * _ROOT_HALF_PI * m * level
+        # `A - B` over `m √(π/2)`, and the density.
+        gap = -2.0 * rise * (whole - middle)
+        if law.is_laplace:
+            gap += 2.0 * (falling - level)
+            weight = ends + 0.25 * spread
+        else:
+            growing = twice * rise * (erf(end - half) + middle)
+            gap += 2.0 * response * (falling - growing) / (1.0 + twice)
+            gap += 2.0 * flat * (falling - 2.0 * level + growing) / least
+            weight = response * 2.0 * ends / (1.0 + twice) + flat * 0.5 * spread / least
         if weight <= 0.0:
             return start
-        move = 2.0 * _gap(law, m2, whole) / weight
+        move = 2.0 * _ROOT_HALF_PI * m * gap / weight
         new = c + move
         if not start <= new < v:
             # Lost digits, or far from it.
@@ -59,22 +76,3 @@ def _renyi(law: CentralLaw) -> float:
         flat = 1.0 - 2.0 * x * math.exp(-x) / -math.expm1(-2.0 * x) if x > 1e-2 else x * x / 6.0
         missing += law.flat * flat
     return -8.0 * math.log1p(-missing) if missing < 1.0 else math.inf
-
-
-def _gap(law: CentralLaw, m2: float, whole: float) -> float:
-    """About `A - B`, `whole = erf(√(v/8))`."""
-    m, e = math.sqrt(m2), law.eps
-    end, half = e / m * _ROOT_HALF, 0.5 * m * _ROOT_HALF
-    rise = math.exp(0.125 * m2)
-    middle = math.erf(half)
-    falling = rise * (math.erf(end + half) - middle)
-    theirs = 2.0 * rise * (whole - middle)
-    if law.is_laplace:
-        mine = 2.0 * (falling - math.exp(-0.5 * e) * math.erf(end))
-        return m * _ROOT_HALF_PI * (mine - theirs)
-    growing = math.exp(-e) * rise * (math.erf(end - half) + middle)
-    mine = law.response * (falling - growing) / (1.0 + math.exp(-e))
-    if law.flat:
-        flat = falling - 2.0 * math.exp(-0.5 * e) * math.erf(end) + growing
-        mine += law.flat * flat / -math.expm1(-e)
-    return m * _ROOT_HALF_PI * (2.0 * mine - theirs)
