@@ -11,6 +11,7 @@ import pytest
 import residuum as rz
 from cli.running import refusal, run, run_json
 from residuum.records import from_line
+from service.conftest import postgres, postgres_server  # noqa: F401  (fixtures)
 from service.running import serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -25,7 +26,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.fixture(params=["file", "path", "service"])
+@pytest.fixture(
+    params=[
+        "file",
+        "path",
+        "service",
+        pytest.param("database", marks=pytest.mark.needs("pgserver", "psycopg")),
+    ]
+)
 def store(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
@@ -35,7 +43,9 @@ def store(
             monkeypatch.setenv("RESIDUUM_TOKEN", service.tokens["admin"])
             yield service.url
     else:
-        where = "sqlite:///b.db" if request.param == "file" else str(tmp_path / "b.db")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        places = {"file": "sqlite:///b.db", "path": str(tmp_path / "b.db")}
+        where = places.get(request.param) or request.getfixturevalue("postgres")
         run("init", where)
         yield where
 
@@ -63,6 +73,13 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     assert [one["seq"] for one in run_json("history", "web", "--after", "1")["items"]] == [2]
     for human in (("budget", "list"), ("budget", "show", "web"), ("status",)):
         assert "web" in run(*human)
+    planned = run_json("plan", "--budget", "web", "--laplace", "scale=4")
+    with_state = ("plan", "--filter", "gdp_residue mu=1", "--state", json.dumps(shown["state"]))
+    assert planned["how_many"] == run_json(*with_state, "--laplace", "scale=4")["how_many"] > 0
+    assert "left now" in run("check", "web", "--laplace", "scale=4")
+    assert "left after this" in run("spend", "web", "--laplace", "scale=4", "--key", "a")
+    report = run_json("verify", store)
+    assert (report["ok"], report["refuted"]) == (True, 0)
     assert "would fit" in run("history", "web")
     assert run_json("budget", "retire", "web", "--reason", "over")["retired"]
     assert "retired" in run("spend", "web", "--laplace", "scale=9", code=LEDGER)
@@ -121,6 +138,9 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web", "--pure-dp", "eps=1", "--store", "other.db"), LEDGER, "no ledger at"),
         (("spend", "web", "--pure-dp", "eps=1", "--store", "."), LEDGER, "is a directory"),
         (("history", "web", "--limit", "0"), 2, "--limit"),
+        (("plan", "--budget", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
+        (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "must stand alone"),
+        (("plan", "--pure-dp", "eps=1"), 2, "or by --budget"),
         (("token", "create", "--role", "king"), 2, "role must be one of"),
         (("token", "revoke", "none"), 2, "token must be the id"),
         (("token", "list", "--store", "http://127.0.0.1:1"), 2, "a file or a database here"),

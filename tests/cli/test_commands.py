@@ -34,7 +34,7 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 NEVER_END = ("serve",)
 """Run in tests of their own."""
 WITH_A_LEDGER = ("budget", "check", "spend", "reserve", "commit", "cancel", "history", "export",
-                 "status", "recover", "token", "verify")  # fmt: skip
+                 "status", "recover", "token", "verify", "plan")  # fmt: skip
 
 
 def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
@@ -59,6 +59,23 @@ def test_help_is_whole(name: str) -> None:
     text = run(name, "--help")
     assert "Example:" in text
     assert "--json" in text
+
+
+def _leaves() -> list[tuple[str, ...]]:
+    """Every command with what leads to it: `budget create`, `check`, …"""
+    root, found = typer.main.get_command(app), []
+    for name in COMMANDS:
+        command = root.get_command(None, name)
+        inner = getattr(command, "commands", {})
+        found += [(name, each) for each in inner] or [(name,)]
+    return found
+
+
+@pytest.mark.parametrize("leaf", _leaves(), ids=" ".join)
+def test_every_command_answers_in_json_and_shows_how(leaf: tuple[str, ...]) -> None:
+    text = run(*leaf, "--help")
+    assert re.search(r"^ +--json  ", text, re.MULTILINE), "an option of its own"
+    assert re.search(rf"Example:\n +residuum {' '.join(leaf)}", text)
 
 
 def test_help_lists_every_command() -> None:
@@ -159,6 +176,14 @@ def test_demo(tmp_path: Path) -> None:
     assert answer["verified"] == {
         "ok": True, "proven": sum(admitted.values()) + len(admitted), "undecided": 0,
     }  # fmt: skip
+
+
+def test_bench() -> None:
+    rates = {one["what"]: one for one in run_json("bench", "--seconds", "0.02")["rates"]}
+    assert any("16 callers" in what for what in rates)
+    assert all(one["count"] >= 1 and one["a_second"] > 0 for one in rates.values())
+    for wrong in ("0", "nan", "1e9"):
+        assert "seconds must be between" in refusal("bench", "--seconds", wrong)
 
 
 def test_demo_refuses_a_file_for_a_directory(tmp_path: Path) -> None:

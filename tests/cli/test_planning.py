@@ -171,3 +171,13 @@ def test_no_bar_for_what_is_quick_or_not_watched() -> None:
         time.sleep(0.05)
     assert "renyi" not in console.file.getvalue()  # type: ignore[attr-defined]
     assert piped.file.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_lines_where_there_is_no_terminal() -> None:
+    piped = Console(file=io.StringIO(), force_terminal=False)
+    with patience("comparing", piped, plain=True) as tell:
+        tell("Laplace 10: renyi", 2, 4)
+        tell("", 3, 4)
+    assert piped.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "Laplace 10: renyi (3 of 4)", "comparing (4 of 4)",
+    ]  # fmt: skip

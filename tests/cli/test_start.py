@@ -92,3 +92,16 @@ def test_shells_can_complete() -> None:
         check=False,
     )
     assert result.stdout.split() == ["create", "list", "show", "retire"], result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'residuum'\n" + MAIN,
+         "--show-completion", shell],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        check=False,
+    )  # fmt: skip
+    assert "_RESIDUUM_COMPLETE" in result.stdout, result.stderr

@@ -52,6 +52,7 @@ COMMANDS = {
     "attack": "residuum.cli.attack",
     "natural": "residuum.cli.natural",
     "figures": "residuum.cli.figures",
+    "bench": "residuum.cli.bench",
     "verify": "residuum.cli.verify",
     "version": "residuum.cli.version",
 }

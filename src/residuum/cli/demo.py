@@ -57,13 +57,22 @@ def demo(
     from residuum.ledger.opening import open_ledger
 
     path = _place(out)
-    with open_ledger(path) as ledger:
-        with patience("asking"):
-            runs = [_asked(ledger, name, filter, seed) for name, filter in _filters().items()]
-        with patience("verifying the ledger"):
-            report = _verified(ledger)
-    caught = _caught()
-    drawn = _drawn(out)
+    filters = _filters()
+    steps = len(filters) + 3
+    with (
+        patience("asking", delay=0.2, plain=not as_json) as tell,
+        open_ledger(path) as ledger,
+    ):
+        runs = []
+        for place, (name, filter) in enumerate(filters.items()):
+            tell(f"asking, until the {name} filter refuses", place, steps)
+            runs.append(_asked(ledger, name, filter, seed))
+        tell("verifying the ledger", steps - 3, steps)
+        report = _verified(ledger)
+        tell("breaking the natural filter", steps - 2, steps)
+        caught = _caught()
+        tell("drawing", steps - 1, steps)
+        drawn = _drawn(out)
     if as_json:
         output.print_json(_plain(runs, caught, report, path, drawn))
         return

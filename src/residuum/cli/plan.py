@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import filters, flags, output, pictures, queries
+from residuum.cli import filters, flags, output, pictures, queries, stores
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError
 
@@ -35,6 +35,10 @@ def plan(
         str | None,
         typer.Option(metavar="JSON", help="The state it is in. Without it, nothing was spent."),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Instead of a filter: a budget in the store, as it is."),
+    ] = None,
     eps: filters.Eps = None,
     delta: filters.Delta = None,
     n: Annotated[
@@ -46,26 +50,40 @@ def plan(
         typer.Option(metavar="DIR", help="Draw how many more of each kind fit, into a directory."),
     ] = None,
     relation: flags.Relation = None,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
     """How many more queries fit, and the least noise that fits.
 
     Several queries are asked in order, again and again. The count is that of asking one by one
     until the first refusal. The noise is the least with which n more fit (n rounds of several
-    queries, all turned by the same factor), rounded up and checked. Nothing is spent. With a budget
-    instead of a filter, the filter is the automatic one.
+    queries, all turned by the same factor), rounded up and checked. Nothing is spent. With --eps
+    and --delta instead of a filter, the filter is the automatic one. With --budget, the filter and
+    what is left are those of a budget in the store; its parents and open reservations may allow
+    fewer.
 
     \b
     Example:
       residuum plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
       residuum plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
       residuum plan --eps 1 --delta 1e-6 --laplace scale=20
+      residuum plan --budget web --laplace scale=20
     """
     from residuum.planning import how_many, least_noise
 
     asked = queries.parse_list(query)
-    filter = _filter(given, eps, delta)
-    start = filter.initial() if state is None else filter.state_from_json(state)
+    if budget is not None:
+        if (given, eps, delta, state, relation) != (None,) * 5:
+            raise ArgumentError(
+                "--budget must stand alone, got a filter, a state or a relation too"
+            )
+        with stores.books(store, token, read_only=True) as books:
+            found = books.budget(budget)
+        filter, start, relation = found.filter, found.state, found.neighbouring
+    else:
+        filter = _filter(given, eps, delta)
+        start = filter.initial() if state is None else filter.state_from_json(state)
     with patience("counting"):
         count = how_many(filter, asked, state=start, most=most, relation=relation)
     with patience("fitting the noise"):
@@ -128,7 +146,9 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
             raise ArgumentError("give --filter, or --eps and --delta, got both")
         return filters.parse(given)
     if eps is None and delta is None:
-        raise ArgumentError("a filter must be given by --filter, or by --eps and --delta, got none")
+        raise ArgumentError(
+            "a filter must be given by --filter, by --eps and --delta, or by --budget, got none"
+        )
     eps, delta = filters.budget(eps, delta)
     return AutoFilter(eps, delta)
 
