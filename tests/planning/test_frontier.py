@@ -23,7 +23,7 @@ def test_counts_are_those_of_asking(filter: rz.Filter) -> None:
                 admitted += 1
             assert admitted == count
         # A little less noise and not even one fits.
-        assert not filter.check(family.query(0.99 * noises[0])).admitted
+        assert not filter.check(family.query(0.98 * noises[0])).admitted
 
 
 def test_spending_takes_some_of_it_away() -> None:
@@ -58,6 +58,14 @@ def test_rows_for_a_data_frame() -> None:
     assert [row["count"] for row in rows] == sorted(row["count"] for row in rows)
     assert found.to_dict()["rows"] == rows
     assert found._repr_html_().count("<svg") == 1
+
+
+def test_progress_is_told_and_ends_where_it_was_said_to() -> None:
+    told: list[tuple[str, int, int]] = []
+    frontier(rz.GdpFilter(0.5), points=3, progress=lambda *what: told.append(what))
+    assert [name for name, done, _ in told if done % 3 == 0][::2] == [f.name for f in FAMILIES]
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert told[-1][1:] == (12, 12)
 
 
 @pytest.mark.parametrize(

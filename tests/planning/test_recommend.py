@@ -60,6 +60,7 @@ def test_what_fits_keeps_its_noise() -> None:
     assert found.noise == 1.0 and "All of it fits" in found.reason
     assert found.to_dict()["filter"]["kind"] == found.filter.kind
     assert found.yardstick.table() in str(found) and "<table>" in found._repr_html_()
+    assert "<polyline" in found._repr_html_()
 
 
 def test_what_cannot_be() -> None:

@@ -125,6 +125,20 @@ def test_shown(measured: rz.Yardstick) -> None:
     assert page.count("<tr>") == 1 + len(QUICK) and "Gaussian 20" in page
 
 
+@pytest.mark.needs("pandas")
+def test_results_are_data_frames(measured: rz.Yardstick) -> None:
+    import pandas
+
+    frame = pandas.DataFrame(measured.records())
+    assert len(frame) == len(measured.rows) * len(measured.filters)
+    best = frame.pivot(index="workload", columns="filter", values="admitted")
+    for row in measured.rows:
+        assert tuple(best.loc[row.workload, list(measured.filters)]) == row.admitted
+    found = rz.planning.frontier(rz.GdpFilter(0.5), points=3)
+    counts = pandas.DataFrame(found.records()).groupby("family")["count"].max()
+    assert dict(counts) == {line.family: max(line.counts) for line in found.lines}
+
+
 def test_one_workload_is_a_column() -> None:
     text = rz.compare_filters(EPS, DELTA, rz.pure_dp(0.1), ["basic", "renyi"]).table()
     assert [line.split()[-2:] for line in text.splitlines()[2:4]] == [["10", "1.00"]] * 2

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from residuum.filters import Filter
     from residuum.filters.query import Query
     from residuum.filters.state import State
+    from residuum.planning.frontier import Progress
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -90,8 +91,8 @@ def plan(
         least = least_noise(filter, asked, n, state=start, relation=relation)
     picture, trouble = None, ""
     if out is not None:
-        with patience("drawing"):
-            picture, trouble = _drawn(filter, start, out, relation)
+        with patience("drawing") as tell:
+            picture, trouble = _drawn(filter, start, out, relation, tell)
     left = filter.worded(filter.remaining_in(start))
     if as_json:
         output.print_json(
@@ -125,16 +126,17 @@ def plan(
 
 
 def _drawn(
-    filter: "Filter", start: "State", out: Path, relation: str | None
+    filter: "Filter", start: "State", out: Path, relation: str | None, tell: "Progress"
 ) -> tuple[Path | None, str]:
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
     from residuum.figures.frontier import frontier as draw
     from residuum.planning.frontier import frontier
 
     fresh = filter.initial()
-    found = {"left": frontier(filter, state=start, relation=relation)}
+    found = {"left": frontier(filter, state=start, relation=relation, progress=tell)}
     if start != fresh:
-        found = {"at the start": frontier(filter, state=fresh, relation=relation), **found}
+        before = frontier(filter, state=fresh, relation=relation, progress=tell)
+        found = {"at the start": before, **found}
     return pictures.save(lambda: draw(found), out / "frontier.png")
 
 

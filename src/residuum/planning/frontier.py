@@ -27,6 +27,11 @@ _SPAN = 8.0
 _MOST = 1_000
 """Filters without closed forms decide every request: a frontier must not take hours."""
 _LEAST_NOISE, _MOST_NOISE = 1e-6, 1e6
+_CLOSE = 1.01
+"""How near the least noise is found. Next to what just fits, decisions with slack take long."""
+
+Progress = Callable[[str, int, int], None]
+"""Told a family, how many points of lines are done, and of how many at most."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,13 @@ def frontier(
     span: float = _SPAN,
     most: int = _MOST,
     relation: str | None = None,
+    progress: Progress | None = None,
 ) -> Frontier:
     """How many more of each family fit, from the least noise that fits to `span` times as much.
 
     `families` maps names to functions from a noise to a query that loses less as it grows; without
-    it the four of the module. Counts end at `most`, and a line with the first that does.
+    it the four of the module. Counts end at `most`, and a line with the first that does. The least
+    noise is found to a hundredth, from above.
     """
     filter, most = as_filter(filter), checks.count("most", most)
     points = checks.count("points", points)
@@ -124,9 +131,15 @@ def frontier(
     span = checks.real("span", span, "above 1")
     checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
     state = filter.state if state is None else filter.own(state)
-    lines = [
-        _line(filter, state, one, (points, span, most), relation) for one in _families(families)
-    ]
+    asked, lines = _families(families), []
+    for place, one in enumerate(asked):
+
+        def told(done: int, name: str = one.name, before: int = place * points) -> None:
+            if progress is not None:
+                progress(name, before + done, len(asked) * points)
+
+        told(0)
+        lines.append(_line(filter, state, one, (points, span, most), relation, told))
     left = filter.worded(filter.remaining_in(state))
     return Frontier(repr(filter), left, tuple(lines), most)
 
@@ -147,6 +160,7 @@ def _line(
     family: Family,
     extent: tuple[int, float, int],
     relation: str | None,
+    told: Callable[[int], None],
 ) -> Line:
     points, span, most = extent
     start = _start(filter, state, family, relation)
@@ -161,13 +175,14 @@ def _line(
             break
         values.append(family.value(rounded))
         counts.append(counted(filter, state, (query,), most, relation))
+        told(len(counts))
         if counts[-1] >= most:
             break
     return Line(family.name, family.parameter, tuple(values), tuple(counts))
 
 
 def _start(filter: Filter, state: State, family: Family, relation: str | None) -> float | None:
-    """The least noise of which one more fits, to three digits."""
+    """The least noise of which one more fits, from above."""
 
     def fits(noise: float) -> bool:
         try:
@@ -183,7 +198,7 @@ def _start(filter: Filter, state: State, family: Family, relation: str | None) -
             return None
     while low >= _LEAST_NOISE and fits(low):
         low, high = low / 4.0, low
-    while high > 1.001 * low:
+    while high > _CLOSE * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high

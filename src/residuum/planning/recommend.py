@@ -24,6 +24,7 @@ from residuum.planning.contenders import Setting, contenders
 from residuum.planning.how_many import MOST
 from residuum.planning.workload import Run, Workload
 from residuum.planning.yardstick import Progress, Yardstick, as_workloads, compare_filters, measured
+from residuum.pld import svg
 from residuum.pld.value import Pld
 
 _RESTS_ON = (
@@ -74,8 +75,9 @@ class Recommendation:
         return "\n".join([*lines, self.reason, "", self.yardstick.table()])
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
-        return f"<p>{html.escape(self.reason)}</p>{self.yardstick._repr_html_()}"
+        """The reason, the curve that is promised, and what every filter admits, for notebooks."""
+        curve = svg.profiles({"guarantee": self.filter.guarantee})
+        return f"<p>{html.escape(self.reason)}</p>{curve}{self.yardstick._repr_html_()}"
 
 
 def recommend(

@@ -82,6 +82,20 @@ class Yardstick:
             ],
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """As rows, for a data frame: `pandas.DataFrame(measured.records())`."""
+        return [
+            {
+                "workload": row.workload,
+                "filter": name,
+                "admitted": count,
+                "optimum": row.optimum,
+                "ratio": ratio,
+            }
+            for row in self.rows
+            for name, count, ratio in zip(self.filters, row.admitted, row.ratios(), strict=True)
+        ]
+
     def table(self) -> str:
         """As text: for one workload a line for each filter, for several a line for each."""
         if len(self.rows) == 1:
