@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, DESCRIBED, Entry
-from residuum import filters
+from residuum import filters, mechanisms
+from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
 from residuum.filters.codec import _parsed
 
@@ -236,3 +237,49 @@ def test_long_amounts_are_shortened_downwards(denominators):
         assert amount <= before - Fraction(1, 100 * d)
         assert amount.denominator.bit_length() <= 513
         assert amounts.from_text("left", amounts.text(amount)) == amount
+
+
+ODD = [
+    mechanisms.ExponentialMechanism(0.05),
+    mechanisms.DiscreteLaplace(50.0, 3),
+    mechanisms.TruncatedLaplace(20.0, 400.0),
+    mechanisms.RandomizedResponse(0.1, 10),
+    mechanisms.PoissonSampled(mechanisms.DiscreteLaplace(20.0, 2), 0.1),
+    mechanisms.FromAtoms((0.05, -0.05), (0.52, 0.48)),
+]
+"""Mechanisms whose losses do not say what they came from."""
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one", "zero-out"])
+@pytest.mark.parametrize("name", ["auto", "menu", "plan", "renyi_commit", "gdp_residue"])
+def test_states_after_any_mechanism(name, relation):
+    """What a filter knows of earlier queries is written down whatever they were."""
+    filter = CATALOGUE[name].make()
+    queries = [query for query in ODD if relation in query.supported]
+    for query in queries + queries[::-1]:
+        filter.request(query, relation=relation)
+        text = filter.state_to_json(filter.state)
+        other = CATALOGUE[name].make()
+        state = other.state_from_json(text)
+        assert state == filter.state
+        assert other.state_to_json(state) == text
+        for asked in (query, ODD[0]):
+            first, second = (
+                f.decide(f.own(state), asked, relation=relation) for f in (filter, other)
+            )
+            assert first.admitted == second.admitted and first.state == second.state
+
+
+@pytest.mark.parametrize(
+    "given_query",
+    [
+        {"mechanism": {"kind": "laplace", "scale": 1.0}, "relation": "sideways"},
+        {"mechanism": 3, "relation": "replace-one"},
+        {"mechanism": {"kind": "laplace", "scale": 1.0}, "relation": "replace-one", "more": 1},
+    ],
+)
+def test_names_read_strictly(given_query):
+    filter = rz.AutoFilter(1.0, 1e-6)
+    fields = json.loads(filter.state_to_json(filter.initial()))
+    with pytest.raises((ArgumentError, ArgumentTypeError)):
+        filter.state_from_json({**fields, "seen": [[given_query, 1]]})

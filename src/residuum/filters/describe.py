@@ -6,6 +6,7 @@ from residuum.errors import ArgumentError
 from residuum.filters.query import Query, described
 from residuum.mechanisms.approximate_dp import ApproximateDp
 from residuum.mechanisms.composed import Composed
+from residuum.mechanisms.exponential_mechanism import ExponentialMechanism
 from residuum.mechanisms.gaussian import Gaussian
 from residuum.mechanisms.laplace import Laplace
 from residuum.mechanisms.mechanism import Mechanism
@@ -14,6 +15,7 @@ from residuum.mechanisms.self_composed import SelfComposed
 from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
 from residuum.pld import laplace
 from residuum.pld.atoms import Atoms
+from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.factors import Factor
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.randomized_response import RandomizedResponse
@@ -47,6 +49,8 @@ def _described(factor: Factor) -> Mechanism | None:
         return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
     if isinstance(factor, laplace.Laplace):
         return Laplace(factor.scale, factor.sensitivity)
+    if isinstance(factor, BoundedRange) and factor.atomic == 0.0:
+        return ExponentialMechanism(factor.eps)
     if isinstance(factor, Atoms) and len(factor.p) == 1 and factor.is_symmetric:
         return ApproximateDp(0.0, float(factor.mass_at_infinity))
     if isinstance(factor, GaussianMixture) and factor.q == () and len(factor.p) == 1:

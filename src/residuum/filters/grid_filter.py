@@ -23,7 +23,6 @@ from residuum.filters.noise import least_noise
 from residuum.filters.query import Query, described, loss_of
 from residuum.filters.state import State
 from residuum.filters.target import target
-from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.mechanisms.codec import parsed_json
 from residuum.pld.constructors import approximate_dp, identity, pure_dp
 from residuum.pld.value import Pld
@@ -143,28 +142,6 @@ def state_fields(filter: Filter, given: Any, needed: set[str]) -> dict[str, Any]
     if not isinstance(fields["of"], str):
         raise ArgumentTypeError(f"of must be a text, got {checks.shown(fields['of'])}")
     return fields
-
-
-def counts_to_json(counts: Counts) -> list[Any]:
-    """Queries as descriptions, with their counts."""
-    return [[as_mechanism(query).to_dict(), n] for query, n in counts]
-
-
-def counts_from_json(name: str, given: Any) -> Counts:
-    """What `counts_to_json` wrote."""
-    if not isinstance(given, list):
-        raise ArgumentTypeError(f"{name} must be a list, got {checks.shown(given)}")
-    made = []
-    for pair in given:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ArgumentTypeError(f"{name} must hold pairs, got {checks.shown(pair)}")
-        made.append((query_from_json(pair[0]), checks.count(name, pair[1])))
-    return tuple(made)
-
-
-def query_from_json(given: Any) -> Pld:
-    """The loss of a described query."""
-    return mechanism_from_dict(given).pld()
 
 
 def _short(value: float) -> float:

@@ -34,19 +34,19 @@ from residuum import checks
 from residuum.bounds import Floats
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.decision import Decision
-from residuum.filters.describe import as_mechanism
 from residuum.filters.exits import Exits, plan_with_exits
 from residuum.filters.grid import step_of
-from residuum.filters.grid_filter import (
-    Counts,
-    GridFilter,
-    counted,
+from residuum.filters.grid_filter import Counts, GridFilter, counted, state_fields
+from residuum.filters.menus import Line
+from residuum.filters.names import (
+    Names,
     counts_from_json,
     counts_to_json,
-    query_from_json,
-    state_fields,
+    from_plain,
+    kept,
+    name_of,
+    to_dict,
 )
-from residuum.filters.menus import Line
 from residuum.filters.prices import most_copies
 from residuum.filters.query import Query, loss_of
 from residuum.filters.state import State
@@ -83,6 +83,18 @@ class Walk(State):
     held: Counts
     seen: Counts
     """How often the latest kinds of query were asked for."""
+    names: Names = ()
+    """What those were asked for as that do not describe themselves."""
+
+    def named(self, names: Names) -> Walk:
+        """The same with the names of what it holds, of its own and these."""
+        if not self.names and not names:
+            return self
+        losses = [] if self.first is None else [self.first]
+        if self.plan is not None:
+            losses.append(self.plan.query)
+        losses += [loss for loss, _ in (*self.held, *self.seen)]
+        return replace(self, names=kept(self.names + names, losses))
 
 
 class WalkFilter(GridFilter):
@@ -141,10 +153,12 @@ class WalkFilter(GridFilter):
         if held.get(loss, 0) > 0:
             held[loss] -= 1
             after = replace(state, held=counted(held), seen=_again(state.seen, loss))
+            after = after.named(name_of(loss, query, relation))
             return self._answer(state, after, self._free(state), query, relation)
         if not self._on_plan(state, loss) and not self.admits(state, loss):
             return self._answer(state, None, None, query, relation)
         after, cost = self._walked(state, loss)
+        after = after.named(name_of(loss, query, relation))
         return self._answer(state, after, cost, query, relation)
 
     def _free(self, state: Walk) -> Any:
@@ -267,29 +281,31 @@ class WalkFilter(GridFilter):
         walk = self.own(state)
         assert isinstance(walk, Walk)
         out: dict[str, Any] = {"kind": self.kind, "of": walk.of, "left": walk.left}
-        out["first"] = None if walk.first is None else as_mechanism(walk.first).to_dict()
+        names = walk.names
+        out["first"] = None if walk.first is None else to_dict(names, walk.first)
         out["plan"] = None
         if walk.plan is not None:
             query, copies, exits = walk.plan.query, walk.plan.copies, list(walk.plan.exits)
-            out["plan"] = {"query": as_mechanism(query).to_dict(), "copies": copies, "exits": exits}
-        out["held"], out["seen"] = counts_to_json(walk.held), counts_to_json(walk.seen)
+            out["plan"] = {"query": to_dict(names, query), "copies": copies, "exits": exits}
+        out["held"], out["seen"] = (counts_to_json(names, c) for c in (walk.held, walk.seen))
         return json.dumps(out, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def state_from_json(self, text: Any) -> State:
         fields = state_fields(self, text, {"of", "left", "held", "seen", "first", "plan"})
         left = fields["left"]
-        walk = Walk(
-            fields["of"],
-            None if fields["first"] is None else query_from_json(fields["first"]),
-            None if fields["plan"] is None else _plan_from_json(fields["plan"]),
-            -1 if type(left) is int and left == -1 else checks.count("left", left),
-            counts_from_json("held", fields["held"]),
-            counts_from_json("seen", fields["seen"]),
-        )
-        return self.own(walk)
+        left = -1 if type(left) is int and left == -1 else checks.count("left", left)
+        first, names = (None, ()) if fields["first"] is None else from_plain(fields["first"])
+        plan = None
+        if fields["plan"] is not None:
+            plan, more = _plan_from_json(fields["plan"])
+            names += more
+        held, more = counts_from_json("held", fields["held"])
+        seen, others = counts_from_json("seen", fields["seen"])
+        walk = Walk(fields["of"], first, plan, left, held, seen)
+        return self.own(walk.named(names + more + others))
 
 
-def _plan_from_json(given: Any) -> Plan:
+def _plan_from_json(given: Any) -> tuple[Plan, Names]:
     if not isinstance(given, dict) or set(given) != {"query", "copies", "exits"}:
         raise ArgumentError(f"plan must have query, copies and exits, got {checks.shown(given)}")
     if not isinstance(given["exits"], list) or not given["exits"]:
@@ -297,7 +313,8 @@ def _plan_from_json(given: Any) -> Plan:
     copies = checks.count("copies", given["copies"])
     checks.require(copies > 0, "copies", "at least 1", copies)
     exits = tuple(checks.count("exits", e) for e in given["exits"])
-    return Plan(query_from_json(given["query"]), copies, exits)
+    query, names = from_plain(given["query"])
+    return Plan(query, copies, exits), names
 
 
 @lru_cache(maxsize=64)

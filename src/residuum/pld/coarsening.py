@@ -115,10 +115,16 @@ class CompressedExcess(FiniteExcess):
         return made._replace(error=made.error + wrong + 64.0 * U)
 
 
+def lattice_points(excess: FiniteExcess, m: float) -> int:
+    """How many points `compressed` takes."""
+    reach = float(excess.losses[-1]) - float(excess.losses[0])
+    return int(min(max(_DENSITY * reach / min(m, 2.0), _FEWEST), _MOST))
+
+
 def compressed(excess: FiniteExcess, m: float) -> FiniteExcess:
     """A shorter list with the transform of this one for Gaussians about as wide as `m` or wider."""
     first, last = float(excess.losses[0]), float(excess.losses[-1])
-    count = int(min(max(_DENSITY * (last - first) / min(m, 2.0), _FEWEST), _MOST))
+    count = lattice_points(excess, m)
     if excess.losses.size <= max(LONG, 2 * count):
         return excess
     step = (last - first) / (count - 9.0)
@@ -129,12 +135,14 @@ def compressed(excess: FiniteExcess, m: float) -> FiniteExcess:
     floor = np.clip(np.floor(place).astype(np.int64), 3, count - 5)
     at = place - (floor - 3)
     weights: Floats = np.zeros(count)
+    # Lagrange: products of the distances before and after each of the eight points.
+    before, after = [excess.weights], [np.ones(1)]
+    for j in range(7):
+        before.append(before[-1] * (at - j))
+        after.append(after[-1] * (at - (7 - j)))
     for k in range(8):
-        share = excess.weights.copy()
-        for j in range(8):
-            if j != k:
-                share *= (at - j) / (k - j)
-        weights += np.bincount(floor - 3 + k, share, count)
+        scale = (-1.0) ** (7 - k) / (math.factorial(k) * math.factorial(7 - k))
+        weights += np.bincount(floor - 3 + k, before[k] * after[7 - k] * scale, count)
     cells: Floats = np.zeros(count)
     cells += np.bincount(floor, excess.weights, count)
     if excess.is_symmetric:

@@ -32,12 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
+from residuum.pld.excess_nodes import QUADRATURE, Nodes, longest_panel, quadrature
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
 
 _ORDER = 12
 _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
+_NEGLIGIBLE = 1e-14
+_FINER = 3
+"""Halvings of panels up to which a quadrature that is there is used again."""
+_FEW_PANELS = 8
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
 
@@ -112,6 +117,62 @@ class FiniteExcess:
 
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
+        nodes = self._nodes(m2, l)
+        return self._tent_by_tent(m2, l) if nodes is None else self._at_nodes(nodes, m2, l)
+
+    @cached_property
+    def _quadratures(self) -> dict[int, Nodes | None]:
+        return {}
+
+    def _nodes(self, m2: float, l: Floats) -> Nodes | None:
+        """One quadrature for all of these `l`, unless the losses reach too far for that."""
+        reach = max(self.top, -self.bottom)
+        kind = longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2)
+        made = self._quadratures
+        for finer in range(kind, kind - _FINER, -1):
+            if finer in made:
+                return made[finer]
+        made[kind] = quadrature(self.weights, self.losses, kind)
+        return made[kind]
+
+    def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
+        rows = max(1, _CHUNK // nodes.places.size)
+        if l.size > rows:
+            pieces = [l[start : start + rows] for start in range(0, l.size, rows)]
+            parts = [self._at_nodes(nodes, m2, piece) for piece in pieces]
+            return Transform(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        y = nodes.places
+        exponent = l[:, None] * y
+        exponent += nodes.logs - (0.5 / m2) * (y * y)
+        top = exponent.max(axis=1)
+        exponent -= top[:, None]
+        np.exp(exponent, out=exponent)
+        total, first, second, whole, slope = (exponent @ nodes.columns).T
+        mean = first / total
+        log = np.log(total) + top
+        size = np.abs(l) * nodes.reach + (0.5 / m2) * nodes.reach**2
+        wrong = self.weight_error + QUADRATURE + (nodes.ulps + 8.0 * (size + np.abs(log))) * U
+        wrong = wrong * (whole / total) + self._moved(m2, l, log, slope / total, whole / total)
+        return Transform(log, 1.01 * wrong, mean, second / total - mean * mean)
+
+    def _moved(self, m2: float, l: Floats, log: Floats, slope: Floats, whole: Floats) -> Floats:
+        """How far errors of the losses move the sum, relative to it: `Ψ'' = Ψ/4 + k`, so `Ψ` moves
+        by at most `d (|Ψ'| + d Ψ/4 + d sup k)` over a distance `d`."""
+        d = self.loss_error
+        if d == 0.0:
+            return np.zeros(l.size)
+        steep = np.abs(l) + max(self.top, -self.bottom) / m2
+        crest = np.clip(l * m2, self.bottom, self.top)
+        size = float(np.abs(self.weights).sum())
+        bend = size * np.exp(np.minimum((l - (0.5 / m2) * crest) * crest - log, 600.0))
+        if d * d * float(bend.max(initial=0.0)) > _NEGLIGIBLE:
+            exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
+            bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
+        near = np.exp(np.minimum(2.0 * d * steep, 600.0))
+        return np.asarray(1.01 * d * (slope + d * (whole + near * bend)))
+
+    def _tent_by_tent(self, m2: float, l: Floats) -> Transform:
+        """The same for each tent by itself, in a window of its own."""
         rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
             return self._by_length(m2, l)
@@ -208,6 +269,13 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     """`ln B(l)` of `G_√c`; `m2` and `c` may be off by `2u` relative."""
     end = math.log1p(c / m2)
     half = 0.5 * l * l * m2
+    # The slope of the exponent falls: it is steepest at either end, for the largest or least l.
+    most, least = float(half.max(initial=0.0)), float(half.min(initial=0.0))
+    first, last = 0.5 - 0.125 * m2, 0.5 - 0.125 * (m2 + c)
+    slopes = (first + most, last + least * math.exp(-end))
+    count = math.ceil(end * max(1.0, 0.25 * max(abs(slope) for slope in slopes)))
+    if count <= _FEW_PANELS:
+        return _whole_gaussian(m2, c, l, half, count)
     # The exponent is concave in w; its slope vanishes at e^w = 2 (1 + √(1 + l²m⁴)) / m².
     crest = np.log((2.0 / m2) * (1.0 + np.sqrt(1.0 + (l * m2) ** 2)))
     peak = np.minimum(np.maximum(crest, 0.0), end)
@@ -234,9 +302,36 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     share = integrand * gone
     first = share.sum(axis=1) / total
     second = (share * gone).sum(axis=1) / total - first * first
+    return _gaussian_result(m2, c, l, half, end, np.log(value) + top, first, second)
+
+
+def _whole_gaussian(m2: float, c: float, l: Floats, half: Floats, count: int) -> Transform:
+    """The same with one window for all: at most 4 of slope to a panel."""
+    end = math.log1p(c / m2)
+    x, w = panels(count)
+    at = end * x
+    gone = -np.expm1(-at)
+    exponent = half[:, None] * gone
+    exponent += 0.5 * at - 0.125 * m2 * np.expm1(at)
+    top = exponent.max(axis=1)
+    exponent -= top[:, None]
+    np.exp(exponent, out=exponent)
+    share = w * gone
+    sums = exponent @ np.stack([w, share, share * gone], axis=1)
+    total = sums[:, 0]
+    first = sums[:, 1] / total
+    second = sums[:, 2] / total - first * first
+    log = np.log(0.5 * m2 * end * total) + top
+    return _gaussian_result(m2, c, l, half, end, log, first, second)
+
+
+def _gaussian_result(
+    m2: float, c: float, l: Floats, half: Floats, end: float, log: Floats, *moments: Floats
+) -> Transform:
+    first, second = moments
     mean = l * m2 * first
     spread = m2 * first + (l * m2) ** 2 * second
-    size = half * -np.expm1(-end) + 0.125 * c + 1.0
+    size = half * -math.expm1(-end) + 0.125 * c + 1.0
     # `end` carries a few u of its own length, and the integral changes by at most that share.
     wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
-    return Transform(np.log(value) + top, 1.01 * wrong, mean, spread)
+    return Transform(log, 1.01 * wrong, mean, spread)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from residuum.pld.atoms import ATOM_ULPS, Atoms
-from residuum.pld.coarsening import compressed
+from residuum.pld.coarsening import compressed, lattice_points
 from residuum.pld.excess import FiniteExcess, gaussian_transform
 from residuum.pld.residue_certificate import proven_by_cells
 from residuum.pld.residue_equation import Contact, bisected, solve
@@ -90,8 +90,9 @@ def finite_cost(
     if excess is not given:
         # Steep transforms over a narrow Gaussian need more points.
         steep = abs(contact.l) / 3.0 + 1.0 / math.sqrt(max(v - contact.c, 1e-6 * v))
-        excess = compressed(given, 1.0 / steep)
-        contact = solve(excess, v, contact)
+        if lattice_points(given, 1.0 / steep) != lattice_points(given, math.sqrt(v)):
+            excess = compressed(given, 1.0 / steep)
+            contact = solve(excess, v, contact)
     high = v
     for share in _SHARES:
         contact, proven = _raised(excess, v, contact, share)

@@ -21,6 +21,8 @@ from residuum.pld.special import U
 
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
+_GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
+_GUESS = 1.8
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
 _AT_ONCE = 8
 _SHORT = 64
@@ -58,14 +60,16 @@ def proven_by_cells(
 def _right_half(
     excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
 ) -> Failure | None:
-    end = _last(excess, m2, c, budget)
-    if end is None:
-        return Failure(0.0, False)
-    grid = end * np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
-    l = np.unique(np.concatenate([grid, known[(known > 0.0) & (known < end)]]))
+    l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c))
+    top = _largest(excess)
+    if not b.mean[-1] > top:
+        end = _last(excess, m2, c, budget)
+        if end is None:
+            return Failure(0.0, False)
+        l, b = _starting_points(excess, m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
     above = rough(excess)
-    a, b = above.transform(m2, l), budget(m2, c, l)
+    a = above.transform(m2, l)
     if above is not excess:
         gap = (a.log + a.error) - (b.log - b.error)
         near = np.zeros(l.size, dtype=bool)
@@ -96,9 +100,26 @@ def _right_half(
     return Failure(float(l[0]), False)
 
 
+def _largest(excess: FiniteExcess) -> float:
+    return max(excess.top, 0.0) * (1.0 + 1e-9)
+
+
+def _first_guess(excess: FiniteExcess, m2: float, c: float) -> float:
+    """An `l` where the slope of `ln B` often exceeds the largest loss."""
+    return _GUESS * _largest(excess) * (1.0 / m2 + 1.0 / c)
+
+
+def _starting_points(
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, end: float
+) -> tuple[Floats, Transform]:
+    l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
+    l = np.unique(l) if l.size > _GRID.size else l
+    return l, budget(m2, c, l)
+
+
 def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | None:
     """An `l` where the slope of `ln B` exceeds the largest loss."""
-    top = max(excess.top, 0.0) * (1.0 + 1e-9)
+    top = _largest(excess)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
     l = top * (1.0 / m2 + 1.0 / c) * _WIDER
     for part in (l[:_AT_ONCE], l[_AT_ONCE:]):

@@ -38,6 +38,7 @@ _BITS = 192
 _FINEST = 64
 _CHORDS = 3e-5
 _TAIL = 1e-9
+_RELATIONS = ("add-remove", "replace-one", "zero-out")
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,12 @@ def _held(state: State) -> dict[Loss, int]:
     for pair in held:
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
             raise Unreadable(f"held must be made of queries and counts, got {pair!r}")
-        loss = loss_of(pair[0], None)
+        asked, relation = pair[0], None
+        if isinstance(asked, Mapping) and set(asked) == {"mechanism", "relation"}:
+            asked, relation = asked["mechanism"], asked["relation"]
+            if relation not in _RELATIONS:
+                raise Unreadable(f"held must name a relation, got {relation!r}")
+        loss = loss_of(asked, relation)
         found[loss] = found.get(loss, 0) + pair[1]
     return {loss: n for loss, n in found.items() if n}
 
