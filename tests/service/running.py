@@ -138,12 +138,16 @@ class Process:
         return self._url
 
 
-def raw(url: str, sent: bytes) -> bytes:
-    """What a service answers to these very bytes."""
+def raw(url: str, sent: bytes, patience: float | None = None) -> bytes:
+    """What a service answers to these very bytes; with patience, so far."""
     host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    found = b""
+    with socket.create_connection((host, int(port)), timeout=patience or 10) as connection:
         connection.sendall(sent)
-        found = b""
-        while piece := connection.recv(65536):
-            found += piece
+        try:
+            while piece := connection.recv(65536):
+                found += piece
+        except TimeoutError:
+            if patience is None:
+                raise
     return found

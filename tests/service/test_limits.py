@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from residuum.service.limits import STRANGERS_BURST, Rate
+from residuum.service.limits import STRANGERS_BURST, Rate, Turns
 from residuum.service.problems import Problem
 from service.running import serving
 
@@ -44,6 +46,25 @@ def test_buckets_do_not_fill_the_memory() -> None:
         now[0] += 1e-6
         rate.take(str(place))
     assert len(rate._buckets) <= 10_000
+
+
+def test_turns_are_of_each_caller() -> None:
+    """One who asks for much waits for their own; another does not, and nothing is kept after."""
+
+    async def played() -> None:
+        turns, running, most = Turns(2), Counter[str](), Counter[str]()
+
+        async def work(name: str) -> None:
+            async with turns.turn(name):
+                running[name] += 1
+                most[name] = max(most[name], running[name])
+                await asyncio.sleep(0)
+                running[name] -= 1
+
+        await asyncio.gather(*(work(name) for name in "aaaaaab"))
+        assert most == {"a": 2, "b": 1} and not turns._waiting
+
+    asyncio.run(played())
 
 
 @pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from residuum.errors import ResiduumError
 from residuum.service import pages, problems
+from residuum.service.described import add_kinds
 from residuum.service.direct import Direct
 from residuum.service.frame import ASKED, Frame, Straight, encoded
 from residuum.service.office import Office
@@ -105,11 +106,12 @@ def _problem(error: Exception) -> Problem | None:
 
 
 def completed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The description with the token, and without what FastAPI says of its own 422."""
+    """The description with the token and all kinds, without what FastAPI says of its own 422."""
     if "securitySchemes" in schema.get("components", {}):
         return schema
     components = schema.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    add_kinds(components)
     schema["security"] = [{"token": []}]
     for path, methods in schema["paths"].items():
         for operation in methods.values():

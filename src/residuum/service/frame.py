@@ -122,7 +122,7 @@ class Frame:
                 "request",
                 request=id,
                 method=scope["method"],
-                path=scope["path"][:400],
+                path=logs.without_secrets(scope["path"])[:400],
                 status=status,
                 ms=round(1000 * seconds, 2),
                 by=getattr(caller, "principal", None),

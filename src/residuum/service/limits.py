@@ -1,14 +1,17 @@
 """How much a caller may ask: requests a second, and bytes in one request.
 
 Rates are kept in this process, by a bucket for each caller that fills at `rate` and holds `burst`.
-Those who fail to show a valid token share a small bucket for each address they come from.
+Those who fail to show a valid token share a small bucket for each address they come from. What
+takes long takes turns, so that nobody's plans occupy all threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from residuum.service.problems import Problem
 
@@ -53,6 +56,30 @@ class Rate:
         oldest = sorted(self._buckets, key=lambda name: self._buckets[name][1])
         for name in full or oldest[: _MOST // 2]:
             del self._buckets[name]
+
+
+class Turns:
+    """At most so many things at once for each name; whoever has more waits for their own.
+
+    Used from one thread, that of the event loop.
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._waiting: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """Wait for a turn, and have it."""
+        semaphore, users = self._waiting.get(name, (asyncio.Semaphore(self._most), 0))
+        self._waiting[name] = semaphore, users + 1
+        try:
+            async with semaphore:
+                yield
+        finally:
+            semaphore, users = self._waiting.pop(name)
+            if users > 1:
+                self._waiting[name] = semaphore, users - 1
 
 
 def too_large(largest: int) -> Problem:

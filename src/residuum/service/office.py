@@ -13,7 +13,7 @@ from starlette.requests import Request
 from residuum.ledger.ledger import Ledger
 from residuum.service.access import Caller, Gatekeeper
 from residuum.service.dispatch import Dispatcher
-from residuum.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate
+from residuum.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Turns
 from residuum.service.metrics import Metrics
 from residuum.service.problems import Problem
 from residuum.service.settings import Settings
@@ -38,11 +38,17 @@ class Office:
     """For looking tokens up, so that nobody's plan keeps an engine waiting at the door."""
     rate: Rate
     strangers: Rate
+    turns: Turns
     verifier: Verifier
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
         """Do what may take long, or waits for the store, away from the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+    async def run_for(self, caller: Caller, work: Callable[..., T], *arguments: object) -> T:
+        """The same for work whose length the caller chooses: some threads are left to others."""
+        async with self.turns.turn(caller.token or caller.principal):
+            return await self.run(work, *arguments)
 
     async def caller(self, request: Request) -> Caller:
         """Who asks; raises where that is nobody, or somebody who asks too often."""
@@ -87,6 +93,7 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
         doors=ThreadPoolExecutor(2, thread_name_prefix="residuum-doors"),
         rate=Rate(settings.rate, settings.burst),
         strangers=Rate(STRANGERS_RATE, STRANGERS_BURST),
+        turns=Turns(max(1, settings.threads // 2)),
         verifier=Verifier(ledger, metrics, settings.verify_every),
     )
 

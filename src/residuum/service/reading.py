@@ -22,17 +22,22 @@ Model = TypeVar("Model", bound=BaseModel)
 
 async def read(request: Request, model: type[Model], *, optional: bool = False) -> Model:
     """The body as a model; an empty one where that is allowed."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            raw = await request.body()
-    except TimeoutError:
-        raise Problem(408, "too-slow", f"a body must come within {PATIENCE:g} seconds") from None
-    except ClientDisconnect:
-        raise Problem(400, "not-json", "the body ended early") from None
+    raw = await received(request, "not-json")
     if optional and not raw:
         return model()
     check_type(request.headers.get("content-type"))
     return validated(model, parsed(raw))
+
+
+async def received(request: Request, early: str) -> bytes:
+    """A body, all of it and in time; `early` names the problem of one that ends before."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await request.body()
+    except TimeoutError:
+        raise Problem(408, "too-slow", f"a body must come within {PATIENCE:g} seconds") from None
+    except ClientDisconnect:
+        raise Problem(400, early, "the body ended early") from None
 
 
 def check_type(given: str | None) -> None:

@@ -18,6 +18,7 @@ from residuum.errors import ArgumentError
 from residuum.ledger.opening import open_ledger
 from residuum.service import logs
 from residuum.service.app import create_app
+from residuum.service.connections import Sweeper, as_many_as_allowed
 from residuum.service.office import Office, opened
 from residuum.service.settings import Settings
 
@@ -27,6 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
     """Serve until told to stop; `started` hears the address."""
     logs.set_up(settings.log_format, settings.log_level)
+    as_many_as_allowed()
     ledger = open_ledger(
         settings.store,
         anchor=settings.anchor,
@@ -38,7 +40,8 @@ def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -
         listener = bound(settings)
         port = int(listener.getsockname()[1])
         url = settings.url.rpartition(":")[0] + f":{port}"
-        _Server(config(office), lambda: _tell(office, url, started)).run(sockets=[listener])
+        server = _Server(config(office), settings.head_within, lambda: _tell(office, url, started))
+        server.run(sockets=[listener])
     finally:
         office.close()
         logs.event("stopped")
@@ -106,9 +109,10 @@ def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
 class _Server(uvicorn.Server):
     """A server that says when it listens, and returns when it is told to stop."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, head_within: float, listening: Callable[[], None]):
         super().__init__(config)
         self._listening = listening
+        self._sweeper = Sweeper(head_within)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,6 +123,13 @@ class _Server(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # ten ticks are a second
+            late = self._sweeper.sweep(self.server_state.connections)
+            if late:
+                logs.event("closed connections that sent no request", level=30, count=late)
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

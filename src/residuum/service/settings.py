@@ -44,6 +44,8 @@ class Settings:
     """Threads for what takes long: plans, curves, histories."""
     grace: float = 30.0
     """How long a shutdown waits for requests that are being answered."""
+    head_within: float = 20.0
+    """Seconds in which a connection must have sent the head of a request."""
     verify_every: float = 0.0
     """Seconds between verifications in the background; 0 for none."""
     log_format: str = "json"
@@ -60,6 +62,7 @@ class Settings:
         _within("burst", self.burst, 1, 10**9)
         _within("threads", self.threads, 1, 256)
         _within("grace", self.grace, 0, 3600)
+        _within("head_within", self.head_within, 0.1, 3600)
         _within("verify_every", self.verify_every, 0, 1e9)
         if (self.tls_cert is None) != (self.tls_key is None):
             missing = "tls_key" if self.tls_key is None else "tls_cert"

@@ -49,7 +49,7 @@ async def standing(request: Request, name: str) -> Response:
     """What is left, as a part of a page: for filters that take a while to say."""
     office, seen = office_of(request), await visitor(request)
     seen.caller.require("read", name)
-    found = await office.run(lambda: left(office.ledger.budget(name)))
+    found = await office.run_for(seen.caller, lambda: left(office.ledger.budget(name)))
     return page("part_left.html", seen, left=found)
 
 
@@ -58,7 +58,7 @@ async def curves(request: Request, name: str) -> Response:
     """The curves, for the script that draws them."""
     office, seen = office_of(request), await visitor(request)
     seen.caller.require("read", name)
-    return Json(await office.run(drawn, office.ledger, name, POINTS))
+    return Json(await office.run_for(seen.caller, drawn, office.ledger, name, POINTS))
 
 
 @router.post("/budgets/{name}/what-if")
@@ -70,7 +70,7 @@ async def what_if(request: Request, name: str) -> Response:
     seen.caller.require("plan", name)
     status, result = 200, {}
     try:
-        result = await office.run(tried, office, seen.caller, name, given)
+        result = await office.run_for(seen.caller, tried, office, seen.caller, name, given)
     except (ResiduumError, Problem) as error:
         problem = problems.problem_of(error)
         if problem is None:

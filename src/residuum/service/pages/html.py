@@ -8,13 +8,14 @@ from urllib.parse import parse_qsl, quote
 
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residuum.service import problems
 from residuum.service.pages import static
 from residuum.service.pages.session import Visitor, known
 from residuum.service.problems import Problem
+from residuum.service.reading import received
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -63,11 +64,9 @@ async def form(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
+    raw = await received(request, "invalid-request")
     try:
-        raw = await request.body()
         fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=MOST_FIELDS)
-    except ClientDisconnect:
-        raise Problem(400, "invalid-request", "the form ended early") from None
     except ValueError:
         raise Problem(400, "invalid-request", "the form is not one of these pages") from None
     return dict(fields)

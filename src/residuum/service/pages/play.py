@@ -18,6 +18,14 @@ from residuum.service.problems import Problem
 router = APIRouter(route_class=PageRoute)
 
 
+TRIES = (
+    ("Always steady", "steady steady steady"),
+    ("Steady, then always gamble", "steady gamble gamble"),
+    ("Choose after looking", "steady gamble steady"),
+)
+"""Strategies that tell the story: either of two is kept, choosing between them is not."""
+
+
 @router.get("/play")
 async def play(request: Request) -> Response:
     """Play: `first`, `low` and `high` say what to ask."""
@@ -42,7 +50,8 @@ def worked_out(asked: dict[str, str]) -> dict[str, Any]:
         "results": results,
         "promised": game.DELTA,
         "eps": game.EPS,
-        "queries": {name: repr(pld) for name, pld in game.QUERIES.items()},
+        "queries": {name: (game.in_words(name), repr(pld)) for name, pld in game.QUERIES.items()},
+        "tries": TRIES,
         "reachable": lambda: game.worst().violation + game.DELTA,
         "budget": repr(game.BUDGET),
         "curves": json.dumps(game.curves(plan)),

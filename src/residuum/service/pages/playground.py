@@ -35,10 +35,8 @@ from residuum.pld.value import Pld
 
 EPS, DELTA = 1.395, 0.509
 BUDGET = approximate_dp(EPS, DELTA)
-QUERIES: dict[str, Pld] = {
-    "steady": approximate_dp(1.404, 0.0208),
-    "gamble": approximate_dp(0.0847, 0.478),
-}
+PARAMETERS = {"steady": (1.404, 0.0208), "gamble": (0.0847, 0.478)}
+QUERIES: dict[str, Pld] = {name: approximate_dp(*pair) for name, pair in PARAMETERS.items()}
 RESIDUE = QUERIES["steady"]
 STOPPED = "stop"
 MOVES = (*QUERIES, STOPPED)
@@ -81,6 +79,14 @@ class Played:
     def breaks(self) -> bool:
         """Whether the promise is broken: proven."""
         return self.below > DELTA
+
+
+def in_words(name: str) -> str:
+    """What a query does, in percent: `R_{eps, delta}` reveals, or else hints with odds `e^eps`."""
+    eps, delta = PARAMETERS[name]
+    right = 100 / (1 + math.exp(-eps))
+    reveals = f"gives the truth away {100 * delta:.0f}\N{NO-BREAK SPACE}% of the time"
+    return f"{reveals}, else a hint that is {right:.0f}\N{NO-BREAK SPACE}% right"
 
 
 Decide = Callable[[str, str | None], str | None]
@@ -164,6 +170,7 @@ def reached(strategy: Strategy) -> tuple[float, float]:
     return math.nextafter(below, 0.0), float(strategy.pld().delta(EPS))
 
 
+@cache
 def curves(plan: Plan) -> dict[str, Any]:
     """The hockey-stick curves of the budget and of what each filter let happen."""
     lines = {"promised": BUDGET} | {

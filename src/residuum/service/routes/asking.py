@@ -66,7 +66,7 @@ async def check(
     def work() -> dict[str, Any]:
         return values.answer_to_dict(office.ledger.check(**asked(name, body)))
 
-    answer = await office.run(work)
+    answer = await office.run_for(caller, work)
     office.metrics.decided("check", answer["admitted"])
     return Json(answer)
 

@@ -39,7 +39,7 @@ async def curves(
     office, caller = office_of(request), caller_of(request)
     caller.require("read", name)
 
-    return Json(await office.run(drawn, office.ledger, name, points))
+    return Json(await office.run_for(caller, drawn, office.ledger, name, points))
 
 
 def drawn(ledger: Ledger, name: str, points: int) -> dict[str, Any]:

@@ -43,7 +43,7 @@ async def plan(request: Request, name: BudgetName, body: models.Plan) -> Respons
     office, caller = office_of(request), caller_of(request)
     caller.require("plan", name)
 
-    return Json(await office.run(planned, office.ledger, name, body))
+    return Json(await office.run_for(caller, planned, office.ledger, name, body))
 
 
 def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
