@@ -142,3 +142,47 @@ def test_rises_are_derivatives_of_each_other() -> None:
                 for k in range(3):
                     slope = (high[k] - low[k]) / (2 * step)
                     assert abs(slope - at[k + 1]) < arb(2) ** -100
+
+
+def test_clusters_of_losses_are_the_sum_over_them() -> None:
+    """Moments of clusters against one term for each outcome."""
+    from flint import arb
+
+    from residuum.verify.balls import bits, density, normal
+    from residuum.verify.laws import Finite
+
+    rng = np.random.default_rng(11)
+    for n, spread, size in ((40, 0.3, 4.0), (60, 3.0, 1.5), (30, 1e-5, 0.2), (200, 8.0, 3.0)):
+        m = arb(size)
+        p, q = rng.random((2, n))
+        z = spread * rng.standard_normal(n)
+        for t in (0.0, 0.7, -5.0, 40.0 * spread, 300.0 * spread):
+            with bits(800):
+                x, u0 = arb(t).exp(), m / 2 - arb(t) / m
+                first, second, third, fourth = (arb(0) for _ in range(4))
+                for a, b, loss in zip(p.tolist(), q.tolist(), z.tolist(), strict=True):
+                    u = u0 + arb(loss) / m
+                    first += a * (normal(u) - normal(u0))
+                    second += b * (normal(u - m) - normal(u0 - m))
+                    third += a * density(u)
+                    fourth += a * u * density(u)
+                over, under = sum(map(Fraction, p.tolist())), sum(map(Fraction, q.tolist()))
+                surplus, kept = (arb(v.numerator) / v.denominator for v in (over - under, under))
+                beside = surplus * density(u0) / m
+                bent = (third - kept * density(u0)) / m
+                more = (fourth - kept * u0 * density(u0)) / (m * m)
+                wanted = (
+                    first - x * second,
+                    -x * second + beside,
+                    -x * second + bent + beside * u0 / m,
+                    -x * second + bent + more + beside * (u0 * u0 - 1) / (m * m),
+                )
+            for precision in (96, 200):
+                with bits(precision):
+                    parts = (tuple(arb(v) for v in side.tolist()) for side in (p, q, z))
+                    # Masses at infinity only say that the others do not sum to 1.
+                    found = Finite(*parts, arb(1), arb(1)).rise(arb(t), m)
+                    for value, exact in zip(found, wanted, strict=True):
+                        assert value.overlaps(exact)
+                        if abs(t) < 10.0 * spread:
+                            assert value.rad() < arb(2) ** (24 - precision)

@@ -34,9 +34,16 @@ def verify(
     ] = None,
     since: Annotated[
         Path | None,
-        typer.Option(help="An earlier report (JSON): steps up to its heads are not proven again."),
+        typer.Option(help="An earlier report (JSON): what it has proven is not proven again."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many processes prove steps.")] = 1,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Work after which a step is left undecided (60); counted, not timed.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write the full report here, as JSON.")
     ] = None,
@@ -65,7 +72,12 @@ def verify(
         raise MissingPackage.behind(error, "residuum verify") from None
     if sign is not None and report is None:
         raise ArgumentError("--sign must come with --report, the file to write, got none")
-    options = {"expect_head": _expected(expect_head), "since": _since(since), "jobs": jobs}
+    options = {
+        "expect_head": _expected(expect_head),
+        "since": _since(since),
+        "jobs": jobs,
+        "limit": limit,
+    }
     try:
         with patience("steps") as tell:
             found = _verified(ledger, token, lambda done, whole: tell("", done, whole), options)
@@ -132,7 +144,13 @@ def _since(path: Path | None) -> Any:
     try:
         parsed = json.loads(path.read_text(encoding="utf-8"))
         inner = json.loads(parsed["report"]) if "report" in parsed else parsed
-        return {name: (mark["seq"], mark["hash"]) for name, mark in inner["heads"].items()}
+        unproven = {each["budget"] for each in inner["problems"]}
+        unproven |= {each["budget"] for each in inner["steps"] if each["verdict"] != "proven"}
+        return {
+            name: (mark["seq"], mark["hash"])
+            for name, mark in inner["heads"].items()
+            if name not in unproven
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(f"--since must be an earlier report, got {error!r}") from None
 

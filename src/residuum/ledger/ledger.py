@@ -268,14 +268,16 @@ class Ledger:
         since: Any = None,
         jobs: int = 1,
         progress: Any = None,
+        limit: float | None = None,
     ) -> Any:
         """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
 
-        Without `expect_head` the heads that the anchor knows are expected.
+        Without `expect_head` the heads that the anchor knows are expected. `limit`: the seconds of
+        (counted) work after which a step is left undecided, 60 unless given.
         """
         from residuum.ledger.verifying import verify
 
-        return verify(self._gate, expect_head, since, jobs, progress)
+        return verify(self._gate, expect_head, since, jobs=jobs, progress=progress, limit=limit)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""

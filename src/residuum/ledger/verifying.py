@@ -15,8 +15,8 @@ from residuum.ledger.receipts import Receipt
 _B = schema.budgets
 
 
-def verify(gate: Gate, expect_head: Any, since: Any, jobs: int, progress: Any) -> Any:
-    """The verifier's report on all chains."""
+def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
+    """The verifier's report on all chains; the other options are the verifier's own."""
     verifier = import_module("residuum.verify")
     with gate.store.reading() as connection:
         rows = connection.execute(select(_B.c.id, _B.c.name).order_by(_B.c.id)).all()
@@ -25,8 +25,7 @@ def verify(gate: Gate, expect_head: Any, since: Any, jobs: int, progress: Any) -
             tables=lambda hash: table(connection, hash),
             expect_head=_expected(gate, expect_head),
             since=since,
-            jobs=jobs,
-            progress=progress,
+            **options,
         )
 
 

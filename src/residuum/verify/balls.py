@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -60,7 +61,17 @@ def near(value: Ball) -> float:
 
 
 def root_half() -> Ball:
+    return _root_half(ctx.prec)
+
+
+@lru_cache(maxsize=64)
+def _root_half(precision: int) -> Ball:
     return arb(fmpq(1, 2)).sqrt()
+
+
+@lru_cache(maxsize=64)
+def _height(precision: int) -> Ball:
+    return 1 / (2 * arb.pi()).sqrt()
 
 
 def normal(x: Ball) -> Ball:
@@ -70,7 +81,7 @@ def normal(x: Ball) -> Ball:
 
 def density(x: Ball) -> Ball:
     """The normal density."""
-    return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+    return (-x * x / 2).exp() * _height(ctx.prec)
 
 
 def quantile(p: Ball) -> Ball:

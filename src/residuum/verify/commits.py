@@ -22,7 +22,7 @@ from residuum.verify.balls import Ball, ball, bits, near, written
 from residuum.verify.conversions import renyi_within
 from residuum.verify.curves import curve
 from residuum.verify.descriptions import loss_of, response
-from residuum.verify.factors import Loss
+from residuum.verify.factors import Loss, together
 from residuum.verify.gaussian_budget import law_of
 from residuum.verify.laws import gaussian_curve
 from residuum.verify.states import State, Unreadable, amount
@@ -94,9 +94,7 @@ def _commit(
     if isinstance(to, list):
         if after.get("to") is not None:
             return refuted("a batch was committed to, and a filter goes on")
-        budget = Loss()
-        for each in to:
-            budget += loss_of(each, relation)
+        budget = together(loss_of(each, relation) for each in to)
     else:
         if after.get("to") != to or not isinstance(to, Mapping):
             return refuted("another filter goes on than was committed to")

@@ -18,8 +18,9 @@ from flint import arb
 
 from residuum.verify.additive import Cost, Infinite, Unknown, enough_taken, log_moment
 from residuum.verify.balls import Ball, ball, bits, near
+from residuum.verify.effort import work
 from residuum.verify.factors import DiscreteGaussian, Factor, Loss, Response
-from residuum.verify.laws import Central
+from residuum.verify.laws import Central, Finite
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
 _BITS = (128, 256, 512)
@@ -178,6 +179,7 @@ def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
         law = law.reversed()
     if not law.p_inf.is_zero():
         raise Infinite("may lose everything, no rho covers it")
+    work(8 * len(law.z) if isinstance(law, Finite) else 400)
     m = [arb(0)] * 4
     if isinstance(law, Central):
         m = _flat_moments(law, s)

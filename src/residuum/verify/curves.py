@@ -7,6 +7,7 @@ import math
 from flint import arb, ctx
 
 from residuum.verify.balls import Ball, ball, near, normal
+from residuum.verify.effort import work
 from residuum.verify.factors import DiscreteGaussian, Factor, Mixture
 from residuum.verify.pairs import Sampled
 
@@ -44,6 +45,7 @@ def _mixture(factor: Mixture, t: Ball, back: bool) -> Ball | None:
     """The ratio of densities rises in `y`, so the best test is a half-line up to its crossing."""
     if min(a for a, _ in factor.p) < max(b for b, _ in factor.q):
         return None
+    work(40 * (len(factor.p) + len(factor.q)))
     tops = [(ball(a), ball(w)) for a, w in factor.p]
     bottoms = [(ball(b), ball(v)) for b, v in factor.q]
     level = -t if back else t
@@ -145,6 +147,7 @@ def _discrete_gaussian(factor: DiscreteGaussian, t: Ball) -> Ball | None:
     # (k² - 2kx)/2σ² > t
     edge = int(near((ball(k * k) - 2 * sigma * sigma * t) / (2 * k)) // 1) + 2
     start = min(edge, 0) - int(12 * factor.sigma) - 8
+    work(6 * (edge - start))
     total = arb(0)
     for x in range(start, edge + 1):
         gap = (-(x * x) / (2 * sigma * sigma)).exp() - (

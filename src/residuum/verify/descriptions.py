@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from residuum.verify.balls import exact, written
+from residuum.verify.effort import work
 from residuum.verify.factors import (
     CutOff,
     DiscreteGaussian,
@@ -24,6 +25,7 @@ from residuum.verify.factors import (
     Pairs,
     Response,
     Stated,
+    together,
 )
 from residuum.verify.pairs import Categories, rationals, sampled, symmetrised, without_replacement
 
@@ -40,6 +42,7 @@ def loss_of(description: Any, relation: str | None, depth: int = 0) -> Loss:
     """The loss of a described mechanism under a neighbouring relation."""
     if not isinstance(description, Mapping) or depth > _DEEPEST:
         raise Underivable("the mechanism is not a JSON object of ordinary depth")
+    work(20)
     fields = dict(description)
     kind = fields.pop("kind", None)
     steps = fields.pop("steps", 1)
@@ -272,10 +275,7 @@ def _from_tradeoff(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _composed(f: Fields, relation: str, depth: int) -> Loss:
-    whole = Loss()
-    for part in f["mechanisms"]:
-        whole += loss_of(part, relation, depth + 1)
-    return whole
+    return together(loss_of(part, relation, depth + 1) for part in f["mechanisms"])
 
 
 def _self_composed(f: Fields, relation: str, depth: int) -> Loss:

@@ -12,6 +12,7 @@ and, where a filter charges parameters as they are written, those decimals.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,10 +21,13 @@ from typing import TypeVar
 from flint import acb, arb
 
 from residuum.verify.balls import Ball, ball, normal
+from residuum.verify.effort import work
 from residuum.verify.laws import Central, Finite, Law
 
 _ULP = Fraction(1, 1 << 52)
 _MOST_TERMS = 1 << 15
+MOST_CALLS = 1 << 15
+"""Of an integrand, before its integral is not known."""
 
 
 class Factor:
@@ -51,6 +55,7 @@ class Factor:
             law = law.reversed()
         if not law.p_inf.is_zero():
             return None
+        work(2 * len(law.p))
         total = arb(0)
         for p, z in zip(law.p, law.z, strict=True):
             total += p * (s * z).exp()
@@ -75,7 +80,15 @@ class Factor:
         return self if whole else None
 
 
+def sure(factor: Factor) -> Law:
+    """The law of a factor that is known to have one."""
+    law = factor.law()
+    assert law is not None
+    return law
+
+
 def central_moment(law: Central, s: Ball) -> Ball:
+    work(10)
     far = s + arb(1) / 2
     share = (far * law.e).sinh() / (2 * far * (law.e / 2).sinh())
     return law.w * (far * law.e).cosh() / (law.e / 2).cosh() + (1 - law.w) * share
@@ -174,6 +187,7 @@ class Pairs(Factor):
         return both == sorted(zip(self.q, self.p, strict=True))
 
     def law(self) -> Finite:
+        work(16 * len(self.p))
         merged: dict[Fraction, list[Fraction]] = {}
         for p, q in zip(self.p, self.q, strict=True):
             if p and q:
@@ -200,6 +214,7 @@ class Given(Factor):
     written_missing = None
 
     def law(self) -> Finite:
+        work(8 * len(self.losses))
         order = sorted(range(len(self.losses)), key=lambda i: self.losses[i])
         total = sum(self.masses, Fraction(0))
         scale = (1 - self.at_infinity) / total
@@ -226,6 +241,7 @@ class Geometric(Factor):
         k = self.shift
         if k > _MOST_TERMS:
             return None
+        work(4 * k)
         step = ball(1 / self.scale)
         r = (-step).exp()
         inner = -(-step).expm1() / (1 + r)
@@ -261,6 +277,7 @@ class DiscreteGaussian(Factor):
         reach = int(12 * self.sigma) + 8
         if reach > _MOST_TERMS:
             return None
+        work(6 * reach)
         sigma = ball(self.sigma)
         total = arb(0)
         for x in range(centre - reach, centre + reach + 1):
@@ -305,12 +322,18 @@ class Mixture(Factor):
                 total += w * (a * y - a * a / 2).exp()
             return total
 
+        calls = 0
+
         def integrand(y: acb, analytic: bool) -> acb:
+            nonlocal calls
+            calls += 1
             one = sums(tops, y).log(analytic=analytic)
             two = sums(bottoms, y).log(analytic=analytic)
             return (-y * y / 2 + (1 + s) * one - s * two).exp()
 
-        inside = acb.integral(integrand, acb(left), acb(right)).real / (2 * arb.pi()).sqrt()
+        found = acb.integral(integrand, acb(left), acb(right), eval_limit=MOST_CALLS).real
+        work(6 * calls * (len(tops) + len(bottoms)))
+        inside = found / (2 * arb.pi()).sqrt()
         tail = arb(0)
         for a, w in tops:
             for b, v in bottoms:
@@ -371,6 +394,20 @@ class Loss:
     @property
     def symmetric(self) -> bool:
         return all(f.symmetric for f, _ in self.factors)
+
+
+def together(losses: Iterable[Loss]) -> Loss:
+    """The composition of many."""
+    variance = Fraction(0)
+    factors: dict[Factor, int] = {}
+    stated: dict[Stated, int] = {}
+    for loss in losses:
+        variance += loss.variance
+        for factor, n in loss.factors:
+            factors[factor] = factors.get(factor, 0) + n
+        for box, n in loss.stated:
+            stated[box] = stated.get(box, 0) + n
+    return Loss(variance, tuple(factors.items()), tuple(stated.items()))
 
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from residuum.verify.balls import written
 from residuum.verify.concentrated import zcdp
 from residuum.verify.conversions import advanced_within, zcdp_within
 from residuum.verify.descriptions import Underivable, loss_of
-from residuum.verify.factors import Loss, Response
+from residuum.verify.factors import Loss, Response, together
 from residuum.verify.order import basic
 from residuum.verify.states import State, Unreadable, amounts, belongs
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
@@ -141,13 +141,14 @@ def _approximate_zcdp_first(config: Config, state: State, tables: Tables) -> Pro
 def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -> Proof:
     from residuum.verify.additive import enough_taken, largest_loss
 
-    kept = Loss(variance=loss.variance, stated=loss.stated)
+    parts = [Loss(variance=loss.variance, stated=loss.stated)]
     for factor, n in loss.factors:
         core = factor.core()
         if core is None:
             raise Unknown("mass at infinity does not split off")
         if not (isinstance(core, Response) and core.eps == 0):
-            kept += Loss(factors=((core, n),))
+            parts.append(Loss(factors=((core, n),)))
+    kept = together(parts)
     lost = enough_taken("delta", spent[1], missing_mass(loss))
     if config.get("conversion", "best") == "whitehouse" and not loss.stated:
         cost = largest_loss(kept.rest)

@@ -19,13 +19,16 @@ from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, near, quantile, upper
 from residuum.verify.dominating import FINENESS, law_above
-from residuum.verify.factors import Factor, Loss, Response
+from residuum.verify.effort import work
+from residuum.verify.factors import Factor, Loss, Response, sure, together
 from residuum.verify.laws import Central, Finite, Law, composed, gaussian_curve
+from residuum.verify.piecemeal import query_by_query
 from residuum.verify.residue import prove_residue
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _MOST_ATOMS = 1 << 14
 _BITS = (128, 256, 512)
+_FEW = 64
 
 
 def gdp(spent: Fraction, loss: Loss) -> Proof:
@@ -100,6 +103,10 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
     make: Callable[[], Law] | None = law_of(rest)
     if make is not None:
         return _weighed(make, m2, v, eta, tight)
+    if not eta:
+        apart = query_by_query(rest, m2, v)
+        if apart.verdict == "proven":
+            return apart
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
@@ -125,17 +132,24 @@ def _written_mass(loss: Loss) -> Fraction:
 def _split(loss: Loss) -> tuple[Loss, Fraction] | None:
     """What is left when all mass at infinity splits off, and an upper bound of that mass."""
     kept = Fraction(1)
-    rest = Loss()
+    rest: list[Loss] = []
     for factor, n in loss.factors:
         core = factor.core()
         if core is None:
             return None
         if core is not factor:
             with bits(_BITS[0]):
-                kept *= (1 - upper(factor.missing())) ** n
+                kept *= _left_of(upper(factor.missing()), n)
         if not (isinstance(core, Response) and core.eps == 0):
-            rest += Loss(factors=((core, n),))
-    return rest, 1 - kept
+            rest.append(Loss(factors=((core, n),)))
+    return together(rest), 1 - kept
+
+
+def _left_of(lost: Fraction, n: int) -> Fraction:
+    """At most `(1 - lost)^n`, and just that for a few."""
+    if n <= _FEW:
+        return (1 - lost) ** n
+    return max(Fraction(0), 1 - upper(1 - ball(1 - lost) ** n))
 
 
 def _weighed(
@@ -166,14 +180,14 @@ def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
 
 def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:
     """The Gaussian part and those above what is unbounded; the rest; whether nothing was lost."""
-    variance, rest, tight = loss.variance, Loss(stated=loss.stated), True
+    variance, rest, tight = loss.variance, [Loss(stated=loss.stated)], True
     for factor, n in loss.factors:
         if factor.above is None:
-            rest += Loss(factors=((factor, n),))
+            rest.append(Loss(factors=((factor, n),)))
         else:
             variance += n * factor.above
             tight = False
-    return variance, rest, tight
+    return variance, together(rest), tight
 
 
 # -- laws -------------------------------------------------------------------------------------
@@ -186,7 +200,7 @@ def law_of(loss: Loss) -> Callable[[], Law] | None:
         factor = factors[0][0]
         with bits(64):
             known = factor.law()
-        return None if known is None else (lambda: _sure(factor))
+        return None if known is None else (lambda: sure(factor))
     count = 1
     with bits(64):
         for factor, n in factors:
@@ -197,21 +211,16 @@ def law_of(loss: Loss) -> Callable[[], Law] | None:
     return (lambda: composed([_power(f, n) for f, n in factors])) if count <= _MOST_ATOMS else None
 
 
-def _sure(factor: Factor) -> Law:
-    law = factor.law()
-    assert law is not None
-    return law
-
-
 def _is_coin(factor: Factor) -> bool:
     return isinstance(factor, Response) and factor.delta == 0
 
 
 def _power(factor: Factor, n: int) -> Finite:
-    law = _sure(factor)
+    law = sure(factor)
     assert isinstance(law, Finite)
     if not _is_coin(factor):
         return composed([law] * n)
+    work(4 * n)
     low, high = law.p
     p = [arb(n).bin(k) * high**k * low ** (n - k) for k in range(n + 1)]
     z = [(2 * k - n) * law.z[1] for k in range(n + 1)]
@@ -246,6 +255,7 @@ def _vertices(law: Finite, nu: Ball) -> Proof:
     for i, j in pairwise(order):
         if not law.z[i] < law.z[j]:
             return undecided("losses that are not told apart")
+    work(200 * len(order))
     below = arb(0)
     beyond = [arb(0)] * (len(order) + 1)
     for place in range(len(order) - 1, -1, -1):
@@ -274,6 +284,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
         return undecided("nu is not known well enough")
     radius = near(law.e)
     for _ in range(60):
+        work(60)
         if _bend(law, nu, zero.union(arb(radius))) >= 0:
             break
         radius *= 0.5
@@ -285,6 +296,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
         low, high = cells.pop()
         if low >= high or _cell(law, nu, arb(low), arb(high)):
             continue
+        work(80)
         tried += 1
         if tried > 4000:
             return undecided("the curves are not told apart")

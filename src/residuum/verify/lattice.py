@@ -15,15 +15,16 @@ The *excess* `g(t) = h(e^t) - (1-e^t)_+` at lattice points is a sum of positive 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 from flint import arb, arb_poly, ctx
 
 from residuum.verify.additive import Unknown
 from residuum.verify.balls import Ball, ball, near
 from residuum.verify.curves import curve
+from residuum.verify.effort import remembered, work
 from residuum.verify.factors import Factor, Loss
 from residuum.verify.laws import Finite, gaussian_curve
 
@@ -46,10 +47,7 @@ class Lattice:
 
     def __mul__(self, other: Lattice) -> Lattice:
         """The composition."""
-        product = arb_poly(list(self.masses)) * arb_poly(list(other.masses))
-        masses = product.coeffs()
-        size = len(self.masses) + len(other.masses) - 1
-        masses += [arb(0)] * (size - len(masses))
+        masses = multiplied(self.masses, other.masses)
         return Lattice(
             self.d,
             self.low + other.low,
@@ -72,6 +70,7 @@ class Lattice:
 
     def cut(self, reach: int, tail: float) -> Lattice:
         """What is far out moved to the ends, and charged as mass at infinity: dominating."""
+        work(2 * len(self.masses))
         masses, low = list(self.masses), self.low
         high = _end(masses[max(0, -low) :], reach, tail)
         tilts = [(-(low + i) * self.d).exp() for i in range(max(0, -low) + 1)]
@@ -89,6 +88,7 @@ class Lattice:
 
     def excess(self, half: int, every: int) -> list[Ball]:
         """The excess at `k · every`, `|k| <= half`."""
+        work(4 * len(self.masses) + 2 * half)
         fall, rise = (-self.d).exp(), -(-self.d).expm1()
         right = self._heights({self.low + i: m for i, m in enumerate(self.masses)}, fall, rise)
         mirrored = {
@@ -120,6 +120,7 @@ class Lattice:
         """The same on every so-manieth point: atoms split between neighbours."""
         if every == 1:
             return self.low, list(self.masses)
+        work(2 * len(self.masses))
         first, last = self.low // every, -(-self.high // every)
         out = [arb(0)] * (last - first + 1)
         whole = (-every * self.d).expm1()
@@ -130,6 +131,21 @@ class Lattice:
             if rest:
                 out[cell - first + 1] += mass * shares[rest]
         return first, out
+
+
+def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
+    """The coefficients of a product of polynomials, all of them."""
+    # How long that takes depends on how far the sizes of coefficients lie apart.
+    work((len(one) + len(two)) * (2.0 + 0.012 * (_spread(one) + _spread(two))))
+    found: list[Ball] = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
+    return found + [arb(0)] * (len(one) + len(two) - 1 - len(found))
+
+
+def _spread(values: Sequence[Ball]) -> int:
+    """About how many powers of 2 lie between the largest and the smallest."""
+    some = (value.mid() for value in values[:: len(values) // 32 + 1])
+    sizes = [m.bit_length() + e for m, e in (x.man_exp() for x in some if not x.is_zero())]
+    return int(max(sizes) - min(sizes)) if sizes else 0
 
 
 def _end(masses: list[Ball], reach: int, tail: float) -> int:
@@ -148,7 +164,7 @@ def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattic
     return _remembered(loss, spacing, tail, reach, ctx.prec)
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precision: int) -> Lattice:
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
@@ -171,7 +187,7 @@ def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precisio
     return whole
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _of_factor(
     factor: Factor, spacing: Fraction, tail: float, reach: int, precision: int
 ) -> Lattice:
@@ -196,6 +212,7 @@ def _from_atoms(law: Finite, d: Ball) -> Lattice:
     """
     spots = [int(near(z / d) // 1) for z in law.z]
     low, high = min(-1, *(k - 2 for k in spots)), max(1, *(k + 3 for k in spots))
+    work(high - low + 8 * len(spots))
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
     for p, q, z in zip(law.p, law.q, law.z, strict=True):

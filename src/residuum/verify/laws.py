@@ -20,7 +20,9 @@ from functools import cached_property
 
 from flint import arb
 
-from residuum.verify.balls import Ball, density, normal
+from residuum.verify.balls import Ball, density, near, normal
+from residuum.verify.clusters import Cluster, clustered
+from residuum.verify.effort import work
 
 Jet = tuple[Ball, Ball, Ball, Ball]
 """A value and three derivatives."""
@@ -68,25 +70,49 @@ class Finite:
             largest = largest.max(z)
         return largest
 
+    @cached_property
+    def _clusters(self) -> dict[float, tuple[list[Cluster], list[int]]]:
+        return {}
+
+    @cached_property
+    def _kept(self) -> tuple[Ball, Ball]:
+        """All of `P`, and of `Q`, that is not at infinity."""
+        if self.p_inf.is_zero() and self.q_inf.is_zero():
+            return arb(1), arb(1)
+        return sum(self.p, arb(0)), sum(self.q, arb(0))
+
     def rise(self, t: Ball, m: Ball) -> Jet:
+        scale = near(m)
+        if scale not in self._clusters:
+            self._clusters[scale] = clustered(self.p, self.q, self.z, m)
+        clusters, apart = self._clusters[scale]
+        alone = list(apart)
         x, u0 = t.exp(), m / 2 - t / m
         w0 = u0 - m
         left, right = Tail(bool(u0 > 0)), Tail(bool(w0 > 0))
         at_u, at_w, at_0 = left(u0), right(w0), density(u0)
         first, second, third, fourth = arb(0), arb(0), arb(0), arb(0)
-        kept_p, kept_q = arb(0), arb(0)
-        for p, q, z in zip(self.p, self.q, self.z, strict=True):
-            u = u0 + z / m
-            mass = p * density(u)
-            first += p * (left(u) - at_u)
-            second += q * (right(u - m) - at_w)
+        for cluster in clusters:
+            u = u0 + cluster.centre / m
+            sums = cluster.sums(u, u - m, m)
+            if sums is None:
+                alone += cluster.places
+                continue
+            first, second = first + sums[0], second + sums[1]
+            third, fourth = third + sums[2], fourth + sums[3]
+            if not cluster.centre.is_zero():
+                first += cluster.p.upto(1)[0] * (left(u) - at_u)
+                second += cluster.q.upto(1)[0] * (right(u - m) - at_w)
+        work(16 * len(alone) + 16)
+        for i in alone:
+            u = u0 + self.z[i] / m
+            mass = self.p[i] * density(u)
+            first += self.p[i] * (left(u) - at_u)
+            second += self.q[i] * (right(u - m) - at_w)
             third += mass
             fourth += mass * u
-            kept_p += p
-            kept_q += q
+        kept_p, kept_q = self._kept
         surplus = kept_p - kept_q
-        if self.p_inf.is_zero() and self.q_inf.is_zero():
-            surplus, kept_q = arb(0), arb(1)
         fall = x * second
         bent = (third - kept_q * at_0) / m
         beside = surplus * at_0 / m
@@ -98,6 +124,7 @@ class Finite:
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
+        work(1 + len(self.p))
         x = t.exp()
         total = self.p_inf
         for p, q in zip(self.p, self.q, strict=True):
@@ -138,6 +165,7 @@ class Central:
         return (1 - self.w) / (4 * (self.e / 2).sinh())
 
     def rise(self, t: Ball, m: Ball) -> Jet:
+        work(80)
         x, u0 = t.exp(), m / 2 - t / m
         w0 = u0 - m
         left, right = Tail(bool(u0 > 0)), Tail(bool(w0 > 0))
@@ -166,6 +194,7 @@ class Central:
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
+        work(8)
         g = (-((t - self.e) / 2).expm1()).max(arb(0))
         response = self.w / (1 + (-self.e).exp())
         return response * g * (2 - g) + (1 - self.w) * g * g / -(-self.e).expm1()
@@ -176,6 +205,7 @@ Law = Finite | Central
 
 def gaussian_rise(t: Ball, m: Ball, mu: Ball) -> Jet:
     """`h_mu - h_m` with three derivatives."""
+    work(32)
     x = t.exp()
     u, v = m / 2 - t / m, mu / 2 - t / mu
     left, right = Tail(bool(u > 0)), Tail(bool(u - m > 0))
@@ -204,6 +234,7 @@ def slack_rise(t: Ball, m: Ball, plus: Ball, minus: Ball) -> Jet:
 
 def gaussian_curve(t: Ball, mu: Ball) -> Ball:
     """`h_{G_mu}(e^t)`."""
+    work(16)
     a = mu / 2 - t / mu
     return normal(a) - t.exp() * normal(a - mu)
 
@@ -212,6 +243,7 @@ def composed(laws: Sequence[Finite]) -> Finite:
     """All pairs of outcomes; what is equal for sure is not merged."""
     whole = Finite((arb(1),), (arb(1),), (arb(0),), arb(0), arb(0), True)
     for law in laws:
+        work(len(whole.p) * len(law.p))
         p = tuple(a * b for a in whole.p for b in law.p)
         q = tuple(a * b for a in whole.q for b in law.q)
         z = tuple(a + b for a in whole.z for b in law.z)

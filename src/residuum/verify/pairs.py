@@ -9,7 +9,8 @@ from itertools import pairwise
 from flint import acb, arb
 
 from residuum.verify.balls import Ball, ball
-from residuum.verify.factors import Factor, Pairs
+from residuum.verify.effort import work
+from residuum.verify.factors import MOST_CALLS, Factor, Pairs
 from residuum.verify.laws import Central, Finite
 
 
@@ -57,16 +58,22 @@ class Sampled(Factor):
         for q, z in zip(law.atoms.q, law.atoms.z, strict=True):
             total += q * (power * (1 + r * z.expm1()).log()).exp()
 
+        calls = 0
+
         def integrand(z: acb, analytic: bool) -> acb:
+            nonlocal calls
+            calls += 1
             return (power * (1 - r + r * z.exp()).log(analytic=analytic) - z / 2).exp()
 
-        flat = acb.integral(integrand, acb(-law.e), acb(law.e)).real
+        flat = acb.integral(integrand, acb(-law.e), acb(law.e), eval_limit=MOST_CALLS).real
+        work(12 * calls)
         return total + law.height * flat
 
     def law(self) -> Finite | None:
         law = self.inner.law()
         if not isinstance(law, Finite):
             return None
+        work(6 * len(law.p))
         r = ball(self.rate)
         p = [(1 - r) * b + r * a for a, b in zip(law.p, law.q, strict=True)]
         q = list(law.q)
@@ -96,6 +103,7 @@ class Drawn(Factor):
         if not isinstance(law, Finite):
             return None
         r = ball(self.rate)
+        work(8 * len(law.p))
         p: list[Ball] = []
         q: list[Ball] = []
         z: list[Ball] = []

@@ -13,7 +13,7 @@ from typing import Any
 from residuum.records import canonical
 from residuum.verify.balls import exact
 from residuum.verify.descriptions import loss_of
-from residuum.verify.factors import Loss
+from residuum.verify.factors import Loss, together
 from residuum.verify.order import below, within
 from residuum.verify.states import State, Unreadable
 from residuum.verify.verdict import Proof, proven, refuted, undecided
@@ -49,9 +49,7 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
         return undecided("it is not clear which queries of the plan are equal")
     if any(n > most for n, (_, most) in zip(left, kinds, strict=True)):
         return refuted("more is left than was planned")
-    whole = Loss()
-    for n, (loss, _) in zip(left, kinds, strict=True):
-        whole += loss.times(n)
+    whole = together(loss.times(n) for n, (loss, _) in zip(left, kinds, strict=True))
     return within(whole, exact(config["eps"]), exact(config["delta"]))
 
 
@@ -71,10 +69,8 @@ def step(
     for n, (kind, _) in zip(taken, kinds, strict=True):
         if n > 0 and below(loss, kind.times(n)):
             return proven("takes off the plan what lies above it")
-    whole, rest = Loss(), Loss()
-    for n, m, (kind, _) in zip(had, has, kinds, strict=True):
-        whole += kind.times(n)
-        rest += kind.times(m)
+    whole = together(kind.times(n) for n, (kind, _) in zip(had, kinds, strict=True))
+    rest = together(kind.times(n) for n, (kind, _) in zip(has, kinds, strict=True))
     if sum(taken) == 0:
         return refuted("nothing is taken off the plan")
     if below(rest + loss, whole):

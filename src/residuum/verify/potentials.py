@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, arb_poly
+from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, exact, near
 from residuum.verify.curves import curve
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, Response
-from residuum.verify.lattice import lattice_of
+from residuum.verify.lattice import lattice_of, multiplied
 from residuum.verify.order import below
 from residuum.verify.states import State, Unreadable
 from residuum.verify.verdict import Proof, proven, refuted, undecided
@@ -197,8 +197,7 @@ def composed(loss: Loss, grid: Potential) -> list[Ball]:
     d = ball(grid.spacing)
     whole = [values[0] * (-k * d).exp() for k in range(max(high, 0), 0, -1)]
     whole += values + [values[-1]] * max(-low, 0)
-    product = (arb_poly(whole) * arb_poly(masses)).coeffs()
-    product += [arb(0)] * (len(whole) + len(masses) - 1 - len(product))
+    product = multiplied(whole, masses)
     start = len(masses) - 1 + (max(high, 0) - high)
     excess = law.excess(grid.half, every)
     return [g + product[start + k] for k, g in enumerate(excess)]

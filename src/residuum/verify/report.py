@@ -85,6 +85,13 @@ class Report:
             return 1
         return 4 if self.undecided else 0
 
+    @property
+    def settled(self) -> dict[str, tuple[int, str]]:
+        """The heads of the chains that are whole and proven: what need not be proven again."""
+        open_ones = {each.budget for each in self.problems}
+        open_ones |= {step.budget for step in self.steps if step.verdict != "proven"}
+        return {name: head for name, head in self.heads.items() if name not in open_ones}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data; `from` it the same report can be read by machines."""
         return {
@@ -110,11 +117,15 @@ class Report:
     def text(self) -> str:
         """The report for people."""
         lines = [
-            f"{len(self.heads)} budgets, {len(self.steps)} steps: {self.proven} proven,"
+            f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
+            f" states, and spends that were admitted): {self.proven} proven,"
             f" {self.refuted} refuted, {self.undecided} undecided"
         ]
+        if self.since:
+            lines.append("  what an earlier report has proven is not counted")
         if self.problems:
-            lines.append(f"the records are broken in {len(self.problems)} places:")
+            places = _counted(len(self.problems), "place")
+            lines.append(f"the records are broken in {places}:")
         for problem in self.problems:
             where = "" if problem.seq is None else f" {problem.seq}"
             lines.append(f"  {problem.budget}{where}: {problem.what}")
@@ -125,3 +136,7 @@ class Report:
         lines.append("What this does not show:")
         lines += [f"  - {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

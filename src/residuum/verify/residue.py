@@ -31,6 +31,7 @@ from math import inf, sinh
 from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, enough, near
+from residuum.verify.effort import work
 from residuum.verify.laws import Jet, Law, gaussian_rise, slack_rise
 from residuum.verify.verdict import Proof, proven, refuted, undecided
 
@@ -71,6 +72,7 @@ class _Half:
     points: int = 0
 
     def at(self, t: Ball) -> _Point:
+        work(24)
         self.points += 1
         if self.points > _MOST:
             raise _TooMany

@@ -194,18 +194,20 @@ class AsyncClient:
         since: Any = None,
         jobs: int = 1,
         progress: Any = None,
+        limit: float | None = None,
     ) -> Any:
         """Check every chain and re-prove every step, here: the service is not trusted.
 
         `expect_head`: a receipt, or heads that were given out, without which one cannot tell
-        whether the end of a chain is missing.
+        whether the end of a chain is missing. `limit`: as for a ledger.
         """
         from residuum.verify import verify_export
 
         lines = (await self._do(verbs.export())).splitlines()
         if isinstance(expect_head, Receipt):
             expect_head = dict(expect_head.budgets)
-        return await asyncio.to_thread(verify_export, lines, expect_head, since, jobs, progress)
+        given = lines, expect_head, since, jobs, progress, limit
+        return await asyncio.to_thread(verify_export, *given)
 
     async def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""

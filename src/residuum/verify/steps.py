@@ -1,0 +1,153 @@
+"""The steps of chains: what is to be proven, each once, and what the verdicts come to.
+
+A step is proven from the state before it. What stands on a refuted step is therefore not proven,
+however right the step itself is: it is undecided until a new window begins from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+from residuum.records import canonical, digest
+from residuum.verify.effort import LIMIT, Exhausted, effort
+from residuum.verify.filters import Asked, prove_first, prove_step
+from residuum.verify.partitions import Part
+from residuum.verify.report import Step
+from residuum.verify.structure import Chain
+from residuum.verify.verdict import Proof, all_of
+
+TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to prove, and what makes it the same as another."""
+
+    budget: str
+    seq: int
+    key: str
+    config: Any
+    before: Any
+    after: Any
+    asked: Asked
+    missing: str | None = None
+    part: Part | None = None
+
+    @property
+    def starts(self) -> bool:
+        """Whether nothing before it matters: the first state of a budget or of a window."""
+        return self.before is None
+
+    def prove(self, limit: float = LIMIT) -> Proof:
+        """The verdict, with so many seconds of counted work at most."""
+        if self.missing is not None:
+            return Proof("undecided", self.missing)
+        try:
+            with effort(limit):
+                return self._proof()
+        except Exhausted:
+            return Proof("undecided", f"work limit: not settled with {limit:g} s of counted work")
+
+    def _proof(self) -> Proof:
+        if self.before is None:
+            first = prove_first(self.config, self.after, self.asked.after)
+            return first if self.part is None else all_of([first, self.part.prove(self.config)])
+        return prove_step(self.config, self.before, self.after, self.asked)
+
+
+def tasks_of(
+    chain: Chain, part: Part | None, source: TableSource, done: Mapping[str, int]
+) -> Iterator[Task]:
+    config = chain.first.get("filter")
+    tables: dict[str, bytes] = {}
+    names: Any = {}
+    for record in chain.records:
+        body, before = record.body, None
+        starts = record.type in ("create", "refresh")
+        if starts:
+            after = body["state"]
+        elif record.type in ("spend", "commit") and body["admitted"] is True:
+            before, after = body["before"], body["after"]
+        else:
+            continue
+        moved = starts or before != after
+        named = body["tables"] if moved else names
+        found, missing = _fetched(named, source) if moved else (tables, None)
+        if record.seq > done.get(chain.name, -1):
+            asked = Asked(body.get("mechanism"), body.get("relation"), tables, found)
+            shown = [config, before, after, asked.mechanism, asked.relation]
+            where = part if record.type == "create" else None
+            shown += [names if before is not None else None, named, where and where.plain]
+            key = digest(canonical(shown))
+            yield Task(chain.name, record.seq, key, config, before, after, asked, missing, where)
+        tables, names = found, named
+
+
+def _fetched(named: Any, source: TableSource) -> tuple[dict[str, bytes], str | None]:
+    found: dict[str, bytes] = {}
+    if not isinstance(named, Mapping):
+        return found, "the tables are not named by their hashes"
+    for name, hash in named.items():
+        content = source(hash) if callable(source) else source.get(hash)
+        if content is None:
+            return found, f"the table {name!r} is not here"
+        if digest(content) != hash:
+            return found, f"the table {name!r} does not hash to what the record says"
+        found[name] = content
+    return found, None
+
+
+def prove_all(tasks: list[Task], jobs: int, limit: float, progress: Progress | None) -> list[Step]:
+    """The verdicts on steps, in the order of their chains."""
+    firsts: dict[str, Task] = {}
+    for task in tasks:
+        firsts.setdefault(task.key, task)
+    proofs: dict[str, Proof] = {}
+    shares: dict[str, int] = {}
+    for task in tasks:
+        shares[task.key] = shares.get(task.key, 0) + 1
+    finished = 0
+    for key, proof in _proofs(list(firsts.values()), jobs, limit):
+        proofs[key] = proof
+        finished += shares[key]
+        if progress is not None:
+            progress(finished, len(tasks))
+    return list(_resting(tasks, proofs))
+
+
+def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
+    """Each verdict, seen together with those on the steps that it rests on."""
+    budget, refuted, undecided = None, None, None
+    for task in tasks:
+        if task.budget != budget or task.starts:
+            budget, refuted, undecided = task.budget, None, None
+        verdict, reason = proofs[task.key]
+        if verdict == "proven" and refuted is not None:
+            verdict, reason = "undecided", f"rests on step {refuted}, which was refuted; {reason}"
+        elif verdict == "proven" and undecided is not None:
+            reason = f"{reason}; rests on step {undecided}, which is undecided"
+        elif verdict == "refuted" and refuted is None:
+            refuted = task.seq
+        elif verdict == "undecided" and undecided is None:
+            undecided = task.seq
+        yield Step(task.budget, task.seq, verdict, reason)
+
+
+def _proofs(tasks: list[Task], jobs: int, limit: float) -> Iterator[tuple[str, Proof]]:
+    if jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield task.key, task.prove(limit)
+        return
+    # Not forked: the caller may have threads.
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=fresh) as pool:
+        prove = partial(Task.prove, limit=limit)
+        proofs = pool.map(prove, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
+        for task, proof in zip(tasks, proofs, strict=True):
+            yield task.key, proof

@@ -1,0 +1,90 @@
+"""Counted work: every step ends, with the same verdict everywhere, and large ones are quick."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from residuum import mechanisms as m
+from residuum.records import canonical
+from residuum.verify import Report, verify_records
+from verify.chains import Written, written_by
+
+pytestmark = pytest.mark.needs("flint")
+
+
+def _report(chain: Written, **options: Any) -> Report:
+    return verify_records({chain.name: chain.records}, chain.tables, **options)
+
+
+def _many(count: int, least: float, apart: float) -> m.Mechanism:
+    return m.Composed(tuple(m.Laplace(least + apart * i) for i in range(count)))
+
+
+@pytest.mark.parametrize(("mu", "query"), [
+    (1.0, _many(50, 1e4, 1.0)),
+    (2.0, _many(4, 4.0, 0.1)),
+    (6.0, m.SelfComposed(m.Laplace(40.0), 1000)),
+    (3.0, _many(2, 1.0, 99.0)),
+])  # fmt: skip
+def test_many_different_queries_at_once_are_proven(mu: float, query: m.Mechanism) -> None:
+    report = _report(written_by(rz.GdpResidueFilter(mu), [query]), limit=5.0)
+    assert report.ok, report.text
+
+
+def test_many_that_keep_too_much_are_not_proven() -> None:
+    chain = written_by(rz.GdpResidueFilter(1.0), [_many(3, 30.0, 1.0)])
+    body = json.loads(chain.records[1].text)
+    had, has = (float(body[name]["left"][0]) for name in ("before", "after"))
+    for share in (0.5, 0.999):
+        body["after"]["left"] = [repr(had - share * (had - has))]
+        texts = [chain.texts()[0], canonical(body)]
+        report = verify_records({"b": texts}, {}, limit=2.0)
+        assert report.steps[1].verdict != "proven", share
+
+
+def test_a_step_that_takes_too_long_is_undecided() -> None:
+    chain = written_by(rz.GdpResidueFilter(1.0), [_many(50, 1e4, 1.0), m.Laplace(4.0)])
+    for _ in range(2):
+        # Nothing that was worked out before makes a difference.
+        report = _report(chain, limit=0.05)
+        assert [step.verdict for step in report.steps] == ["proven", "undecided", "proven"]
+        assert "work limit" in report.steps[1].reason
+        assert "rests on step 1, which is undecided" in report.steps[2].reason
+        assert report.exit_code == 4
+        assert _report(chain, limit=30).ok
+    for wrong in (0.0, -1.0, float("nan"), float("inf"), "1"):
+        with pytest.raises(ValueError, match="limit"):
+            _report(chain, limit=wrong)
+
+
+HUGE: list[Any] = [
+    {"kind": "pure_dp", "eps": 1e9},
+    {"kind": "laplace", "scale": 1e-9},
+    {"kind": "self_composed", "count": 10**12, "mechanism": {"kind": "laplace", "scale": 9.0}},
+    {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-9, "steps": 10**9},
+    {"kind": "discrete_gaussian", "sigma": 1.0, "sensitivity": 10**12},
+    {"kind": "discrete_laplace", "scale": 10.0, "sensitivity": 30000},
+    {"kind": "composed", "mechanisms": [{"kind": "pure_dp", "eps": 0.001 * k} for k in range(999)]},
+    {"kind": "subsampled_gaussian", "sigma": 0.01, "sampling_rate": 1e-9, "steps": 10**6},
+    {"kind": "from_tradeoff", "alphas": [k / 2000 for k in range(2001)],
+     "betas": [(1 - k / 2000) ** 2 for k in range(2001)]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("filter", [
+    rz.BasicFilter(1.0, 1e-6), rz.GdpFilter(1.0), rz.GdpResidueFilter(1.0), rz.ZcdpFilter(1.0),
+    rz.ApproximateGdpResidueFilter(1.0, 1e-3), rz.AutoFilter(1.0, 1e-6), rz.RenyiFilter(8.0, 1.0),
+    rz.NaturalFilter(rz.approximate_dp(1.0, 1e-6), rounds=4),
+], ids=lambda f: f.kind)  # fmt: skip
+def test_whatever_a_record_asks_the_verifier_ends(filter: rz.Filter) -> None:
+    chain = written_by(filter, [m.PureDp(0.01)])
+    for mechanism in HUGE:
+        body = json.loads(chain.records[1].text)
+        body["mechanism"] = mechanism
+        texts = [chain.texts()[0], canonical(body)]
+        report = verify_records({"b": texts}, chain.tables, limit=0.2)
+        assert report.steps[1].verdict != "proven", mechanism
