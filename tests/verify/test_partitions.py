@@ -43,6 +43,8 @@ FITTING = [
     (rz.RenyiCurveFilter({2: 0.25, 8: 1}), rz.RenyiCurveFilter({2: 0.25, 8: 0.5})),
     (rz.AutoFilter(1.0, 1e-6), rz.ApproximateZcdpFilter(1.0, 1e-6)),
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
+    (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.BasicFilter(4.0, 1e-2)),
+    (rz.BasicFilter(5.0, 0.02), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
 ]
 
 
@@ -55,6 +57,8 @@ def test_a_partition_below_its_parent_is_proven(cap: rz.Filter, part: rz.Filter)
 EXCEEDING = [
     (rz.PureFilter(1.0), rz.PureFilter(1.001)),
     (rz.PureFilter(1.0), rz.GdpFilter(0.01)),
+    (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.PureFilter(5.0)),
+    (rz.BasicFilter(4.0, 1e-3), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.BasicFilter(1.0, 1e-6), rz.BasicFilter(1.0, 2e-6)),
     (rz.AutoFilter(1.0, 1e-6), rz.GdpFilter(1.0)),
     (rz.GdpResidueFilter(1.0), rz.GdpResidueFilter(1.01)),
@@ -89,7 +93,7 @@ def test_the_same_filter_with_another_table_is_not_the_same_promise() -> None:
     common = {"v", "ledger", "budget", "seq", "prev", "time", "by", "type"}
     fields = {name: value for name, value in other.items() if name not in common}
     part.append("create", {**fields, "tables": {"plan": digest(table)}})
-    assert [step.verdict for step in _report(cap, part).steps] == ["proven", "undecided"]
+    assert [step.verdict for step in _report(cap, part).steps] == ["proven", "refuted"]
 
 
 def test_under_replace_one_any_two_partitions_fit_the_parent() -> None:

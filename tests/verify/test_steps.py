@@ -303,6 +303,58 @@ def test_a_profile_keeps_its_plan() -> None:
         assert [step.verdict for step in report.steps] == ["proven", "refuted"]
 
 
+def _created(filter: rz.Filter, config: Any, table: Any, state: Any) -> Written:
+    """A budget whose first record says what it likes."""
+    chain = Written(filter)
+    first = chain.records.pop().body
+    content = canonical(table).encode()
+    chain.tables[digest(content)] = content
+    common = {"v", "ledger", "budget", "seq", "prev", "time", "by", "type"}
+    fields = {name: value for name, value in first.items() if name not in common}
+    state = {**first["state"], "of": digest(canonical(config))[:16], **state}
+    more = {"filter": config, "tables": {"plan": digest(content)}, "state": state}
+    chain.append("create", {**fields, **more})
+    return chain
+
+
+def test_a_profile_keeps_what_its_configuration_promises() -> None:
+    filter = rz.AdditiveProfileFilter(1.0, 1e-3, 4)
+    config = filter.to_dict()
+    plan = json.loads(filter.tables(filter.initial())["plan"])
+    honest = _created(filter, config, plan, {})
+    assert verified(honest).ok
+    lax = {"delta": 0.01, "draws": [], "eps": 599.0, "points": [100.0], "v": 1}
+    for promised in (4.2792, 4.0, 599.0, None, 1e9, "599.0", float(10**9)):
+        said = {**config, "target_eps": promised}
+        if promised is None:
+            del said["target_eps"]
+        chain = _created(filter, said, lax, {"left": ["4", "0"]})
+        after = {**chain.records[0].body["state"], "left": ["3", "0"]}
+        _forged(chain, m.PureDp(99.0), after, {"plan": canonical(lax).encode()})
+        verdicts = [step.verdict for step in verified(chain).steps]
+        # A budget of eps 599 may be what it says that it is.
+        honest_about_it = promised == 599.0
+        assert (verdicts[0] == "proven") is honest_about_it, (promised, verdicts)
+        assert (verdicts == ["proven", "proven"]) is honest_about_it, (promised, verdicts)
+    for changed in ({"eps": 4.0}, {"points": [p * 1.5 for p in plan["points"]]}, {"v": 2},
+                    {"draws": [n + 1 for n in plan["draws"]]}, {"eps": "4.2792"}):  # fmt: skip
+        chain = _created(filter, config, {**plan, **changed}, {})
+        assert verified(chain).steps[0].verdict != "proven", changed
+
+
+def test_what_rests_on_a_refuted_step_is_not_proven() -> None:
+    chain = written_by(rz.PureFilter(1.0), [m.PureDp(0.1)])
+    state = chain.records[-1].body["after"]
+    _forged(chain, m.PureDp(0.5), {**state, "left": ["0.8"]}, {})
+    _forged(chain, m.PureDp(0.1), {**state, "left": ["0.7"]}, {})
+    report = verified(chain)
+    assert [step.verdict for step in report.steps] == ["proven", "proven", "refuted", "undecided"]
+    assert "rests on step 2, which was refuted" in report.steps[3].reason
+    # An earlier report settles only what it has proven.
+    again = verify_records({"b": chain.records}, chain.tables, since=report)
+    assert again.steps == report.steps
+
+
 def test_a_state_of_another_filter_is_refuted() -> None:
     chain = written_by(rz.GdpResidueFilter(1.0), [m.Gaussian(3.0)])
     body = json.loads(chain.records[1].text)

@@ -5,24 +5,46 @@ of each size or more, from budgets of which there is one a size, and one of `rou
 largest totals of the natural filter as budgets it admits everything that the natural `(eps,
 delta)` filter admits, and its guarantee is the one computed for that (`natural_guarantee.py`):
 the interaction is a post-processing of randomized responses, unless sizes are drawn too often.
-Probabilities are charged from above and budgets are upper bounds.
+Probabilities are charged from above and budgets are upper bounds. What is kept is part of the
+configuration, `target_eps` at `target_delta`, so that a ledger says what was promised.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from residuum import checks
 from residuum.adversary.discretise import tail_mass
-from residuum.adversary.natural_guarantee import Guarantee, Plan, arguments, best_plan, total
+from residuum.adversary.natural_guarantee import (
+    FINITE,
+    Guarantee,
+    Plan,
+    arguments,
+    best_plan,
+    total,
+)
 from residuum.filters import amounts
 from residuum.filters.filter import Additive
 from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.value import Pld
+
+_DIGITS = 6
+"""Few, so that last bits that differ between machines do not matter."""
+_NOTHING = 1000.0
+"""Stands for no finite `eps`: from `FINITE` on nothing is kept."""
+
+
+def _rounded_up(eps: float) -> float:
+    """At least `eps`, of few digits."""
+    if eps > FINITE:
+        return _NOTHING
+    return float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(eps)))
 
 
 @dataclass(frozen=True)
@@ -42,12 +64,24 @@ class AdditiveProfileFilter(Additive):
     delta: float
     rounds: int
     target_delta: float | None = None
+    target_eps: float | None = None
+    """What is kept at `target_delta`: the least that is proven, rounded up, unless given."""
 
     kind: ClassVar[str] = "additive_profile"
 
     def __post_init__(self) -> None:
         eps, delta, rounds, target = arguments(self.eps, self.delta, self.rounds, self.target_delta)
         self._set(eps=eps, delta=delta, rounds=rounds, target_delta=target)
+        least = best_plan(eps, delta, rounds, target)[1]
+        kept = _rounded_up(least) if self.target_eps is None else self.target_eps
+        kept = checks.real("target_eps", kept, "what is proven, or more")
+        checks.require(
+            kept >= least or kept > FINITE,
+            "target_eps",
+            f"at least {_rounded_up(least):g}, which is what is proven",
+            kept,
+        )
+        self._set(target_eps=min(kept, _NOTHING))
         super().__post_init__()
 
     @property
@@ -63,8 +97,8 @@ class AdditiveProfileFilter(Additive):
     @cached_property
     def proven(self) -> Guarantee:
         """`(eps', delta')` of the whole interaction."""
-        reached = best_plan(self.eps, self.delta, self.rounds, self._target)[1]
-        return Guarantee(reached, self._target, "buckets")
+        assert self.target_eps is not None
+        return Guarantee(self.target_eps, self._target, "buckets")
 
     @cached_property
     def _whole(self) -> tuple[Fraction, ...]:

@@ -53,6 +53,8 @@ from residuum.bounds import Floats
 from residuum.pld.constructors import approximate_dp, identity, infinite, pure_dp
 from residuum.pld.value import Pld
 
+FINITE = 600.0
+"""Beyond, `eps` is as good as infinite."""
 _GRID = 64
 _MOST_DRAWS = 96
 _TILTS = np.geomspace(0.15, 20.0, 14)
@@ -74,7 +76,7 @@ class Guarantee:
     @property
     def pld(self) -> Pld:
         """The largest PLD within it: everything is lost where no finite `eps` is proven."""
-        return approximate_dp(self.eps, self.delta) if self.eps <= 600.0 else infinite()
+        return approximate_dp(self.eps, self.delta) if self.eps <= FINITE else infinite()
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,12 @@ def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
     copies = [a - b for a, b in pairwise(allowed)]
     if min(copies) < 0 or plan["delta"] != config["target_delta"]:
         return refuted("the plan of the profile does not fit the configuration")
+    if "target_eps" not in config:
+        return undecided("the configuration does not say which eps is promised")
+    if plan["eps"] != config["target_eps"]:
+        return refuted("the plan of the profile is not for the eps that is promised")
     if plan["eps"] > 600.0:
-        return proven("no finite eps is claimed")
+        return proven("no finite eps is promised")
     failure = totals[-1]
     with bits(_BITS):
         for total, most in zip(totals, draws, strict=False):
@@ -157,7 +161,6 @@ def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
     found = within(whole, exact(plan["eps"]), left)
     if found.verdict != "proven":
         return undecided(found.reason)
-    # The configuration does not say which (eps', delta') is promised: the plan does.
     return proven(f"all rounds lie within ({plan['eps']!r}, {plan['delta']!r})")
 
 

@@ -66,6 +66,8 @@ def promised(config: Mapping[str, Any]) -> Loss:
         return response(config["eps"])
     if kind in _WITH_DELTA:
         return response(config["eps"], config["delta"])
+    if kind == "additive_profile" and config["target_eps"] <= 600.0:
+        return response(config["target_eps"], config["target_delta"])
     if kind in ("gdp", "gdp_residue"):
         return Loss(variance=written(config["mu"]) ** 2)
     if kind == "approximate_gdp_residue":
@@ -93,6 +95,8 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
         return pure((written(cap["eps"]),), loss)
     if kind in _WITH_DELTA:
         return within(loss, exact(cap["eps"]), exact(cap["delta"]))
+    if kind == "additive_profile":
+        return within(loss, exact(cap["target_eps"]), exact(cap["target_delta"]))
     if kind in ("gdp", "gdp_residue"):
         return gdp(written(cap["mu"]) ** 2, loss)
     if kind == "approximate_gdp_residue":
