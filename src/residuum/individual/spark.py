@@ -81,7 +81,7 @@ class SparkEngine(TableEngine):
             for key, kind in zip(header.keys, header.key_types, strict=True)
         ]
         if column is not None:
-            casts.append(frame[column].cast("double").alias("loss"))
+            casts.append(_as_double(frame[column], kinds[column]).alias("loss"))
         frame = frame.select(*casts)
         levels = order.levels_for(header, column)
 
@@ -125,7 +125,7 @@ class SparkEngine(TableEngine):
         kept = kept.select(*keys, new.alias("left"), "taking_part")
         kept.write.parquet(_url(after))
         # Read back what was written, so that the join is done once.
-        written = self.session.read.parquet(_url(after))
+        written = self._read(after)
         written.where("taking_part").select(*keys).write.parquet(_url(active))
 
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
@@ -137,9 +137,8 @@ class SparkEngine(TableEngine):
         complain_of_duplicates(header, new.count() - new.select(*keys).distinct().count())
         if budgets is not None:
             old = self._budgets(header, budgets)
-            known = new.join(old, keys, "left_semi").count()
-            if known:
-                raise ArgumentError(f"subjects must be new, got {known} that are there already")
+            if not new.join(old, keys, "left_semi").isEmpty():
+                raise ArgumentError("subjects must be new, got some that are there already")
             new = old.unionByName(new)
         new.write.parquet(_url(after))
 
@@ -157,7 +156,11 @@ class SparkEngine(TableEngine):
         return rows.mapInArrow(charged, ", ".join(columns))
 
     def _budgets(self, header: Header, path: Path) -> Any:
-        return self.session.read.parquet(_url(path)).select(*header.keys, "left")
+        return self._read(path).select(*header.keys, "left")
+
+    def _read(self, path: Path) -> Any:
+        checked = self.session.read.option("parquet.page.verify-checksum.enabled", "true")
+        return checked.parquet(_url(path))
 
     def _frame(self, header: Header, losses: Any, scratch: Path) -> Any:
         """Losses as a Spark frame; tables in memory go through a file."""
@@ -174,7 +177,24 @@ class SparkEngine(TableEngine):
             folder.mkdir(parents=True)
             pq.write_table(table, folder / "part-0.parquet")
             path = str(folder)
-        return self.session.read.parquet(_url(Path(path)))
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.session.read.parquet(_url(Path(path)))
+        except PySparkException:
+            raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
+
+
+def _as_double(column: Any, kind: str) -> Any:
+    """Losses as floats; whole numbers that no float is equal to become NaN, and are refused."""
+    from pyspark.sql import functions as sf
+
+    double = column.cast("double")
+    return (
+        sf.when(column > 2**53, sf.lit(float("nan"))).otherwise(double)
+        if kind == "bigint"
+        else double
+    )
 
 
 def _key_type(name: str, kind: str) -> str:
