@@ -123,10 +123,10 @@ class SparkEngine(TableEngine):
         new = sf.when(sf.col("taking_part"), sf.col("after")).otherwise(sf.col("before"))
         kept = decided.where("taking_part OR before IS NOT NULL")
         kept = kept.select(*keys, new.alias("left"), "taking_part")
-        kept.write.parquet(_url(after))
+        _write(kept, after)
         # Read back what was written, so that the join is done once.
-        written = self._read(after)
-        written.where("taking_part").select(*keys).write.parquet(_url(active))
+        written = self._read(header, after, "taking_part boolean")
+        _write(written.where("taking_part").select(*keys), active)
 
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
         keys = list(header.keys)
@@ -140,7 +140,7 @@ class SparkEngine(TableEngine):
             if not new.join(old, keys, "left_semi").isEmpty():
                 raise ArgumentError("subjects must be new, got some that are there already")
             new = old.unionByName(new)
-        new.write.parquet(_url(after))
+        _write(new, after)
 
     def _priced(self, header: Header, pricing: Pricing, rows: Any) -> Any:
         shared = self.session.sparkContext.broadcast(pricing)
@@ -150,17 +150,16 @@ class SparkEngine(TableEngine):
             for batch in batches:
                 yield priced_batch(header, shared.value, batch, schema)
 
-        types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
-        keys = (f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True))
-        columns = [*keys, "before bigint", "asked boolean", "after bigint"]
+        columns = [*_key_columns(header), "before bigint", "asked boolean", "after bigint"]
         return rows.mapInArrow(charged, ", ".join(columns))
 
     def _budgets(self, header: Header, path: Path) -> Any:
-        return self._read(path).select(*header.keys, "left")
+        return self._read(header, path, "left bigint").select(*header.keys, "left")
 
-    def _read(self, path: Path) -> Any:
+    def _read(self, header: Header, path: Path, *columns: str) -> Any:
+        """What was written by an engine: the schema is known, so no job has to find it out."""
         checked = self.session.read.option("parquet.page.verify-checksum.enabled", "true")
-        return checked.parquet(_url(path))
+        return checked.schema(", ".join([*_key_columns(header), *columns])).parquet(_url(path))
 
     def _frame(self, header: Header, losses: Any, scratch: Path) -> Any:
         """Losses as a Spark frame; tables in memory go through a file."""
@@ -183,6 +182,17 @@ class SparkEngine(TableEngine):
             return self.session.read.parquet(_url(Path(path)))
         except PySparkException:
             raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
+
+
+def _key_columns(header: Header) -> list[str]:
+    types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
+    return [f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True)]
+
+
+def _write(frame: Any, path: Path) -> None:
+    """As Parquet, by the committer under which a task that failed leaves nothing behind."""
+    version = "mapreduce.fileoutputcommitter.algorithm.version"
+    frame.write.option(version, "1").parquet(_url(path))
 
 
 def _as_double(column: Any, kind: str) -> Any:
