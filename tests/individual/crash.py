@@ -222,7 +222,7 @@ def main(engine: str, kills: int, directory: Path) -> None:
         for number in range(count):
             lasted = spender.hear_a_spend()
             first, later = (first, lasted) if number else (lasted, later)
-        # At any moment of a spend, and every other time near its end, where the old becomes the new.
+        # At any moment of a spend; every other time near its end, where old becomes new.
         share = rng.uniform(0.75 * (kill % 2), 1.1)
         time.sleep(share * (later if count else first))
         done = max([done, *(number + 1 for number in spender.kill())])
