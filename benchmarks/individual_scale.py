@@ -1,18 +1,18 @@
 """Budgets of subjects at scale: `python -m benchmarks.individual_scale [--only NAME]`.
 
-`growth`  one Gaussian spend in memory on 1e5 to 1e8 subjects (a gigabyte of keys, losses and
-budgets) `duckdb`  one Gaussian and one Laplace spend on disk, 50 million subjects, with memory
-`spark`   the same on Parquet in local mode, 5 million subjects
+    growth   one Gaussian spend in memory on 1e5 to 1e8 subjects (2.4 GB of losses and budgets)
+    duckdb   a Gaussian and a Laplace spend on disk, 50 million subjects, with memory
+    spark    the same on Parquet in local mode, 3 million subjects, and from it what a cluster takes
 
-Prints a table (the CPU is this process's; Spark's own is not in it); `docs/scale.md` is worked out
-from it. Minutes, gigabytes of disk in `--directory`.
+Says on standard error what it is doing, then prints a table; `docs/scale.md` is worked out from it.
+CPU is that of this process and, for Spark, of Java and its Python workers. Minutes; gigabytes of
+disk in `--directory`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import sys
 import tempfile
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import residuum as rz
+from benchmarks.ledger_constants import processor_seconds, told
 from benchmarks.rows import aligned
 from residuum.individual.quote import quote
 
@@ -32,19 +33,25 @@ Line = tuple[str, ...]
 _CHUNK = 1_000_000
 
 
+def forget_peak() -> None:
+    """Let the system count the most memory anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_gigabytes() -> float:
-    """The most memory that this process has had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    """The most memory that this process has had since then."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 2**20
 
 
 class Clock:
-    """Seconds of the clock and of this process's processors since it was made."""
+    """Seconds of the clock and of this process's processors, and its children's, since then."""
 
     def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._wall, self._cpu = time.perf_counter(), processor_seconds(os.getpid())
 
     def seconds(self) -> tuple[float, float]:
-        return time.perf_counter() - self._wall, time.process_time() - self._cpu
+        return time.perf_counter() - self._wall, processor_seconds(os.getpid()) - self._cpu
 
 
 def line(work: str, rows: int, seconds: tuple[float, float], note: str = "") -> Line:
@@ -61,11 +68,13 @@ def growth(most: int) -> list[Line]:
     while size <= most:
         left = np.full(size, pricing.units.capacity, dtype=np.int64)
         losses = np.random.default_rng(size).uniform(0.0, 0.1, size)
+        told(f"in memory, {size:,} subjects ...")
         times = []
         for _ in range(3):
-            clock = Clock()
+            # The system counts hundredths of a second, too coarse for few rows.
+            wall, cpu = time.perf_counter(), time.process_time()
             after = pricing.charge(left, losses)
-            times.append(clock.seconds())
+            times.append((time.perf_counter() - wall, time.process_time() - cpu))
         assert after.size == size
         note = f"{left.nbytes / size:g} bytes of budget a subject"
         lines.append(
@@ -100,6 +109,8 @@ def write_losses(path: Path, rows: int, column: str | None) -> None:
 def on_disk(name: str, state: Any, directory: Path, rows: int) -> list[Line]:
     lines = []
     first, second, few = (directory / f"{n}.parquet" for n in ("first", "second", "few"))
+    told(f"{name}: writing losses of {rows:,} subjects ...")
+    forget_peak()
     write_losses(first, rows, "nu")
     write_losses(second, rows, None)
     some = np.arange(0, rows, max(rows // 10_000, 1))
@@ -109,6 +120,7 @@ def on_disk(name: str, state: Any, directory: Path, rows: int) -> list[Line]:
         ("Laplace query on everyone", second, rz.laplace(scale=10.0), rows),
         ("Gaussian spend on few", few, None, some.size),
     ):
+        told(f"{name}: {work} ...")
         clock = Clock()
         active = state.spend(path, spend_id=work, mechanism=mechanism)
         seconds = clock.seconds()
@@ -116,7 +128,7 @@ def on_disk(name: str, state: Any, directory: Path, rows: int) -> list[Line]:
         del active
         note = f"peak {peak_gigabytes():.1f} GB, {_on_disk(directory):.2f} GB on disk"
         lines.append(line(f"{name}: {work}", count, seconds, note))
-        print("  ".join(lines[-1]), file=sys.stderr, flush=True)
+        told("  ".join(lines[-1]))
     return lines
 
 
@@ -133,13 +145,21 @@ def duckdb(directory: Path, rows: int) -> list[Line]:
         return on_disk("DuckDB, one thread", state, directory, rows)
 
 
+def shuffled(session: Any) -> int:
+    """Bytes that Spark has written for shuffles so far."""
+    found = session.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(int(found.apply(place).totalShuffleWrite()) for place in range(found.size()))
+
+
 def spark(directory: Path, rows: int) -> list[Line]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    told("Spark: starting Java ...")
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.shuffle.partitions", "8")
@@ -150,23 +170,53 @@ def spark(directory: Path, rows: int) -> list[Line]:
     lines = [line("Spark local, first batch through Python", 10, clock.seconds())]
     address = f"parquet:{directory}/subjects"
     with rz.individual.create(address, filter=rz.GdpResidueFilter(mu=1.0), spark=session) as state:
-        tiny = {"subject": [-1], "nu": [0.1]}
-        state.spend(tiny, spend_id="warm")
-        clock = Clock()
-        state.spend({"subject": [-1], "nu": [0.2]}, spend_id="one row")
-        lines.append(line("Spark local: one row (overhead)", 1, clock.seconds()))
-        lines += on_disk("Spark local, one core", state, directory, rows)
+        told("Spark: one row ...")
+        for number in range(3):
+            clock = Clock()
+            state.spend({"subject": [-1], "nu": [0.1]}, spend_id=f"one row {number}")
+            overhead = clock.seconds()
+        lines.append(line("Spark local: one row (overhead)", 1, overhead))
+        before = shuffled(session)
+        found = on_disk("Spark local, one core", state, directory, rows)
+        moved = shuffled(session) - before
     session.stop()
-    return lines
+    return lines + found + cluster(overhead, rows, found[1], moved / (2 * rows), directory)
+
+
+def cluster(
+    overhead: tuple[float, float], rows: int, laplace: Line, bytes_a_row: float, directory: Path
+) -> list[Line]:
+    """A billion subjects on 25 nodes of 8 cores, 1 GB/s of network and 0.5 GB/s of disk each.
+
+    From the Laplace query on everybody: seconds of CPU a row beyond the overhead, bytes shuffled
+    and bytes on disk a row.
+    """
+    subjects, nodes, cores = 1e9, 25, 8
+    each = (float(laplace[3]) - overhead[1]) / rows
+    budgets = _on_disk(directory / "subjects" / "budgets") * 2**30 / rows
+    computing = subjects * each / (nodes * cores)
+    network = subjects * bytes_a_row / (nodes * 1e9)
+    # Read budgets and losses, write both once for the shuffle and read them, write budgets.
+    disk = subjects * (3 * budgets + 2 * bytes_a_row) / (nodes * 0.5e9)
+    total = overhead[0] + computing + network + disk
+    note = (
+        f"{1e6 * each:.1f} µs of CPU, {bytes_a_row:.0f} bytes shuffled and {budgets:.0f} on disk"
+        f" a row: {overhead[0]:.1f} s overhead, {computing:.0f} s computing, {network:.1f} s network,"
+        f" {disk:.1f} s disk"
+    )
+    used = (total, subjects * each)
+    return [line(f"worked out: {nodes} nodes of {cores} cores", int(subjects), used, note)]
 
 
 def main() -> None:
     name = "python -m benchmarks.individual_scale"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=name, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", action="append", choices=("growth", "duckdb", "spark"))
     parser.add_argument("--most", type=int, default=100_000_000, help="rows of `growth`")
     parser.add_argument("--rows", type=int, default=50_000_000, help="subjects of `duckdb`")
-    parser.add_argument("--spark-rows", type=int, default=5_000_000, help="subjects of `spark`")
+    parser.add_argument("--spark-rows", type=int, default=3_000_000, help="subjects of `spark`")
     parser.add_argument("--directory", type=Path, help="for files (default: a temporary one)")
     given = parser.parse_args()
     lines: list[Line] = [

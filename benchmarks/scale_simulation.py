@@ -1,18 +1,26 @@
-"""Many busy budgets on PostgreSQL, simulated: `python -m benchmarks.scale_simulation`.
+"""Many busy budgets on PostgreSQL: measured, then simulated.
 
-Requests arrive at random, for budgets that are all alike or of very different popularity (the
-k-th gets `1/k`), at any of several server processes or at the one that their budget is routed to.
-A process writes one transaction at a time with everything that waits for it: `commit` seconds and
-`cpu` seconds a spend. A transaction waits for others that hold one of its budgets. Printed are
-spends a second, how long they take, and how many share a transaction.
+    python -m benchmarks.scale_simulation [--budgets 100000] [--measure 8192]
+
+First a database is started and transactions of the ledger are timed (`ledger_constants.py`); with
+`--fixed` and `--each` those seconds are taken instead. Then requests arrive at random, for budgets
+that are all alike or of very different popularity (the k-th gets `1/k`), at any of several server
+processes or at the one that their budget is routed to. A process writes one transaction at a time
+with everything that waits for it: `fixed` seconds and `each` seconds a spend. A transaction waits
+for others that hold one of its budgets. Asked is a share of what the processes could do at best.
+Printed are spends a second, how long they take, how many share a transaction, and how many
+processors the database needs for them.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 
 import numpy as np
 
+from benchmarks.ledger_constants import CLIENTS, Constants, measured
 from benchmarks.rows import aligned
 
 _MOST = 200
@@ -23,8 +31,8 @@ def simulate(
     budgets: int,
     processes: int,
     rate: float,
-    commit: float,
-    cpu: float,
+    fixed: float,
+    each: float,
     seconds: float,
     alike: bool,
     routed: bool,
@@ -53,7 +61,7 @@ def simulate(
         waiting = queues[process][place[process] : place[process] + _MOST]
         taken = waiting[arrivals[waiting] <= now]
         held = max((busy.get(int(b), 0.0) for b in asked[taken]), default=0.0)
-        end = max(now, held) + commit + cpu * taken.size
+        end = max(now, held) + fixed + each * taken.size
         for budget in asked[taken].tolist():
             busy[budget] = end
         ends[taken] = end
@@ -70,36 +78,67 @@ def simulate(
     )
 
 
+def sized(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000 * seconds:.0f} ms"
+
+
+def report(found: Constants) -> list[tuple[str, ...]]:
+    return [
+        ("on PostgreSQL, one process", "measured", ""),
+        ("a transaction", f"{1000 * found.fixed:.2f} ms", "and for each spend in it"),
+        ("a spend", f"{1000 * found.each:.2f} ms", f"so at most {found.most:.0f} a second"),
+        ("of the ledger's processor", f"{1000 * found.own_cpu:.2f} ms", "a spend"),
+        ("of the database's processors", f"{1000 * found.database_cpu:.2f} ms", "a spend"),
+        ("write-ahead log", f"{found.written / 1000:.1f} kB", "a spend"),
+        ("a budget on disk", f"{found.budget / 1000:.1f} kB", "with one record"),
+        (
+            f"{CLIENTS} threads",
+            f"{found.measured:.0f} a second",
+            f"measured; the model says {found.predicted:.0f}",
+        ),
+    ]
+
+
 def main() -> None:
     name = "python -m benchmarks.scale_simulation"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=name, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--budgets", type=int, default=100_000)
-    parser.add_argument("--commit", type=float, default=0.010, help="seconds of a commit")
-    parser.add_argument("--cpu", type=float, default=0.0017, help="seconds of a spend in a process")
+    parser.add_argument("--measure", type=int, default=8192, help="budgets while measuring")
+    parser.add_argument("--measure-seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--fixed", type=float, help="seconds of a transaction")
+    parser.add_argument("--each", type=float, help="seconds of a spend in it")
+    parser.add_argument("--load", type=float, default=0.6, help="asked, as a share of the most")
     parser.add_argument("--seconds", type=float, default=20.0, help="to simulate")
     given = parser.parse_args()
-    lines = [("budgets", "processes", "asked/s", "done/s", "median", "99 %", "at once")]
+    if (given.fixed is None) != (given.each is None):
+        parser.error("--fixed and --each go together")
+    base = math.nan
+    if given.fixed is None:
+        found = measured(given.measure, given.measure_seconds)
+        print(aligned(report(found)))
+        print()
+        fixed, each, base = found.fixed, found.each, found.database_cpu
+    else:
+        fixed, each = given.fixed, given.each
+    lines = [("budgets", "processes", "asked/s", "done/s", "median", "99 %", "at once", "cores")]
     for work, alike, routed in (
         ("alike, any process", True, False),
         ("1/k, any process", False, False),
         ("1/k, one process each", False, True),
     ):
-        for processes, rate in ((1, 400.0), (4, 1600.0), (16, 1600.0), (16, 4000.0)):
+        for processes in (1, 4, 16):
+            rate = given.load * processes / each
             done, middle, late, batch = simulate(
-                given.budgets,
-                processes,
-                rate,
-                given.commit,
-                given.cpu,
-                given.seconds,
-                alike,
-                routed,
+                given.budgets, processes, rate, fixed, each, given.seconds, alike, routed
             )
-            times = (f"{1000 * middle:.0f} ms", f"{1000 * late:.0f} ms")
-            lines.append(
-                (work, str(processes), f"{rate:.0f}", f"{done:.0f}", *times, f"{batch:.1f}")
-            )
+            times = (sized(middle), sized(late), f"{batch:.1f}")
+            cores = "" if math.isnan(base) else f"{done * base:.1f}"
+            lines.append((work, str(processes), f"{rate:.0f}", f"{done:.0f}", *times, cores))
+    print(f"simulated, {given.budgets:,} budgets, {1000 * fixed:.2f} ms and {1000 * each:.2f} ms")
     print(aligned(lines))
+    print(f"load average at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":

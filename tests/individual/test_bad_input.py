@@ -1,11 +1,14 @@
 """Bad input is a clear error on every engine, and the state stays as it was."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import residuum as rz
@@ -14,6 +17,7 @@ from individual.engines import state_of
 
 M = rz.mechanisms
 NAN = float("nan")
+SECRET = 2**63 + 77
 
 BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"subject": [1, 2, 1], "nu": [0.1, 0.1, 0.1]}, None, "subject must be unique, got 1 repeated"),
@@ -40,7 +44,30 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ),
     ({"subject": [1], "sensitivity": [0.1]}, M.Laplace(2.0, 3.0), "must have sensitivity 1.0"),
     ({"subject": [1]}, "laplace", "mechanism must be a Pld or a mechanism, got 'laplace'"),
+    ({"subject": [1], "nu": [Decimal("0.1")]}, None, "nu must be numbers, got decimal128"),
+    ({"subject": [datetime.now(UTC)], "nu": [0.1]}, None, "subject must be integers or strings"),
+    ({"subject": [b"1"], "nu": [0.1]}, None, "subject must be integers or strings, got binary"),
+    (
+        {"subject": pa.array([SECRET], pa.uint64()), "nu": [0.1]},
+        None,
+        "subject must fit int64, got uint64 that does not",
+    ),
+    (
+        {"subject": [1], "sensitivity": [2**53 + 1]},
+        M.Gaussian(sigma=1e18),
+        "sensitivity must fit double, got int64 that does not",
+    ),
 ]
+SECRET_FORMS: list[tuple[Any, str]] = [
+    ({"subject": [1, "bob"], "nu": [0.1, 0.1]}, "losses must have columns of one type.* 'subject'"),
+    ({"subject": [1, 2], "nu": [0.1, "7.25"]}, "losses must have columns of one type.* 'nu'"),
+    ({"subject": [1], "nu": [0.1, 7.25]}, "one length, got {'subject': 1, 'nu': 2}"),
+    ({"subject": 1, "nu": 7.25}, "losses must have columns of one type"),
+    ({}, "losses must have the column 'subject'"),
+    ([1, 7.25], "losses must be an Arrow table, a pandas frame or a path, got <class 'list'>"),
+    (None, "losses must be an Arrow table"),
+]
+"""What is not a table of columns; whatever is in it must not be shown."""
 
 
 @pytest.mark.needs("duckdb")
@@ -53,6 +80,11 @@ def test_bad_losses_leave_the_state_as_it_was(make: Callable[..., Any], engine: 
         with pytest.raises(rz.ResiduumError, match=message) as caught:
             state.spend(pa.table(columns), spend_id="bad", mechanism=mechanism)
         assert isinstance(caught.value, rz.ArgumentError | rz.ArgumentTypeError)
+        assert str(SECRET) not in str(caught.value) and caught.value.__cause__ is None
+    for given, message in SECRET_FORMS:
+        with pytest.raises(rz.ResiduumError, match=message) as caught:
+            state.spend(given, spend_id="bad")
+        assert "bob" not in str(caught.value) and "7.25" not in str(caught.value)
     assert state_of(state) == before
     # The id is free: an error is not a spend.
     assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="bad").num_rows == 1
@@ -66,9 +98,9 @@ def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
     state.enroll({"subject": [1], "capacity": [0.25]})
     assert state.spend(losses, spend_id="q")["subject"].to_pylist() == [2]
     for subjects, message in (
-        ({"subject": [1]}, "subjects must be new, got 1"),
+        ({"subject": [1]}, "subjects must be new, got some"),
         ({"subject": [7, 7]}, "must be unique, got 1 repeated"),
-        ({"subject": [7], "capacity": [1.5]}, "at most the filter's mu, 1.0, got 1.5"),
+        ({"subject": [7], "capacity": [1.5]}, "at most the filter's mu, 1.0, got 1 above"),
         ({"subject": [7], "capacity": [-1.0]}, "capacity must be non-negative and finite, got 1"),
         ({"subject": [7], "capacity": [NAN]}, "capacity must be non-negative and finite, got 1"),
         ({"subject": ["7"]}, "subject must be int64 as in the state, got string"),
@@ -85,6 +117,71 @@ def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
         with pytest.raises(rz.ResiduumError, match="spend_id must be"):
             state.spend(losses, spend_id=spend_id)
     assert state_of(state)["subject"].to_pylist() == [1, 2]
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_bad_files_of_losses(make: Callable[..., Any], engine: str, tmp_path: Path) -> None:
+    state = make(engine)
+    state.spend({"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}, spend_id="good")
+    before = state_of(state)
+    (tmp_path / "text.parquet").write_text("subject,nu")
+    (tmp_path / "none.parquet").touch()
+    (tmp_path / "folder").mkdir()
+    for name, column, values in (
+        ("key", "nu", {"subject": pa.array([SECRET], pa.uint64()), "nu": [0.1]}),
+        ("loss", "sensitivity", {"subject": [1], "sensitivity": [2**53 + 1]}),
+    ):
+        pq.write_table(pa.table(values), tmp_path / f"{name}.parquet")
+        mechanism = M.Gaussian(sigma=1e18) if column == "sensitivity" else None
+        with pytest.raises(rz.ResiduumError, match=r"fit|finite") as caught:
+            state.spend(tmp_path / f"{name}.parquet", spend_id="bad", mechanism=mechanism)
+        assert str(SECRET) not in str(caught.value)
+    for name in ("text.parquet", "none.parquet", "folder", "nothing"):
+        with pytest.raises(rz.ArgumentError, match="losses must"):
+            state.spend(tmp_path / name, spend_id="bad")
+    assert state_of(state) == before
+    # A name with signs that elsewhere are patterns is a name.
+    pq.write_table(pa.table({"subject": [1], "nu": [0.1]}), tmp_path / "x1.parquet")
+    pq.write_table(pa.table({"subject": [2], "nu": [0.1]}), tmp_path / "x[1]'*?.parquet")
+    active = state.spend(tmp_path / "x[1]'*?.parquet", spend_id="odd")
+    assert active["subject"].to_pylist() == [2]
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_odd_tables_that_are_good(make: Callable[..., Any], engine: str) -> None:
+    """Nobody, no type, small types, chunks, dictionaries, columns in another order."""
+    state = make(engine)
+    state.spend({"subject": [1, 2], "nu": [0.1, 0.1]}, spend_id="first")
+    before = state_of(state)
+    for number, nobody in enumerate(
+        (
+            {"subject": [], "nu": []},
+            {"subject": pa.array([], pa.int64()), "nu": pa.array([], pa.float64())},
+        )
+    ):
+        active = state.spend(nobody, spend_id=f"nobody-{number}")
+        assert active.num_rows == 0 and active.schema.field("subject").type == pa.int64()
+    nothing = state.spend(
+        {"subject": [1, 2], "sensitivity": [0, 0]}, mechanism=M.Laplace(1.0), spend_id="nothing"
+    )
+    assert nothing.num_rows == 2 and state_of(state) == before
+    for number, table in enumerate(
+        (
+            {"nu": [0.1, 0.1], "subject": [2, 1]},
+            {"subject": pa.array([1, 2], pa.uint8()), "nu": pa.array([0, 0], pa.int16())},
+            {"subject": pa.array([1, 2]).dictionary_encode(), "nu": [0.1, 0.1]},
+            {"subject": pa.chunked_array([[1], [], [2]]), "nu": pa.chunked_array([[0.1, 0.1]])},
+            {"subject": pa.array([1, 2], pa.uint64()), "nu": np.float16([0.5, 0.25])},
+        )
+    ):
+        active = state.spend(table, spend_id=f"odd-{number}")
+        assert sorted(active["subject"].to_pylist()) == [1, 2]
+    hundredths = [100 - 1 - 1 - 1 - 1 - 25, 100 - 1 - 1 - 1 - 1 - 6.25]
+    assert state_of(state)["left"].to_pylist() == [int(h * 10**16) for h in hundredths]
+    ends = {"subject": [-(2**63), 2**63 - 1, 0], "nu": [5e-324, 1e308, 1.0]}
+    assert sorted(state.spend(ends, spend_id="ends")["subject"].to_pylist()) == [-(2**63), 0]
 
 
 @pytest.mark.needs("duckdb")

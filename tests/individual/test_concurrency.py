@@ -1,11 +1,14 @@
 """Spends that overlap: none is lost, whoever comes first."""
 
+import subprocess
+import sys
 from collections.abc import Callable
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 
+import residuum as rz
 from individual.engines import state_of
 
 
@@ -41,11 +44,42 @@ def test_no_update_is_lost(make: Callable[..., Any], engine: str) -> None:
     }  # fmt: skip
 
 
+def test_two_processes_on_one_directory(make: Callable[..., Any], tmp_path: Any) -> None:
+    script = (
+        "import sys, residuum as rz\n"
+        f"state = rz.individual.open('parquet:{tmp_path}/state', engine='numpy')\n"
+        "for number in range(10):\n"
+        "    state.spend({'subject': [1], 'nu': [0.2]}, spend_id=f'{sys.argv[1]}-{number}')\n"
+        "    state.spend({'subject': [2], 'nu': [0.2]}, spend_id=f'shared-{number}')\n"
+    )
+    state = make("parquet")
+    processes = [subprocess.Popen([sys.executable, "-c", script, who]) for who in ("a", "b")]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert state_of(state)["left"].to_pylist() == [20 * 10**16, 60 * 10**16]
+
+
+def test_keys_of_one_type_whoever_comes_first(make: Callable[..., Any]) -> None:
+    """Two threads that are the first to say what keys are: one of them is told."""
+    state = make("memory")
+    ready, told = Barrier(2), []
+
+    def spend(subject: Any) -> None:
+        ready.wait()
+        try:
+            state.spend({"subject": [subject] * 1, "nu": [0.1]}, spend_id=repr(subject))
+        except rz.ArgumentTypeError as error:
+            told.append(error)
+
+    threads = [Thread(target=spend, args=(subject,)) for subject in (1, "1")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 1 and state_of(state).num_rows == 1
+
+
 @pytest.mark.needs("duckdb")
 def test_another_process_is_told(make: Callable[..., Any], tmp_path: Any) -> None:
-    import subprocess
-    import sys
-
     make("duckdb").spend({"subject": [1], "nu": [0.1]}, spend_id="q")
     script = (
         "import residuum as rz\n"

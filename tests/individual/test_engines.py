@@ -78,6 +78,21 @@ def test_spark_agrees_with_memory(make: Callable[..., Any], spark: Any, tmp_path
     with pytest.raises(rz.ArgumentError, match="got 1 not finite"):
         cluster.spend({"subject": [1, 2], "nu": [0.1, float("nan")]}, spend_id="q-9")
     assert state_of(cluster) == state_of(memory), "errors leave the state as it was"
+    # Another engine goes on where Spark stopped, and Spark after it.
+    root = tmp_path / "state-spark"
+    more = {"subject": [1, 2, 9_000_000], "nu": [0.01, 5.0, 0.01]}
+    with rz.individual.open(f"parquet:{root}", engine="numpy") as other:
+        assert by_key(other.spend(more, spend_id="q-10")) == by_key(
+            memory.spend(more, spend_id="n")
+        )
+    found = by_key(cluster.spend(more, spend_id="q-11"))
+    assert found == by_key(memory.spend(more, spend_id="q-11"))
+    assert state_of(cluster) == state_of(memory)
+    # Subjects whose file is lost would start anew.
+    lost = min((root / "budgets").glob("*/*.parquet"))
+    lost.rename(tmp_path / "lost")
+    with pytest.raises(rz.StateUnavailable, match="is missing"):
+        cluster.spend(more, spend_id="q-12")
     # Subjects that stay together; here and not in a test of its own, to start Spark once.
     options = {"epochs": True, "unit": "subject", "name": "together"}
     spends = workload(2, 300, True, True, 23)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -75,6 +76,21 @@ def test_what_is_exported(make: Callable[..., Any]) -> None:
     assert table.schema.metadata == {b"unit_digits": b"18", b"parameter": b"mu"}
     assert table["left"].to_pylist() == [640_000_000_000_000_000]
     assert 0.8 * (1 - 1e-14) <= table["remaining"].to_pylist()[0] <= 0.8
+
+
+def test_tables_are_those_of_their_time() -> None:
+    """Neither later spends nor the caller's own memory change what was returned or kept."""
+    state = rz.individual.create("memory:", filter=rz.GdpFilter(mu=1.0))
+    people, losses = np.arange(5), np.full(5, 0.1)
+    state.enroll({"subject": people.copy()})
+    state.spend({"subject": people, "nu": losses}, spend_id="q")
+    exported = state.export_sensitive_state_never_release()
+    before = exported["left"].to_pylist()
+    people[:], losses[:] = 9, 0.9
+    state.spend({"subject": [0, 1], "nu": [0.5, 2.0]}, spend_id="r")
+    assert exported["left"].to_pylist() == before
+    again = state.spend({"subject": np.arange(5), "nu": np.full(5, 0.1)}, spend_id="q")
+    assert again["subject"].to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_a_repr_can_be_pasted_back() -> None:

@@ -68,9 +68,10 @@ def capacities_in_units(filter: IndividualFilter, values: Floats) -> Integers:
     units = units_of(filter)
     convert = units.squares if is_gaussian(filter) else units.linear
     found = convert(values, up=False)
-    if not (found <= units.capacity).all():
+    above = int(np.count_nonzero(found > units.capacity))
+    if above:
         limit = f"at most the filter's {parameter(filter)}, {getattr(filter, parameter(filter))!r}"
-        raise ArgumentError(f"capacity must be {limit}, got {float(values.max())!r}")
+        raise ArgumentError(f"capacity must be {limit}, got {above} above it")
     return found
 
 

@@ -34,8 +34,8 @@ class Columns:
         return made
 
     def table(self) -> Any:
-        """Keys and `left`, in the order in which subjects came."""
-        return self._index.key_table().append_column("left", pa.array(self._left))
+        """Keys and `left`, in the order in which subjects came; later spends do not show in it."""
+        return self._index.key_table().append_column("left", pa.array(self._left.copy()))
 
     @property
     def nbytes(self) -> int:
@@ -47,7 +47,7 @@ class Columns:
         places = self._index.places(keys)
         known = keys.num_rows if places is None else int(np.count_nonzero(places >= 0))
         if known:
-            raise ArgumentError(f"subjects must be new, got {known} that are there already")
+            raise ArgumentError("subjects must be new, got some that are there already")
         complain_of_duplicates(self.header, _repeated(keys))
         self._index.append(keys)
         self._left = np.concatenate([self._left, np.asarray(left, dtype=np.int64)])
@@ -74,12 +74,12 @@ class Columns:
             active &= known
         if self.header.all_or_none:
             active = together(keys, active)
-        moved = active & known
-        self._left[places[moved]] = after[moved]
-        new = active & ~known
+        moved, new = active & known, active & ~known
         if fresh and new.any():
+            # First what may fail.
             self._index.append(keys.filter(pa.array(new)))
             self._left = np.concatenate([self._left, after[new]])
+        self._left[places[moved]] = after[moved]
         return keys.filter(pa.array(active))
 
     def _aligned(self, keys: Any, loss: Any, pricing: Pricing) -> Any:
@@ -90,7 +90,8 @@ class Columns:
             active = together(keys, active)
         if active.all():
             self._left = after
-            return keys
+            # Our own keys: the caller may write over the memory that theirs came in.
+            return self._index.key_table()
         np.copyto(self._left, after, where=active)
         return keys.filter(pa.array(active))
 

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import duckdb
+import pyarrow as pa
 
 from residuum.errors import ArgumentError, ArgumentTypeError, StateUnavailable
 from residuum.individual import duck_sql as sql
@@ -34,6 +35,7 @@ from residuum.individual.losses import (
     loss_column,
     newcomers,
     path_of,
+    uniform,
 )
 from residuum.individual.order import Looked, Order
 from residuum.individual.quote import check_request
@@ -101,7 +103,7 @@ class DuckStore(Store):
         `work` returns the header that the state then has, None if nothing is to be written.
         """
         for _ in range(_TRIES):
-            cursor, reader = self._connection.cursor(), self._connection.cursor()
+            cursor, reader = self._cursor(), self._cursor()
             try:
                 cursor.execute("BEGIN")
                 version = int(_meta(cursor, "version"))
@@ -124,9 +126,14 @@ class DuckStore(Store):
                     return result
             except duckdb.TransactionException:
                 continue
-            except duckdb.ConversionException as error:
+            except duckdb.ConversionException:
+                # What DuckDB says here shows somebody's key.
                 raise ArgumentTypeError(
-                    f"losses must fit the types of the state: {_first_line(error)}"
+                    "losses must fit the types of the state, got keys that do not"
+                ) from None
+            except duckdb.Error as error:
+                raise StateUnavailable(
+                    f"{self.where} cannot be used: {_first_line(error)}"
                 ) from None
             finally:
                 # An open transaction ends with its connection and leaves nothing.
@@ -134,12 +141,17 @@ class DuckStore(Store):
                 cursor.close()
         raise StateUnavailable(f"{self.where} changed {_TRIES} times while a spend was tried")
 
+    def _cursor(self) -> Any:
+        try:
+            return self._connection.cursor()
+        except duckdb.Error:
+            raise StateUnavailable(f"{self.where} is closed") from None
+
     def _spend(
         self, cursor: Any, reader: Any, order: Order, path: str | None, table: Any
     ) -> tuple[Header | None, Any]:
-        header, given, column = self._source(cursor, reader, path, table)
+        header, column, losses = self._source(cursor, reader, path, table)
         check_request(column, order.mechanism, order.levels)
-        losses = sql.source(header, given, column)
         levels = order.levels_for(header, column)
         looked = order.looked(
             header, column, [look(header, batch, levels) for batch in _batches(reader, losses)]
@@ -157,26 +169,27 @@ class DuckStore(Store):
 
     def _source(
         self, cursor: Any, reader: Any, path: str | None, table: Any
-    ) -> tuple[Header, str, str | None]:
-        """The losses as something to select from, for both connections."""
-        if path is not None:
-            quoted = (path + "/**/*.parquet" if Path(path).is_dir() else path).replace("'", "''")
-            given = f"read_parquet('{quoted}')"
-            try:
-                schema = _arrow(reader.sql(f"SELECT * FROM {given} LIMIT 0")).schema
-            except duckdb.Error as error:
-                raise ArgumentError(
-                    f"losses must be a Parquet file, got {_first_line(error)}"
-                ) from None
-        else:
-            given, schema = "given_losses", table.schema
-            cursor.register(given, table)
-            reader.register(given, table)
+    ) -> tuple[Header, str | None, str]:
+        """The header with its key types, the loss column, and the losses for both connections."""
+        if path is None:
+            column = loss_column(self.header, table.column_names)
+            header, table = uniform(self.header, table, column)
+            cursor.register("given_losses", table)
+            reader.register("given_losses", table)
+            return header, column, sql.source(header, "given_losses", column and "loss")
+        given = sql.parquet(Path(path))
+        try:
+            schema = _arrow(reader.sql(f"SELECT * FROM {given} LIMIT 0")).schema
+        except duckdb.Error:
+            raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
         column = loss_column(self.header, schema.names)
         types = tuple(key_type(name, schema.field(name).type) for name in self.header.keys)
+        header, whole = check_types(self.header, types), False
         if column is not None:
-            check_loss_type(column, schema.field(column).type)
-        return check_types(self.header, types), given, column
+            kind = schema.field(column).type
+            check_loss_type(column, kind)
+            whole = pa.types.is_integer(kind)
+        return header, column, sql.source(header, given, column, whole)
 
     def _ready(self, cursor: Any, header: Header) -> None:
         """The tables, once the types of keys are known."""
@@ -227,7 +240,7 @@ class DuckStore(Store):
             f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({sql.names(header)})"
         ).fetchall()[0][0]
         if known:
-            raise ArgumentError(f"subjects must be new, got {known} that are there already")
+            raise ArgumentError("subjects must be new, got some that are there already")
         cursor.execute(f'INSERT INTO budgets SELECT {sql.names(header)}, "left" FROM newcomers')
         return header, None
 
@@ -235,8 +248,8 @@ class DuckStore(Store):
         if self.header.subject_type is None:
             return None
         keys = sql.names(self.header)
-        with self._lock:
-            return _arrow(self._connection.sql(f'SELECT {keys}, "left" FROM budgets'))
+        with self._lock, self._cursor() as cursor:
+            return _arrow(cursor.sql(f'SELECT {keys}, "left" FROM budgets'))
 
     def close(self) -> None:
         with self._lock:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from residuum.individual.header import Header
 
 _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
+_EXACT = 2**53
 
 
 def names(header: Header, prefix: str = "") -> str:
@@ -35,13 +39,27 @@ def tables(header: Header) -> tuple[str, ...]:
     )
 
 
-def source(header: Header, given: str, column: str | None) -> str:
-    """Losses with the types that the engine uses."""
+def parquet(path: Path) -> str:
+    """Files to select from; their names are names, not patterns."""
+    literal = re.sub(r"([*?\[])", r"[\1]", str(path)) + ("/**/*.parquet" if path.is_dir() else "")
+    quoted = literal.replace("'", "''")
+    return f"read_parquet('{quoted}')"
+
+
+def source(header: Header, given: str, column: str | None, whole: bool = False) -> str:
+    """Losses with the types that the engine uses.
+
+    Where they are `whole` numbers, those that no float is equal to become NaN, and are refused.
+    """
     types = [_SQL_TYPES[kind or "int64"] for kind in header.key_types]
     kinds = zip(header.keys, types, strict=True)
     keys = ", ".join(f"CAST({key} AS {kind}) AS {key}" for key, kind in kinds)
-    loss = "" if column is None else f", CAST({column} AS DOUBLE) AS loss"
-    return f"SELECT {keys}{loss} FROM {given}"
+    if column is None:
+        return f"SELECT {keys} FROM {given}"
+    loss = f"CAST({column} AS DOUBLE)"
+    if whole:
+        loss = f"CASE WHEN {column} > {_EXACT} THEN 'NaN'::DOUBLE ELSE {loss} END"
+    return f"SELECT {keys}, {loss} AS loss FROM {given}"
 
 
 def repeated(header: Header, relation: str) -> str:

@@ -79,14 +79,11 @@ class Header:
             raise ArgumentError(
                 f"{where} must hold a state of format {FORMAT}, got {checks.shown(found)}"
             )
-        made = cls(
-            individual_filter(from_json(given["filter"])),
-            given["unknown"],
-            given["epochs"],
-            given["unit"],
-            given["subject_type"],
-            given["epoch_type"],
-        )
+        made = header(from_json(given["filter"]), given["unknown"], given["epochs"], given["unit"])
+        types = (given["subject_type"], given["epoch_type"])
+        for kind in types:
+            checks.require(kind in (None, *KEY_TYPES), "key type", " or ".join(KEY_TYPES), kind)
+        made = dataclasses.replace(made, subject_type=types[0], epoch_type=types[1])
         checks.require(made.units.digits == given["digits"], "digits", "as before", given["digits"])
         return made
 

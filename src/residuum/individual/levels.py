@@ -74,12 +74,13 @@ def quotient(loss: Floats, divisor: float) -> Floats:
         return loss
     ratio = written(divisor)
     p, q = ratio.numerator, ratio.denominator
-    near = loss / divisor
-    # Three roundings: of both as decimals, and of the division.
-    up = np.where(loss > 0.0, np.nextafter(near * (1.0 + 2.0**-50), np.inf), 0.0)
-    if max(p, q) > _SHORT:
-        return up
-    a, b = np.rint(near * 1e9), np.rint(loss * 1e9)
+    with np.errstate(over="ignore"):
+        near = loss / divisor
+        # Three roundings: of both as decimals, and of the division.
+        up = np.where(loss > 0.0, np.nextafter(near * (1.0 + 2.0**-50), np.inf), 0.0)
+        if max(p, q) > _SHORT:
+            return up
+        a, b = np.rint(near * 1e9), np.rint(loss * 1e9)
     short = (a < _WHOLE) & (b < _WHOLE) & (a / 1e9 == near) & (b / 1e9 == loss)
     whole_a, whole_b = (np.where(short, x, 0.0).astype(np.int64) for x in (a, b))
     return np.where(short & (whole_a * p == whole_b * q), near, up)

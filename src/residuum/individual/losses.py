@@ -53,7 +53,10 @@ def as_table(value: Any, name: str = "losses") -> pa.Table:
     """Whatever holds columns, as an Arrow table."""
     path = path_of(value)
     if path is not None:
-        return pq.read_table(path)
+        try:
+            return pq.read_table(path)
+        except (pa.ArrowException, OSError):
+            raise ArgumentError(f"{name} must be Parquet files, got {path!r}") from None
     if isinstance(value, pa.Table):
         return value
     if isinstance(value, pa.RecordBatch):
@@ -61,20 +64,29 @@ def as_table(value: Any, name: str = "losses") -> pa.Table:
     if isinstance(value, pa.RecordBatchReader):
         return value.read_all()
     if isinstance(value, dict):
-        try:
-            return pa.table(value)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-            raise ArgumentTypeError(f"{name} must have columns of one type: {error}") from None
+        columns = {str(key): _column(name, key, column) for key, column in value.items()}
+        lengths = {key: len(column) for key, column in columns.items()}
+        if len({*lengths.values()}) > 1:
+            raise ArgumentError(f"{name} must have columns of one length, got {lengths}")
+        return pa.table(columns)
     if hasattr(value, "to_arrow"):
         return as_table(value.to_arrow(), name)
-    if type(value).__module__.split(".")[0] == "pandas":
-        try:
-            return pa.Table.from_pandas(value, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ArgumentTypeError(f"{name} must have columns of one type: {error}") from None
+    if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "columns"):
+        return as_table({key: value[key] for key in value.columns}, name)
     raise ArgumentTypeError(
         f"{name} must be an Arrow table, a pandas frame or a path, got {checks.shown(type(value))}"
     )
+
+
+def _column(name: str, key: Any, column: Any) -> Any:
+    """Values as an Arrow column; what is wrong with them may show somebody's, so is not said."""
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    try:
+        return pa.array(column)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    raise ArgumentTypeError(f"{name} must have columns of one type, got another kind in {key!r}")
 
 
 def loss_column(header: Header, names: list[str]) -> str | None:
@@ -122,15 +134,26 @@ def check_loss_type(column: str | None, arrow_type: Any) -> None:
 
 def uniform(header: Header, table: pa.Table, column: str | None) -> tuple[Header, pa.Table]:
     """The table with the key columns and `loss`, all of the types that engines use."""
-    types = tuple(key_type(name, table.schema.field(name).type) for name in header.keys)
+    kinds = zip(header.keys, header.key_types, strict=True)
+    types = tuple(_kind(name, known, table[name]) for name, known in kinds)
     header = check_types(header, types)
     columns = {}
     for name, kind in zip(header.keys, types, strict=True):
         columns[name] = _cast(name, table[name], pa.int64() if kind == "int64" else pa.string())
     if column is not None:
-        check_loss_type(column, table.schema.field(column).type)
+        if not _empty(table[column]):
+            check_loss_type(column, table[column].type)
         columns["loss"] = _cast(column, table[column], pa.float64())
     return header, pa.table(columns)
+
+
+def _kind(name: str, known: str | None, column: Any) -> str:
+    return known if known is not None and _empty(column) else key_type(name, column.type)
+
+
+def _empty(column: Any) -> bool:
+    """Whether a column has no values and so no type, as empty lists have."""
+    return len(column) == 0 and pa.types.is_null(column.type)
 
 
 def _cast(name: str, column: Any, wanted: Any) -> Any:

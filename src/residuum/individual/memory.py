@@ -7,7 +7,15 @@ from typing import Any
 
 from residuum.individual.columns import Columns
 from residuum.individual.header import Header
-from residuum.individual.losses import as_table, flat, look, loss_column, newcomers, uniform
+from residuum.individual.losses import (
+    as_table,
+    check_types,
+    flat,
+    look,
+    loss_column,
+    newcomers,
+    uniform,
+)
 from residuum.individual.order import Order
 from residuum.individual.quote import check_request
 from residuum.individual.store import Store
@@ -52,7 +60,9 @@ class MemoryStore(Store):
         return None
 
     def _columns_for(self, header: Header) -> Columns:
+        # Another thread may have said meanwhile what keys are.
+        types = tuple(kind for kind in header.key_types if kind is not None)
+        self.header = check_types(self.header, types)
         if self._columns is None:
-            self.header = header
-            self._columns = Columns(header)
+            self._columns = Columns(self.header)
         return self._columns

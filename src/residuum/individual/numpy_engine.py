@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from residuum.errors import ArgumentError
 from residuum.individual.columns import Columns
 from residuum.individual.header import Header
 from residuum.individual.losses import as_table, flat, look, loss_column, uniform
@@ -48,13 +46,10 @@ class NumpyEngine(TableEngine):
 def _read(header: Header, budgets: Path | None) -> Columns:
     if budgets is None:
         return Columns(header)
-    try:
-        table = pq.read_table(budgets, columns=[*header.keys, "left"])
-    except (pa.ArrowInvalid, FileNotFoundError) as error:
-        raise ArgumentError(f"the state must be Parquet files with budgets: {error}") from None
+    table = pq.read_table(budgets, columns=[*header.keys, "left"], page_checksum_verification=True)
     return Columns.read(header, table)
 
 
 def _write(table: Any, directory: Path) -> None:
     directory.mkdir(parents=True)
-    pq.write_table(table, directory / "part-0.parquet")
+    pq.write_table(table, directory / "part-0.parquet", write_page_checksum=True)

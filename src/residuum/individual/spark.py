@@ -84,7 +84,7 @@ class SparkEngine(TableEngine):
             for key, kind in zip(header.keys, header.key_types, strict=True)
         ]
         if column is not None:
-            casts.append(frame[column].cast("double").alias("loss"))
+            casts.append(_as_double(frame[column], kinds[column]).alias("loss"))
         frame = frame.select(*casts)
         levels = order.levels_for(header, column)
 
@@ -126,10 +126,10 @@ class SparkEngine(TableEngine):
         new = sf.when(sf.col("taking_part"), sf.col("after")).otherwise(sf.col("before"))
         kept = decided.where("taking_part OR before IS NOT NULL")
         kept = kept.select(*keys, new.alias("left"), "taking_part")
-        kept.write.parquet(_url(after))
+        _write(kept, after)
         # Read back what was written, so that the join is done once.
-        written = self.session.read.parquet(_url(after))
-        written.where("taking_part").select(*keys).write.parquet(_url(active))
+        written = self._read(header, after, "taking_part boolean")
+        _write(written.where("taking_part").select(*keys), active)
 
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
         keys = list(header.keys)
@@ -140,11 +140,10 @@ class SparkEngine(TableEngine):
         complain_of_duplicates(header, new.count() - new.select(*keys).distinct().count())
         if budgets is not None:
             old = self._budgets(header, budgets)
-            known = new.join(old, keys, "left_semi").count()
-            if known:
-                raise ArgumentError(f"subjects must be new, got {known} that are there already")
+            if not new.join(old, keys, "left_semi").isEmpty():
+                raise ArgumentError("subjects must be new, got some that are there already")
             new = old.unionByName(new)
-        new.write.parquet(_url(after))
+        _write(new, after)
 
     def _priced(self, header: Header, pricing: Pricing, rows: Any) -> Any:
         shared = self.session.sparkContext.broadcast(pricing)
@@ -154,13 +153,16 @@ class SparkEngine(TableEngine):
             for batch in batches:
                 yield priced_batch(header, shared.value, batch, schema)
 
-        types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
-        keys = (f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True))
-        columns = [*keys, "before bigint", "asked boolean", "after bigint"]
+        columns = [*_key_columns(header), "before bigint", "asked boolean", "after bigint"]
         return rows.mapInArrow(charged, ", ".join(columns))
 
     def _budgets(self, header: Header, path: Path) -> Any:
-        return self.session.read.parquet(_url(path)).select(*header.keys, "left")
+        return self._read(header, path, "left bigint").select(*header.keys, "left")
+
+    def _read(self, header: Header, path: Path, *columns: str) -> Any:
+        """What was written by an engine: the schema is known, so no job has to find it out."""
+        checked = self.session.read.option("parquet.page.verify-checksum.enabled", "true")
+        return checked.schema(", ".join([*_key_columns(header), *columns])).parquet(_url(path))
 
     def _frame(self, header: Header, losses: Any, scratch: Path) -> Any:
         """Losses as a Spark frame; tables in memory go through a file."""
@@ -177,7 +179,35 @@ class SparkEngine(TableEngine):
             folder.mkdir(parents=True)
             pq.write_table(table, folder / "part-0.parquet")
             path = str(folder)
-        return self.session.read.parquet(_url(Path(path)))
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.session.read.parquet(_url(Path(path)))
+        except PySparkException:
+            raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
+
+
+def _key_columns(header: Header) -> list[str]:
+    types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
+    return [f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True)]
+
+
+def _write(frame: Any, path: Path) -> None:
+    """As Parquet, by the committer under which a task that failed leaves nothing behind."""
+    version = "mapreduce.fileoutputcommitter.algorithm.version"
+    frame.write.option(version, "1").parquet(_url(path))
+
+
+def _as_double(column: Any, kind: str) -> Any:
+    """Losses as floats; whole numbers that no float is equal to become NaN, and are refused."""
+    from pyspark.sql import functions as sf
+
+    double = column.cast("double")
+    return (
+        sf.when(column > 2**53, sf.lit(float("nan"))).otherwise(double)
+        if kind == "bigint"
+        else double
+    )
 
 
 def _key_type(name: str, kind: str) -> str:

@@ -1,0 +1,123 @@
+"""A state on disk that was damaged is an error, and never one in which budgets start anew."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import residuum as rz
+
+LOSSES = {"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}
+
+
+def budgets(root: Path) -> Path:
+    name = json.loads((root / "state.json").read_text())["budgets"]
+    (part,) = (root / "budgets" / name).glob("*.parquet")
+    return part
+
+
+def flip(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[40] ^= 255
+    path.write_bytes(raw)
+
+
+def edit(root: Path, **changes: Any) -> None:
+    path = root / "state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def first(root: Path, folder: str) -> Path:
+    return min((root / folder).iterdir())
+
+
+DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
+    ("pointer gone", lambda r: (r / "state.json").unlink(), "state.json is missing"),
+    ("pointer empty", lambda r: (r / "state.json").write_text(""), "must hold a state"),
+    ("pointer cut", lambda r: (r / "state.json").write_text('{"header": {'), "must hold a state"),
+    ("pointer a list", lambda r: (r / "state.json").write_text("[1]"), "must hold a state"),
+    ("pointer astray", lambda r: edit(r, budgets="../.."), "must hold a state"),
+    ("no number", lambda r: edit(r, version="x"), "must hold a state"),
+    ("no filter", lambda r: edit(r, header={"format": 1}), "must hold a state"),
+    ("future", lambda r: edit(r, header={"format": 2}), "of format 1, got 2"),
+    ("budgets gone", lambda r: shutil.rmtree(budgets(r).parent), "part-0.parquet is missing"),
+    ("a file gone", lambda r: budgets(r).unlink(), "part-0.parquet is missing"),
+    ("a file cut", lambda r: budgets(r).write_bytes(b"PAR1"), "is not the one that was written"),
+    ("a bit", lambda r: flip(budgets(r)), "a file is damaged"),
+    (
+        "a file too many",
+        lambda r: shutil.copy(budgets(r), budgets(r).with_name("b.parquet")),
+        "b.parquet is not the one",
+    ),
+    ("folder gone", lambda r: shutil.rmtree(r / "budgets"), "No such file or directory"),
+    ("a record gone", lambda r: first(r, "spends").unlink(), "must hold 2 records, got 1"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), [d[1:] for d in DAMAGE], ids=[d[0] for d in DAMAGE])
+def test_nothing_is_spent_from_half_a_state(
+    make: Callable[..., Any], tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    state = make("parquet")
+    for number in range(2):
+        state.spend(LOSSES, spend_id=str(number))
+    root = tmp_path / "state"
+    damage(root)
+    left = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    for work in (
+        lambda: make("parquet").spend(LOSSES, spend_id="again"),
+        lambda: make("parquet").enroll({"subject": [9]}),
+        lambda: make("parquet").export_sensitive_state_never_release(),
+    ):
+        with pytest.raises((rz.ArgumentError, rz.StateUnavailable), match=message):
+            work()
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == left
+
+
+def test_a_retry_needs_its_record_and_its_set(make: Callable[..., Any], tmp_path: Path) -> None:
+    state, root = make("parquet"), tmp_path / "state"
+    for number in range(2):
+        state.spend(LOSSES, spend_id=str(number))
+    first(root, "spends").write_text("{")
+    shutil.rmtree(max((root / "active").iterdir()))
+    with pytest.raises(rz.StateUnavailable, match="is not a record"):
+        state.spend(LOSSES, spend_id="0")
+    with pytest.raises(rz.StateUnavailable, match=r"active/.* is missing"):
+        state.spend(LOSSES, spend_id="1")
+    assert state.spend(LOSSES, spend_id="2").num_rows == 3, "new spends do not need them"
+
+
+def test_files_of_others_stay_where_they_are(make: Callable[..., Any], tmp_path: Path) -> None:
+    state, root = make("parquet"), tmp_path / "state"
+    state.spend(LOSSES, spend_id="0")
+    strangers = [root / folder / ".DS_Store" for folder in ("budgets", "active", "spends")]
+    for path in strangers:
+        path.write_text("from a file manager")
+    (root / "budgets" / "00000009-abcdef").mkdir()
+    state.spend(LOSSES, spend_id="1")
+    assert all(path.exists() for path in strangers)
+    assert len([*(root / "budgets").iterdir()]) == 2, "what a killed spend left is swept away"
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for address in (f"parquet:{tmp_path}/file/state", "parquet:/proc/nowhere/state"):
+        with pytest.raises(rz.StateUnavailable, match="cannot be read or written"):
+            rz.individual.create(address, filter=rz.GdpFilter(mu=1.0), engine="numpy")
+    with pytest.raises(rz.ArgumentError, match="must be a state or empty"):
+        rz.individual.create(
+            f"parquet:{tmp_path}/file", filter=rz.GdpFilter(mu=1.0), engine="numpy"
+        )
+
+
+@pytest.mark.needs("duckdb")
+def test_a_closed_file_says_so(make: Callable[..., Any]) -> None:
+    state = make("duckdb")
+    state.close()
+    with pytest.raises(rz.StateUnavailable, match="is closed"):
+        state.spend(LOSSES, spend_id="q")
+    with pytest.raises(rz.StateUnavailable, match="is closed"):
+        state.enroll({"subject": [1]})
