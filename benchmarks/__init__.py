@@ -1,6 +1,7 @@
-"""Side by side with dp-accounting, in one run: `python -m benchmarks`.
+"""Side by side with every peer, in one run: `python -m benchmarks`, or `make bench` for the report.
 
-One benchmark a file; each has a `run(repeats)` that returns rows. Both sides are warmed,
-every repeat draws fresh parameters so that no cache can answer, and each figure is the
-median over the repeats. Timings are printed beside their targets and never asserted.
+One benchmark a file. Those beside peers have a `measure(run)` that returns a section: each package
+is asked through its adapter (`peers/`), in a process of its own, on inputs that change each time so
+that no cache can answer. Those without a peer have a `run(repeats)` that returns rows. Figures are
+medians, printed beside their targets and never asserted.
 """

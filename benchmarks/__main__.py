@@ -1,34 +1,37 @@
-"""`python -m benchmarks [--only NAME] [--repeats N] [--json]`."""
+"""`python -m benchmarks [--only NAME] [--repeats N] [--quick] [--json] [--markdown FILE] …`."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import json
-import os
-import platform
 import sys
-from importlib.metadata import version
+import time
+from pathlib import Path
+from typing import Any
 
-from benchmarks.rows import answers, speeds
+from benchmarks import alone, machine
+from benchmarks.peers.participants import open_field
+from benchmarks.report import html, markdown, pictures, text
+from benchmarks.run import Run
+from benchmarks.section import Section
 
-NAMES = (
-    "streaming_gaussians",
-    "streaming_mixed",
+BESIDE = (
+    "build",
     "many_equal",
-    "build_subsampled",
-    "streaming_subsampled",
-    "many_subsampled",
-    "compare_finite",
-    "supremum_finite",
+    "streaming",
+    "tradeoff",
+    "accuracy",
+    "soundness",
+    "bad_inputs",
     "filter_history",
-    "gdp_residue",
-    "individual",
-    "import_time",
+    "admitted",
+    "claims",
 )
+NAMES = (*BESIDE, *alone.MODULES)
 
 
-def arguments() -> argparse.Namespace:
+def arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--only",
@@ -40,47 +43,77 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=int, default=5, help="measurements behind each median (default: 5)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    chosen = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="a rehearsal with few settings")
+    parser.add_argument(
+        "--no-install", action="store_true", help="only peers that are installed already"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the report here")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write it as one HTML file")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="keep the figures as JSON")
+    parser.add_argument(
+        "--load", metavar="FILE", type=Path, help="measure nothing: report what was saved"
+    )
+    chosen = parser.parse_args(given)
     if chosen.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {chosen.repeats}")
     return chosen
 
 
-def environment() -> dict[str, str]:
-    packages = ("residuum", "dp-accounting", "opendp", "numpy", "scipy")
-    return {"python": platform.python_version(), "machine": platform.machine()} | {
-        package: version(package) for package in packages
-    }
-
-
-def busy() -> str:
-    """A warning if other work competes for the processors, else nothing."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load <= cores:
-        return ""
-    return f"warning: load average {load:.1f} on {cores} cores; short timings are blurred"
-
-
-def main() -> None:
-    chosen = arguments()
-    rows = []
-    for name in chosen.only or NAMES:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        rows += importlib.import_module(f"benchmarks.{name}").run(chosen.repeats)
-    if warning := busy():
+def measured(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Facts and sections of a run, as JSON has them."""
+    sections = []
+    with open_field(install=not chosen.no_install) as field:
+        run = Run(field, chosen.repeats, chosen.quick)
+        for name in chosen.only or NAMES:
+            print(f"{name} ...", end="", file=sys.stderr, flush=True)
+            started = time.perf_counter()
+            sections.append(_section(name, run))
+            print(f" {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+        facts = machine.facts(field)
+    if warning := machine.busy():
         print(warning, file=sys.stderr)
-    about = environment()
-    if chosen.json:
-        report = {"environment": about, "rows": [row.to_json() for row in rows]}
-        print(json.dumps(report, indent=2))
+    return {"environment": facts, "sections": [section.to_json() for section in sections]}
+
+
+def _section(name: str, run: Run) -> Section:
+    if name in alone.MODULES:
+        return alone.section(name, run)
+    found: Section = importlib.import_module(f"benchmarks.{name}").measure(run)
+    return found
+
+
+def written(chosen: argparse.Namespace, facts: dict[str, str], sections: list[Section]) -> None:
+    """The files that were asked for; pictures stand beside the Markdown."""
+    page: Path | None = chosen.markdown
+    beside = page or chosen.html
+    if beside is None:
         return
-    print("  ".join(f"{name} {value}" for name, value in about.items()))
-    print()
-    print(speeds(rows))
-    if compared := answers(rows):
-        print()
-        print(compared)
+    folder = beside.parent / "figures"
+    drawn = {
+        plot.name: pictures.inline(pictures.draw(plot, folder / f"bench-{plot.name}.svg"))
+        for section in sections
+        for plot in section.plots
+    }
+    if page is not None:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(markdown.page(facts, sections, "figures"), encoding="utf-8")
+    if chosen.html is not None:
+        chosen.html.parent.mkdir(parents=True, exist_ok=True)
+        chosen.html.write_text(html.page(facts, sections, drawn), encoding="utf-8")
+    for path in filter(None, (page, chosen.html)):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def main(given: list[str] | None = None) -> None:
+    chosen = arguments(given)
+    found = json.loads(chosen.load.read_text()) if chosen.load else measured(chosen)
+    if chosen.save:
+        chosen.save.parent.mkdir(parents=True, exist_ok=True)
+        chosen.save.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    facts, sections = found["environment"], [Section.from_json(s) for s in found["sections"]]
+    written(chosen, facts, sections)
+    print(json.dumps(found, indent=2) if chosen.json else text.page(facts, sections))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,136 @@
+"""dp_accounting (Google): PLDs on a grid (`grid`, in losses), or Rényi divergences (`grid` 0)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dp_accounting
+import protocol
+from dp_accounting import rdp
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+
+def built(mechanism: dict[str, Any], grid: float, pessimistic: bool = True) -> Any:
+    options: dict[str, Any] = {
+        "value_discretization_interval": grid,
+        "pessimistic_estimate": pessimistic,
+    }
+    if not pessimistic:
+        options["use_connect_dots"] = False
+    match mechanism:
+        case {"kind": "gaussian", "sigma": sigma}:
+            return pld.from_gaussian_mechanism(sigma, **options)
+        case {"kind": "laplace", "scale": scale}:
+            return pld.from_laplace_mechanism(scale, **options)
+        case {"kind": "pure_dp", "eps": eps}:
+            # Two buckets, kept with probability 1 - noise and else uniform.
+            return pld.from_randomized_response(2.0 / (1.0 + math.exp(eps)), 2, **options)
+        case {"kind": "subsampled_gaussian", "sigma": sigma, "rate": rate}:
+            return pld.from_gaussian_mechanism(sigma, sampling_prob=rate, **options)
+    raise protocol.Cannot(f"no {mechanism['kind']}")
+
+
+def composed(parts: list[Any], grid: float, pessimistic: bool = True) -> Any:
+    total = None
+    for mechanism, count in parts:
+        one = built(mechanism, grid, pessimistic)
+        one = one.self_compose(count) if count > 1 else one
+        total = one if total is None else total.compose(one)
+    return total
+
+
+def event(mechanism: dict[str, Any]) -> Any:
+    match mechanism:
+        case {"kind": "gaussian", "sigma": sigma}:
+            return dp_accounting.GaussianDpEvent(sigma)
+        case {"kind": "laplace", "scale": scale}:
+            return dp_accounting.LaplaceDpEvent(scale)
+        case {"kind": "pure_dp", "eps": eps}:
+            return dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(eps)), 2)
+        case {"kind": "subsampled_gaussian", "sigma": sigma, "rate": rate}:
+            noise = dp_accounting.GaussianDpEvent(sigma)
+            return dp_accounting.PoissonSampledDpEvent(rate, noise)
+    raise protocol.Cannot(f"no {mechanism['kind']}")
+
+
+def accountant(mechanism: dict[str, Any], orders: list[float] | None = None) -> Any:
+    made = rdp.RdpAccountant(orders)
+    if not made.supports(event(mechanism)):
+        raise protocol.Cannot(f"no Rényi divergence of {mechanism['kind']}")
+    return made
+
+
+def epsilons(
+    parts: list[Any], deltas: list[float], grid: float = 1e-4, pessimistic: bool = True
+) -> list[Any]:
+    if not grid:
+        made = accountant(parts[0][0])
+        for mechanism, count in parts:
+            made.compose(event(mechanism), count)
+        return protocol.each(made.get_epsilon, deltas)
+    return protocol.each(composed(parts, grid, pessimistic).get_epsilon_for_delta, deltas)
+
+
+def delta(parts: list[Any], eps: float, grid: float = 1e-4) -> float:
+    if not grid:
+        made = accountant(parts[0][0])
+        for mechanism, count in parts:
+            made.compose(event(mechanism), count)
+        return float(made.get_delta(eps))
+    return float(composed(parts, grid).get_delta_for_epsilon(eps))
+
+
+def stream(mechanisms: list[dict[str, Any]], eps: float, grid: float = 1e-4) -> list[float]:
+    total = None
+    deltas = []
+    if not grid:
+        made = accountant(mechanisms[0])
+        for mechanism in mechanisms:
+            deltas.append(float(made.compose(event(mechanism)).get_delta(eps)))
+        return deltas
+    for mechanism in mechanisms:
+        one = built(mechanism, grid)
+        total = one if total is None else total.compose(one)
+        deltas.append(float(total.get_delta_for_epsilon(eps)))
+    return deltas
+
+
+def admitted(eps: float, delta: float, queries: list[Any], expected: Any) -> int:
+    """By hand: the Rényi divergence of one order, fixed before the first query.
+
+    That is valid against an adaptive analyst; the best of all orders afterwards is not. The order
+    is the one with most room for the kind of query that is expected.
+    """
+
+    def room(order: float) -> float:
+        made = accountant(expected, [order])
+        made.compose(event(expected))
+        # Linear in the count: the divergence that is left over that of one query.
+        allowed = _room(order, eps, delta)
+        return float(allowed / made._rdp[0]) if made._rdp[0] > 0 else math.inf
+
+    order = max((1.0 + 0.25 * k for k in range(1, 800)), key=room)
+    made = rdp.RdpAccountant([order])
+    count = 0
+    for mechanism, times in queries:
+        for _ in range(times):
+            made.compose(event(mechanism))
+            if not made.get_epsilon(delta) <= eps:
+                return count
+            count += 1
+    return count
+
+
+def _room(order: float, eps: float, delta: float) -> float:
+    """The divergence that this order may have: of the library's own conversion, by bisection."""
+    low, high = 0.0, 2.0 * eps + 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        fits = rdp.compute_epsilon([order], [middle], delta)[0] <= eps
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+if __name__ == "__main__":
+    protocol.serve({"epsilons": epsilons, "delta": delta, "stream": stream, "admitted": admitted})

@@ -1,0 +1,120 @@
+"""Who takes part: a peer, or one of the ways it offers, with its options for the adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.environments import ADAPTERS, Home, find
+from benchmarks.peers.worker import Answer, Worker, running
+
+OURS = "residuum"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package and what pip is told to get it, one call for each group."""
+
+    package: str
+    adapter: str
+    requirements: tuple[tuple[str, ...], ...]
+
+
+PEERS = (
+    Peer("residuum", "residuum_adapter", ()),
+    Peer("dp-accounting", "dp_accounting_adapter", (("dp-accounting>=0.4.4",),)),
+    Peer("prv-accountant", "prv_accountant_adapter", (("prv-accountant>=0.2",),)),
+    Peer("opendp", "opendp_adapter", (("opendp>=0.12",),)),
+    Peer("autodp", "autodp_adapter", (("autodp>=0.2.3",),)),
+    Peer("riskcal", "riskcal_adapter", (("riskcal>=1.2",),)),
+    # First torch by itself and by number: without one, gigabytes of GPU libraries would come.
+    Peer("opacus", "opacus_adapter", (("torch==2.13.0",), ("opacus>=1.4",))),
+    Peer("tmlt.core", "tmlt_core_adapter", (("tmlt.core>=0.13",),)),
+)
+
+
+@dataclass(frozen=True)
+class Participant:
+    """A column of the tables. `options` go to the adapter with every question."""
+
+    label: str
+    package: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+US = Participant(OURS, "residuum")
+GOOGLE_FINE = Participant("dp_accounting, grid 1e-4", "dp-accounting", {"grid": 1e-4})
+GOOGLE_COARSE = Participant("dp_accounting, grid 1e-3", "dp-accounting", {"grid": 1e-3})
+GOOGLE_RDP = Participant("dp_accounting, Rényi", "dp-accounting", {"grid": 0.0})
+MICROSOFT = Participant("prv_accountant", "prv-accountant")
+OPACUS_PRV = Participant("Opacus, PRV", "opacus", {"which": "prv"})
+OPACUS_RDP = Participant("Opacus, Rényi", "opacus", {"which": "rdp"})
+OPACUS_GDP = Participant("Opacus, GDP", "opacus", {"which": "gdp"})
+AUTODP_RDP = Participant("autodp, Rényi", "autodp", {"which": "rdp"})
+AUTODP_AFA = Participant("autodp, transforms", "autodp", {"which": "afa"})
+OPENDP = Participant("OpenDP", "opendp")
+TMLT = Participant("tmlt.core", "tmlt.core")
+RISKCAL_FINE = Participant("riskcal, grid 1e-4", "riskcal", {"grid": 1e-4})
+RISKCAL_COARSE = Participant("riskcal, grid 1e-3", "riskcal", {"grid": 1e-3})
+RISKCAL_CLOSED = Participant("riskcal, closed form", "riskcal", {"grid": 0.0})
+
+ACCOUNTANTS = (
+    US,
+    GOOGLE_FINE,
+    GOOGLE_COARSE,
+    GOOGLE_RDP,
+    MICROSOFT,
+    OPACUS_PRV,
+    OPACUS_RDP,
+    OPACUS_GDP,
+    AUTODP_RDP,
+    AUTODP_AFA,
+    OPENDP,
+    TMLT,
+)
+"""All who turn compositions into `(eps, delta)`."""
+
+
+class Field:
+    """All peers of this run: found once, each with its process while the field is open."""
+
+    def __init__(self, homes: dict[str, Home], workers: dict[str, Worker]):
+        self.homes, self._workers = homes, workers
+
+    def ask(
+        self, who: Participant, operation: str, limit: float = 60.0, **arguments: Any
+    ) -> Answer:
+        """Ask a participant; one that is not installed answers with the reason."""
+        if who.package not in self._workers:
+            return Answer(cannot=self.homes[who.package].why)
+        return self._workers[who.package].ask(operation, arguments | who.options, limit)
+
+    def has(self, who: Participant) -> bool:
+        return who.package in self._workers
+
+
+@contextmanager
+def open_field(install: bool) -> Iterator[Field]:
+    """Find (and, where wanted, install) the peers, and keep their processes."""
+    homes = {peer.package: find(peer.package, peer.requirements, install) for peer in PEERS}
+    with ExitStack() as stack:
+        workers = {}
+        for peer in PEERS:
+            home = homes[peer.package]
+            if home.python is not None:
+                path = _source() if peer.package == OURS else ""
+                adapter = ADAPTERS / f"{peer.adapter}.py"
+                workers[peer.package] = stack.enter_context(
+                    running(Worker(home.python, adapter, path))
+                )
+        yield Field(homes, workers)
+
+
+def _source() -> str:
+    """Where this process has the library from: its process is to have the same."""
+    import residuum
+
+    return str(Path(residuum.__file__).resolve().parents[1])

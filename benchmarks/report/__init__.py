@@ -1,0 +1,1 @@
+"""A finished run as text, Markdown, HTML and pictures."""
