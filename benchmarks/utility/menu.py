@@ -6,6 +6,7 @@ randomized response; the steady workloads ask for some of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import mean
 
 import residuum as rz
@@ -30,17 +31,24 @@ def menu() -> list[Query]:
     return [*named("mixed", 1.0, 1e-6).kinds, rz.mechanisms.PureDp(0.5)]
 
 
-def main() -> None:
+def measured() -> Iterator[tuple[float, float, dict[str, float]]]:
+    """For each budget what share of the optimum the menu admits of each workload."""
     from residuum.planning.suite import named
 
     for eps, delta in BUDGETS:
-        ratios = []
+        ratios = {}
         for name in WORKLOADS:
             office = rz.MenuFilter(eps, delta, menu())
             found = rz.compare_filters(eps, delta, named(name, eps, delta), [office])
-            ratios.append(found.rows[0].ratios()[0] or 0.0)
-            print(f"({eps:g}, {delta:g})  {name:14}  {ratios[-1]:.2f}", flush=True)
-        print(f"({eps:g}, {delta:g})  mean            {mean(ratios):.3f}", flush=True)
+            ratios[name] = found.rows[0].ratios()[0] or 0.0
+        yield eps, delta, ratios
+
+
+def main() -> None:
+    for eps, delta, ratios in measured():
+        for name, ratio in ratios.items():
+            print(f"({eps:g}, {delta:g})  {name:14}  {ratio:.2f}")
+        print(f"({eps:g}, {delta:g})  mean            {mean(ratios.values()):.3f}", flush=True)
 
 
 if __name__ == "__main__":
