@@ -70,11 +70,15 @@ FIELDS: dict[str, frozenset[str]] = {
     "recover": _MOVE | {"reason"},
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""
+_ALL = {type: fields | _COMMON for type, fields in FIELDS.items()}
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(data: Any) -> str:
     """Canonical JSON: sorted keys, no spaces, ASCII, numbers as Python writes them; no NaN."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(data)
 
 
 def digest(text: str | bytes) -> str:
@@ -227,11 +231,10 @@ def from_line(line: str) -> Record:
 
 def _check(body: Mapping[str, Any], what: str) -> None:
     kind = body.get("type")
-    wanted = FIELDS.get(kind) if isinstance(kind, str) else None
+    wanted = _ALL.get(kind) if isinstance(kind, str) else None
     if wanted is None:
         raise BrokenRecord(f"{what}: type must be one of {', '.join(FIELDS)}, got {kind!r}")
-    wanted = wanted | _COMMON
-    if set(body) != wanted:
+    if body.keys() != wanted:
         missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
         raise BrokenRecord(f"{what}: a {kind} lacks {missing} and has {extra} too many")
     for name, wanted_type in (("v", int), ("seq", int), ("budget", str), ("ledger", str),

@@ -257,7 +257,7 @@ def test_lines_out_of_order_and_cut_short(tmp_path: Path) -> None:
     anchor.write({"b": (3, "three")})
     anchor.write({"b": (2, "two"), "c": (1, "one")})
     assert anchor.read() == Anchored("l", "i", {"b": (3, "three"), "c": (1, "one")})
-    whole = path.read_bytes()
+    whole = path.read_bytes().rstrip(b"\0")
     path.write_bytes(whole[:-5])
     assert anchor.read() == Anchored("l", "i", {"b": (3, "three")})
     anchor.compact()
@@ -271,6 +271,36 @@ def test_lines_out_of_order_and_cut_short(tmp_path: Path) -> None:
     with pytest.raises(BrokenRecord):
         anchor.read()
     anchor.close()
+
+
+def test_lines_are_written_into_room_that_is_there(tmp_path: Path) -> None:
+    """A file grows now and then; what was torn off in it does not count, nor what is behind."""
+    path = tmp_path / "anchor"
+    one, two = FileAnchor(path), FileAnchor(path)
+    one.create(Anchored("l", "i"))
+    one.write({"b": (1, "x")})
+    size = path.stat().st_size
+    for seq in range(2, 40):
+        (one, two)[seq % 2].write({"b": (seq, "x" * seq)})
+    assert path.stat().st_size == size
+    assert one.read() == Anchored("l", "i", {"b": (39, "x" * 39)})
+    lines = path.read_bytes().rstrip(b"\0")
+    # Somebody died while writing; then power failed, and of two blocks the second was there.
+    path.write_bytes(lines + b"0123 torn" + bytes(500) + b"off\n" + bytes(100))
+    two.write({"b": (40, "y")})
+    assert one.read() == Anchored("l", "i", {"b": (40, "y")})
+    assert path.read_bytes().rstrip(b"\0").startswith(lines)
+    path.write_bytes(lines + bytes(500) + b"off\n" + bytes(100))
+    one.compact()
+    assert path.read_bytes().count(b"\n") == 2
+    one.write({"b": (41, "z")})
+    two.write({"b": (42, "w")})
+    # A shorter file, copied into the same place.
+    path.write_bytes(lines)
+    two.write({"b": (43, "v")})
+    assert one.read() == Anchored("l", "i", {"b": (43, "v")})
+    one.close()
+    two.close()
 
 
 def test_writers_follow_a_file_that_was_replaced(tmp_path: Path) -> None:

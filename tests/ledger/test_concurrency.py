@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -189,3 +190,15 @@ def test_a_spend_waits_for_one_that_is_under_way_elsewhere(open_: Open, url: str
         admitted = [sum(each.result()) for each in spends]
     assert sum(admitted) == 10
     assert intact(one, "b") == 10
+
+
+def test_what_is_kept_of_a_head_does_not_count_when_another_wrote(open_: Open) -> None:
+    """Every decision is made on the head that was read under the lock."""
+    one, two = open_(), open_()
+    one.create_budget("b", rz.PureFilter(1.0))
+    for ledger in (one, two, two, one):
+        assert ledger.spend("b", PureDp(0.25)).admitted
+    assert not two.spend("b", PureDp(0.25)).admitted and not one.spend("b", PureDp(0.25)).admitted
+    records = one.history("b")[1:]
+    assert all(b.body["before"] == a.body["after"] for a, b in itertools.pairwise(records))
+    assert intact(two, "b") == 4

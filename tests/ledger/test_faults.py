@@ -214,26 +214,55 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
 # -- what a spend costs ----------------------------------------------------------------------
 
 
-def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    statements: list[str] = []
+def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(tmp_path: Path) -> None:
+    with rz.open_ledger(tmp_path / "a.db") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        statements: list[str] = []
 
-    def note(*arguments: object) -> None:
-        statements.append(str(arguments[2]))
+        def spend() -> list[str]:
+            statements.clear()
+            ledger.spend("b", PureDp(0.001))
+            return [text for text in statements if text.split()[0] not in ("BEGIN", "COMMIT")]
 
-    def spend() -> list[str]:
-        statements.clear()
-        ledger.spend("b", PureDp(0.001))
-        return list(statements)
+        spend()
+        event.listen(
+            ledger.store.engine,
+            "checkout",
+            lambda driver, *_: driver.set_trace_callback(statements.append),
+        )
+        early = spend()
+        ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+        assert [text[:30] for text in spend()] == [text[:30] for text in early]
+        assert len(early) <= 5
+        assert sum("residuum_records" in text for text in early) == 2, (
+            "the head is read, one is added"
+        )
 
-    spend()
-    event.listen(ledger.store.engine, "before_cursor_execute", note)
-    early = spend()
-    ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
-    assert spend() == early
-    assert len(early) <= 7
-    assert sum("residuum_records" in text for text in early) == 2, "the head is read, one is added"
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_spend_takes_two_round_trips_however_long_the_history_is(
+    remote: rz.Ledger, tmp_path: Path
+) -> None:
+    """By what libpq says that it sent."""
+    remote.spend("b", PureDp(0.001), key="0")
+    with remote.store.connection() as connection:
+        libpq = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+
+    def spend(key: str) -> list[str]:
+        with (tmp_path / key).open("w+b") as file:
+            libpq.trace(file.fileno())
+            assert remote.spend("b", PureDp(0.001), key=key).admitted
+            libpq.untrace()
+            file.seek(0)
+            lines = [line.decode().split("\t") for line in file]
+        return [" ".join(words)[:22].split("0 ")[0] for _, way, _, *words in lines if way == "F"]
+
+    early = spend("1")
+    remote.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+    assert spend("2") == early
+    kinds = [line.split()[0] for line in early]
+    assert kinds.count("Sync") == 2 and "Parse" not in kinds and "Query" not in kinds
+    assert kinds.count("Execute") == 9, "begin, lock, meta, head, key; row, record, key, commit"
 
 
 def test_what_waits_shares_a_transaction(open_: Open) -> None:

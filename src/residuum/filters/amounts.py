@@ -109,6 +109,10 @@ def root_up(amount: Fraction) -> float:
 def _root(amount: Fraction) -> float:
     """Near the square root: the float whose decimal is exactly that, where there is one."""
     near = math.sqrt(amount)
+    whole = math.isqrt(amount.denominator)
+    if whole * whole != amount.denominator:
+        # No rational has that square.
+        return near
     for candidate in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)):
         if written(float(candidate)) ** 2 == amount:
             return float(candidate)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from residuum import checks
@@ -41,12 +41,12 @@ class Asked:
     query: Query
     text: str
 
-    @property
+    @cached_property
     def plain(self) -> Any:
-        """The description as plain data."""
+        """The description as plain data. Not to be changed."""
         return json.loads(self.text)
 
-    @property
+    @cached_property
     def undeclared(self) -> str | None:
         """A part of it that is known by a bound alone and declares no relation; its kind."""
         for part in _leaves(self.query):
@@ -57,6 +57,15 @@ class Asked:
 
     def contradicts(self, relation: str) -> str | None:
         """Why it cannot be asked under a budget's relation; None if it can."""
+        if relation not in self._contradictions:
+            self._contradictions[relation] = self._contradiction(relation)
+        return self._contradictions[relation]
+
+    @cached_property
+    def _contradictions(self) -> dict[str, str | None]:
+        return {}
+
+    def _contradiction(self, relation: str) -> str | None:
         for part in _leaves(self.query):
             declared = getattr(part, "relation", None) if isinstance(part, BlackBox) else None
             if declared is not None and declared != relation:
@@ -68,6 +77,10 @@ class Asked:
         return None
 
     def __str__(self) -> str:
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
         return described(self.query) if isinstance(self.query, Mechanism) else repr(self.query)
 
 

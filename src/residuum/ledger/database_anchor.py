@@ -6,7 +6,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, delete, insert, s
 
 from residuum.ledger.anchor import Anchor, Anchored, Marks
 from residuum.ledger.place import Place
-from residuum.ledger.store import Store
+from residuum.ledger.store import Store, postgres
 
 _MADE = """CREATE TABLE IF NOT EXISTS residuum_anchors (
     ledger TEXT NOT NULL, budget TEXT NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
@@ -89,9 +89,7 @@ def _row(ledger: str, name: str, mark: tuple[int, str]) -> dict[str, object]:
 
 def _store(place: Place) -> Store:
     if place.path is None:
-        from residuum.ledger.postgres import PostgresStore
-
-        return PostgresStore(place, accept_async_standby=True)
+        return postgres(place, accept_async_standby=True)
     from residuum.ledger.sqlite import SqliteStore
 
     return SqliteStore(place)

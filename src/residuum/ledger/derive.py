@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from residuum.ledger import clock
 from residuum.ledger.entry import Entry, new_entry
-from residuum.ledger.page import HoldRow, KeyRow, Page
+from residuum.ledger.page import Page
 from residuum.ledger.requests import held_now
+from residuum.ledger.rows import HoldRow, KeyRow
 from residuum.records import Record, canonical, state_after
 
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from residuum.errors import BrokenRecord
 from residuum.filters.codec import from_json as filter_from_json
+from residuum.filters.codec import state_to_json
 from residuum.filters.filter import Filter
 from residuum.filters.state import State
 from residuum.records import NOTHING_BEFORE, Record, canonical, digest, state_after
@@ -21,7 +22,17 @@ def filter_of(text: str) -> Filter:
     return filter_from_json(text)
 
 
+class Head(NamedTuple):
+    """What the gate needs of a head record."""
+
+    state_text: str
+    time: str
+
+
 _STATES: dict[tuple[str, str], State] = {}
+_PLAIN: dict[str, Mapping[str, Any]] = {}
+_HEADS: dict[str, Head] = {}
+"""What texts say that were read or written before; heads by their hash. All are pure functions."""
 _MOST = 4096
 
 
@@ -30,14 +41,57 @@ def state_of(filter_text: str, state_text: str) -> State:
     found = _STATES.get((filter_text, state_text))
     if found is None:
         found = filter_of(filter_text).state_from_json(state_text)
-        _remember(filter_text, state_text, found)
+        _keep(_STATES, (filter_text, state_text), found)
     return found
 
 
-def _remember(filter_text: str, state_text: str, state: State) -> None:
-    if len(_STATES) >= _MOST:
-        _STATES.clear()
-    _STATES[filter_text, state_text] = state
+def plain_of(state_text: str) -> Mapping[str, Any]:
+    """The same as plain data. Not to be changed."""
+    found = _PLAIN.get(state_text)
+    if found is None:
+        found = json.loads(state_text)
+        _keep(_PLAIN, state_text, found)
+    return found
+
+
+def _head_of(hash: str, text: str) -> Head:
+    """What a record says that has this hash, which was checked."""
+    found = _HEADS.get(hash)
+    if found is None:
+        record = Record(text)
+        found = Head(canonical(state_after(record)), str(record.body["time"]))
+        _keep(_HEADS, hash, found)
+    return found
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = value
+
+
+class BudgetRow(NamedTuple):
+    """A row of `budgets`, with the text of the head record."""
+
+    id: int
+    name: str
+    parent: str | None
+    partition: str | None
+    data: str | None
+    neighbouring: str
+    unit: str
+    window: float | None
+    window_ends: str | None
+    created: str
+    filter: str
+    head_seq: int
+    head_hash: str
+    retired: int
+    generation: int
+    spent: int
+    children: str
+    holds: str
+    text: str
 
 
 @dataclass
@@ -77,49 +131,54 @@ class Entry:
 
     @property
     def plain_state(self) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = json.loads(self.state_text)
-        return state
+        return plain_of(self.state_text)
 
     def moved(self, state: State) -> str:
         """The text of a state that is to follow, remembered so that it need not be read again."""
-        text = self.filter.state_to_json(state)
-        _remember(self.filter_text, text, state)
+        text = state_to_json(self.filter, state)
+        _keep(_STATES, (self.filter_text, text), state)
         return text
+
+    def follow(self, head: Record, state_text: str) -> None:
+        """The chain grew by a record, and the committed state is `state_text` then."""
+        self.head_seq, self.head_hash = head.seq, head.hash
+        self.time, self.state_text = str(head.body["time"]), state_text
+        # The next transaction will find it at the head.
+        _keep(_HEADS, self.head_hash, Head(state_text, self.time))
 
     def place(self) -> dict[str, Any]:
         """What a group says of the record that this budget is about to get."""
         return {"budget": self.name, "seq": self.head_seq + 1, "prev": self.head_hash}
 
 
-def from_row(row: Any) -> Entry:
+def from_row(row: BudgetRow) -> Entry:
     """An entry from a row of `budgets` with the text of its head record."""
-    text: str = row.text
-    if digest(text) != row.head_hash:
+    if digest(row.text) != row.head_hash:
         raise BrokenRecord(
             f"record {row.name!r} {row.head_seq} was tampered with: it does not hash to the head"
         )
-    head = Record(text)
+    head = _head_of(row.head_hash, row.text)
     return Entry(
-        id=row.id,
+        id=int(row.id),
         name=row.name,
         parent=row.parent,
         partition=row.partition,
         data=row.data,
         neighbouring=row.neighbouring,
         unit=row.unit,
-        window=row.window,
+        window=None if row.window is None else float(row.window),
         window_ends=row.window_ends,
         created=row.created,
         filter_text=row.filter,
-        head_seq=row.head_seq,
+        head_seq=int(row.head_seq),
         head_hash=row.head_hash,
-        retired=bool(row.retired),
-        generation=row.generation,
-        spent=bool(row.spent),
+        retired=bool(int(row.retired)),
+        generation=int(row.generation),
+        spent=bool(int(row.spent)),
         children=row.children,
-        holds=tuple(json.loads(row.holds)),
-        state_text=canonical(state_after(head)),
-        time=str(head.body["time"]),
+        holds=() if row.holds == "[]" else tuple(json.loads(row.holds)),
+        state_text=head.state_text,
+        time=head.time,
     )
 
 
@@ -169,5 +228,5 @@ def to_row(entry: Entry) -> dict[str, Any]:
         "generation": entry.generation,
         "spent": int(entry.spent),
         "children": entry.children,
-        "holds": json.dumps(entry.holds),
+        "holds": json.dumps(entry.holds) if entry.holds else "[]",
     }

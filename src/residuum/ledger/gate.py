@@ -1,16 +1,17 @@
 """The gate: the only way to spend.
 
 Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
-whoever comes to an idle gate leads: it takes everything that waits, decides on it in one
-transaction, commits and anchors once, and answers all. A request that fails is answered with its
-error and leaves the others alone; a transaction that fails is answered to all of its batch.
+whoever comes to an idle gate leads (`turns.py`): it takes everything that waits, decides on it in
+one transaction, commits and anchors once, and answers all; the next transaction may begin while
+this one is anchored. A request that fails is answered with its error and leaves the others alone; a
+transaction that fails is answered to all of its batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Condition
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -31,6 +32,7 @@ from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import ROUNDS, Rehearsals, Unready
 from residuum.ledger.requests import LEDGER, Request
 from residuum.ledger.store import Again, Lost, Store, Unsure
+from residuum.ledger.turns import Ticket, Turns
 
 _TRIES = 20
 _R = schema.records
@@ -39,12 +41,11 @@ _R = schema.records
 class _Slot:
     """A request that waits, and then its answer."""
 
-    __slots__ = ("answer", "done", "error", "insist", "request")
+    __slots__ = ("answer", "error", "insist", "request")
 
     def __init__(self, request: Request, insist: bool):
         self.request = request
         self.insist = insist
-        self.done = False
         self.answer: Any = None
         self.error: BaseException | None = None
 
@@ -75,9 +76,8 @@ class Gate:
         self.anchored: dict[str, tuple[int, str]] = {}
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
-        self._waiting: list[_Slot] = []
-        self._turn = Condition()
-        self._led = False
+        self._turns: Turns[_Slot] = Turns()
+        self._marking = Lock()
 
     # -- queueing -----------------------------------------------------------------------
 
@@ -106,8 +106,7 @@ class Gate:
         """A page to look at, with what is overdue done to it as the gate would; never written."""
         with self.store.reading() as connection:
             page = Page(connection, self.store, self.ledger, self.incarnation)
-            page.look()
-            page.load(names)
+            page.open(names)
             loaded: set[str] = set()
             while loaded != set(page.entries):
                 loaded = set(page.entries)
@@ -123,45 +122,50 @@ class Gate:
         slots = [_Slot(request, insist) for request in requests]
         if not slots:
             return slots
-        with self._turn:
-            self._waiting += slots
-            while self._led and not slots[-1].done:
-                self._turn.wait()
-            if slots[-1].done:
-                return slots
-            self._led = True
-            batch, self._waiting = self._waiting, []
+        mine = Ticket(slots)
+        if self._turns.leads(mine):
+            self._answer(slots)
+        return slots
+
+    def _answer(self, own: Sequence[_Slot]) -> None:
+        """Lead: do everything that waits, and wake who waits for it."""
+        batch: list[Ticket[_Slot]] = []
+        slots: list[_Slot] = []
+        leads = True
         try:
-            self._lead(batch)
+            batch = self._turns.take()
+            slots = [slot for ticket in batch for slot in ticket.wanted]
+            heads = self._lead(slots)
+            self._turns.pass_on()
+            leads = False
+            self._mark(heads)
         except Exception as error:
-            for each in batch:
-                each.error = error if each in slots else _copied(error)
+            for each in slots:
+                each.error = error if each in own else _copied(error)
         except BaseException:
             # The leader was interrupted, perhaps after the commit; nobody else was.
-            for each in batch:
+            for each in slots:
                 each.error = OutcomeUnknown(
                     "the transaction was interrupted; ask again with the same key, until then it"
                     " counts as spent"
                 )
             raise
         finally:
-            with self._turn:
-                for each in batch:
-                    each.done = True
-                self._led = False
-                self._turn.notify_all()
+            if leads:
+                self._turns.pass_on()
+            for ticket in batch:
+                ticket.finish()
         faults.point("answered")
-        return slots
 
     # -- one transaction ----------------------------------------------------------------
 
-    def _lead(self, batch: Sequence[_Slot]) -> None:
+    def _lead(self, batch: Sequence[_Slot]) -> Marks:
+        """Decide, write and commit; what is to be anchored before anyone is answered."""
         extra: set[str] = set()
         lost = False
         for _ in range(_TRIES):
             try:
-                self._transact(batch, extra)
-                return
+                return self._transact(batch, extra)
             except _Wider as wider:
                 extra |= wider.names
             except Lost as error:
@@ -176,7 +180,7 @@ class Gate:
             f"{self.store.place}: too many transactions at once; nothing was spent"
         )
 
-    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
+    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> Marks:
         with self.store.writing() as connection:
             faults.point("begun")
             page = self._opened(connection, [slot.request for slot in batch], extra)
@@ -209,7 +213,7 @@ class Gate:
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
-        self._mark(page.heads())
+        return page.heads()
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
@@ -221,12 +225,11 @@ class Gate:
         names = extra.union(*(request.names for request in requests))
         names.update(name for row in page.holds.values() for name in row.members)
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
-        self.store.lock(connection, sorted(names))
-        page.load(names)
+        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
+        page.open(names, keys, lock=True)
         if self.store.locks_rows:
             # What was read before the lock may have changed while it was waited for.
             page.load_holds(held)
-        page.look()
         needed = set(page.entries) | _let_go_with(page, requests)
         while needed - names:
             if self.store.locks_rows:
@@ -235,7 +238,6 @@ class Gate:
             page.load(needed - set(page.entries))
             needed = set(page.entries) | _let_go_with(page, requests)
         self._check_anchored(page)
-        page.load_keys((r.principal, r.key) for r in requests if r.key and not r.fresh)
         for name in page.entries:
             if name not in self._above:
                 self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
@@ -272,7 +274,12 @@ class Gate:
                     f" ({error}); ask again with the same key, until then it counts as spent"
                 ) from error
         faults.point("anchored")
-        self.anchored.update(new)
+        with self._marking:
+            self.anchored.update(
+                (name, mark)
+                for name, mark in new.items()
+                if name not in self.anchored or self.anchored[name][0] < mark[0]
+            )
 
 
 def _copied(error: Exception) -> Exception:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from residuum.errors import UnknownHold
 from residuum.ledger import clock, rules
 from residuum.ledger.entry import Entry
-from residuum.ledger.page import HoldRow, KeyRow, Page
+from residuum.ledger.page import Page
 from residuum.ledger.requests import (
     LEDGER,
     Done,
@@ -21,6 +21,7 @@ from residuum.ledger.requests import (
     request_hash,
     standings_now,
 )
+from residuum.ledger.rows import HoldRow, KeyRow
 from residuum.ledger.spending import Asking, judged, settled
 
 

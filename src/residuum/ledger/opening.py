@@ -22,7 +22,7 @@ from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
 from residuum.ledger.migrate import migrate
 from residuum.ledger.place import Place, place
-from residuum.ledger.store import Store
+from residuum.ledger.store import Store, postgres
 
 _B, _R = schema.budgets, schema.records
 
@@ -62,9 +62,7 @@ def open_ledger(
 
 def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bool) -> Store:
     if where.path is None:
-        from residuum.ledger.postgres import PostgresStore
-
-        return PostgresStore(where, accept_async_standby)
+        return postgres(where, accept_async_standby)
     from residuum.ledger.sqlite import SqliteStore
 
     path = where.path

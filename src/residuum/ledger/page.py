@@ -7,91 +7,23 @@ page as it was for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, select
 
 from residuum.errors import ReadOnlyLedger, RetiredBudget, UnknownBudget
-from residuum.ledger import schema
-from residuum.ledger.asked import Asked, from_text
-from residuum.ledger.entry import Entry, from_row, to_row
+from residuum.ledger import rows, schema
+from residuum.ledger.entry import BudgetRow, Entry, from_row, to_row
 from residuum.ledger.migrate import check_facts
-from residuum.ledger.prepared import Prepared
+from residuum.ledger.prepared import Question, Write, listed
+from residuum.ledger.rows import HoldRow, KeyRow
 from residuum.ledger.rules import Standing
 from residuum.ledger.store import Store
 from residuum.records import Record, record
 
-_B, _R, _K, _H = schema.budgets, schema.records, schema.keys, schema.holds
-
-_BUDGETS = (
-    select(_B, _R.c.text)
-    .join(_R, (_R.c.budget_id == _B.c.id) & (_R.c.seq == _B.c.head_seq))
-    .where(_B.c.name.in_(bindparam("names", expanding=True)))
-)
-_BUDGET_ONE = Prepared(
-    select(_B, _R.c.text)
-    .join(_R, (_R.c.budget_id == _B.c.id) & (_R.c.seq == _B.c.head_seq))
-    .where(_B.c.name == bindparam("name"))
-)
-_KEYS = select(_K).where(
-    _K.c.principal == bindparam("who"), _K.c.key.in_(bindparam("which", expanding=True))
-)
-_KEY_ONE = Prepared(
-    select(_K).where(_K.c.principal == bindparam("who"), _K.c.key == bindparam("which"))
-)
-_HOLDS = select(_H).where(_H.c.id.in_(bindparam("ids", expanding=True)))
-_CHANGING = (
-    "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds", "window_ends",
-)  # fmt: skip
-_UPDATE = Prepared(
-    update(_B)
-    .where(_B.c.id == bindparam("of"))
-    .values({name: bindparam(f"new_{name}") for name in _CHANGING})
-)
-_RECORD = Prepared(insert(_R), *(column.name for column in _R.columns))
-_KEY = Prepared(insert(_K), *(column.name for column in _K.columns))
-_BUDGET, _HOLD = insert(_B), insert(_H)
-_END_HOLD = (
-    update(_H)
-    .where(_H.c.id == bindparam("of"))
-    .values(status=bindparam("new_status"), ended_by=bindparam("new_ended_by"))
-)
-_TABLE, _TABLES = insert(schema.tables), select(schema.tables.c.hash)
-
-
-_AT_ONCE = 500
-
-
-@dataclass
-class HoldRow:
-    """A reservation, open or ended."""
-
-    id: str
-    principal: str
-    key: str
-    members: tuple[str, ...]
-    mechanism: str
-    assumed: bool
-    made: str
-    expires: str
-    status: str
-    ended_by: str | None = None
-
-    @property
-    def asked(self) -> Asked:
-        return from_text(self.mechanism)
-
-
-@dataclass(frozen=True)
-class KeyRow:
-    """Where the decision on a key is recorded."""
-
-    request: str
-    budget: str
-    seq: int
-    held: str | None
+_B, _R = schema.budgets, schema.records
 
 
 class Page:
@@ -118,62 +50,77 @@ class Page:
 
     # -- reading ------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """Read `meta` and the time. Raises where the ledger became another one."""
-        rows = self.connection.exec_driver_sql(self.store.facts_and_time).all()
-        facts = {row[0]: row[1] for row in rows}
+    def open(
+        self,
+        names: Iterable[str],
+        keys: Iterable[tuple[str, str]] = (),
+        lock: bool = False,
+    ) -> None:
+        """Read `meta`, the time, budgets with everything above them, and what keys decided.
+
+        With a lock it is what they are once nobody else writes to these budgets. Raises where the
+        ledger became another one.
+        """
+        wanted, asked = sorted(set(names)), set(keys)
+        questions: list[Question] = self.store.locking(wanted) if lock else []
+        first = len(questions)
+        questions.append((self.store.facts_and_time, {}))
+        if wanted:
+            questions.append((rows.BUDGETS, {"names": listed(wanted)}))
+        if asked:
+            questions.append(_keys(asked))
+        facts, *found = self.store.ask(self.connection, questions)[first:]
+        self._look(facts)
+        if asked:
+            self._take_keys(found.pop(), asked)
+        if wanted:
+            self._take(found.pop())
+
+    def _look(self, found: Sequence[tuple[Any, ...]]) -> None:
+        facts = {name: value for name, value, _ in found}
         check_facts(self.store, facts)
         if (facts["ledger"], facts["incarnation"]) != (self.ledger, self.incarnation):
             raise ReadOnlyLedger(
                 f"{self.store.place} was recovered or replaced since it was opened: open it again"
             )
-        self.now = rows[0][2]
+        self.now = found[0][2]
 
     def load(self, names: Iterable[str]) -> None:
-        """Read budgets with everything above them, afresh."""
-        wanted = set(names)
-        while wanted:
-            found = [from_row(row) for row in self._rows(sorted(wanted))]
-            self.entries.update((each.name, each) for each in found)
-            wanted = {each.parent for each in found if each.parent} - set(self.entries)
-        ids = {id for entry in self.entries.values() for id in entry.holds}
-        self.load_holds(ids)
+        """Read more budgets with everything above them, afresh."""
+        wanted = sorted(set(names))
+        if wanted:
+            question = (rows.BUDGETS, {"names": listed(wanted)})
+            self._take(self.store.ask(self.connection, [question])[0])
 
-    def _rows(self, names: Sequence[str]) -> Iterator[Any]:
-        if len(names) == 1:
-            yield from _BUDGET_ONE.run(self.connection, {"name": names[0]})
-            return
-        for start in range(0, len(names), _AT_ONCE):
-            some = {"names": names[start : start + _AT_ONCE]}
-            yield from self.connection.execute(_BUDGETS, some).all()
+    def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
+        entries = [from_row(BudgetRow._make(row)) for row in found]
+        self.entries.update((each.name, each) for each in entries)
+        above = {each.parent for each in entries if each.parent} - set(self.entries)
+        if above:
+            self.load(above)
+        else:
+            self.load_holds(id for entry in self.entries.values() for id in entry.holds)
 
     def load_holds(self, ids: Iterable[str]) -> None:
         """Read reservations."""
         wanted = sorted(set(ids))
-        if not wanted:
-            return
-        for row in self.connection.execute(_HOLDS, {"ids": wanted}):
-            members = tuple(row.members.split("\n"))
-            self.holds[row.id] = HoldRow(
-                row.id, row.principal, row.key, members, row.mechanism, bool(row.assumed),
-                row.made, row.expires, row.status, row.ended_by,
-            )  # fmt: skip
+        if wanted:
+            question = (rows.HOLDS, {"ids": listed(wanted)})
+            for row in self.store.ask(self.connection, [question])[0]:
+                self.holds[row[0]] = rows.hold_of(row)
 
-    def load_keys(self, wanted: Iterable[tuple[str, str]]) -> None:
+    def load_keys(self, keys: Iterable[tuple[str, str]]) -> None:
         """Read what was decided under keys."""
-        by: dict[str, set[str]] = {}
-        for principal, key in wanted:
-            by.setdefault(principal, set()).add(key)
-        for principal, which in by.items():
-            if len(which) == 1:
-                rows = _KEY_ONE.run(self.connection, {"who": principal, "which": min(which)})
-            else:
-                asked = {"who": principal, "which": sorted(which)}
-                rows = self.connection.execute(_KEYS, asked)
-            for row in rows:
-                self.keys[row.principal, row.key] = KeyRow(
-                    row.request, row.budget, row.seq, row.held
-                )
+        wanted = set(keys)
+        if wanted:
+            self._take_keys(self.store.ask(self.connection, [_keys(wanted)])[0], wanted)
+
+    def _take_keys(
+        self, found: Sequence[tuple[Any, ...]], wanted: Collection[tuple[str, str]]
+    ) -> None:
+        for principal, key, request, budget, seq, held in found:
+            if (principal, key) in wanted:
+                self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
 
     def record_at(self, budget: str, seq: int) -> Record:
         """A stored record, or one that is about to be."""
@@ -186,12 +133,6 @@ class Page:
             .where(_B.c.name == budget, _R.c.seq == seq)
         ).scalar_one()
         return Record(found)
-
-    def known_tables(self, hashes: Iterable[str]) -> set[str]:
-        """Which tables are stored already."""
-        wanted = sorted(set(hashes))
-        rows = self.connection.execute(_TABLES.where(schema.tables.c.hash.in_(wanted)))
-        return {row.hash for row in rows}
 
     # -- what requests ask --------------------------------------------------------------
 
@@ -263,10 +204,7 @@ class Page:
 
     def adopt(self, entry: Entry, made: Record, state_text: str) -> None:
         """A record becomes the head of a chain."""
-        entry.head_seq = made.seq
-        entry.head_hash = made.hash
-        entry.time = str(made.body["time"])
-        entry.state_text = state_text
+        entry.follow(made, state_text)
         self._records.append((entry, made))
         self._changed[entry.name] = entry
 
@@ -337,51 +275,26 @@ class Page:
 
     def flush(self) -> None:
         """Write everything, in an order in which two processes cannot wait for each other."""
-        run = self.connection.execute
-        if self._tables:
-            known = self.known_tables(self._tables)
-            new = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
-            new = [row for row in new if row["hash"] not in known]
-            if new:
-                run(_TABLE, new)
-        if self._made:
-            run(_BUDGET, [to_row(each) for each in self._made.values()])
         old = [each for name, each in sorted(self._changed.items()) if name not in self._made]
-        if old:
-            _UPDATE.run(self.connection, [_update(each) for each in old])
-        if self._records:
-            rows = [_record_row(entry, made) for entry, made in self._records]
-            _RECORD.run(self.connection, rows)
-        if self._keys_made:
-            made = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
-            _KEY.run(self.connection, made)
         ended = [each for each in self._holds_ended if each not in self._holds_made]
-        if self._holds_made:
-            run(_HOLD, [_hold_row(each) for each in self._holds_made])
-        if ended:
-            run(_END_HOLD, [_hold_end(each) for each in ended])
+        tables = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
+        keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
+        writes: list[tuple[Write, list[dict[str, Any]]]] = [
+            (rows.NEW_TABLES, tables),
+            (rows.NEW_BUDGETS, [to_row(each) for each in self._made.values()]),
+            (rows.CHANGED_BUDGETS, [rows.changed(each) for each in old]),
+            (rows.NEW_RECORDS, [rows.record_row(entry, made) for entry, made in self._records]),
+            (rows.NEW_KEYS, keys),
+            (rows.NEW_HOLDS, [rows.hold_row(each) for each in self._holds_made]),
+            (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
+        ]
+        self.store.put(self.connection, [(write, given) for write, given in writes if given])
 
 
-def _update(entry: Entry) -> dict[str, Any]:
-    row = to_row(entry)
-    return {"of": entry.id, **{f"new_{name}": row[name] for name in _CHANGING}}
-
-
-def _record_row(entry: Entry, made: Record) -> dict[str, Any]:
-    return {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
-
-
-def _hold_row(row: HoldRow) -> dict[str, Any]:
-    return {
-        "id": row.id, "principal": row.principal, "key": row.key,
-        "members": "\n".join(row.members), "mechanism": row.mechanism,
-        "assumed": int(row.assumed), "made": row.made, "expires": row.expires,
-        "status": row.status, "ended_by": row.ended_by,
-    }  # fmt: skip
-
-
-def _hold_end(row: HoldRow) -> dict[str, Any]:
-    return {"of": row.id, "new_status": row.status, "new_ended_by": row.ended_by}
+def _keys(wanted: Collection[tuple[str, str]]) -> Question:
+    """What was decided under keys: of these principals, under these; perhaps more than wanted."""
+    principals, keys = (sorted(set(each)) for each in zip(*wanted, strict=True))
+    return rows.KEYS, {"principals": listed(principals), "keys": listed(keys)}
 
 
 def names_of(entries: Sequence[Entry]) -> tuple[str, ...]:

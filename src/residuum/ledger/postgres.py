@@ -8,17 +8,19 @@ not synchronous unless that is accepted, which `facts` then says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from sqlalchemy import Connection, bindparam, create_engine, literal_column, select, text
+import psycopg
+from sqlalchemy import Connection, create_engine, literal_column, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from residuum.errors import MissingPackage, StoreUnavailable, UnsafeStore
+from residuum.errors import StoreUnavailable, UnsafeStore
 from residuum.ledger import schema
+from residuum.ledger.pipeline import Failed, Pipeline, rows_of
 from residuum.ledger.place import Place
-from residuum.ledger.prepared import Prepared
-from residuum.ledger.store import Again, Lost, Store, Unsure, unavailable
+from residuum.ledger.prepared import Among, Prepared, Question, Write, listed
+from residuum.ledger.store import Again, Lost, Store, Unsure, raised_by, unavailable
 
 _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
@@ -28,9 +30,14 @@ _CONNECT_SECONDS = 10
 _DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
 
-_ROWS = select(schema.budgets.c.id, literal_column(_DURABLE)).order_by(schema.budgets.c.name)
-_LOCK = _ROWS.where(schema.budgets.c.name.in_(bindparam("names", expanding=True))).with_for_update()
-_LOCK_ONE = Prepared(_ROWS.where(schema.budgets.c.name == bindparam("name")).with_for_update())
+_LOCK = Prepared(
+    select(schema.budgets.c.id, literal_column(_DURABLE))
+    .where(Among(schema.budgets.c.name, "names"))
+    .order_by(schema.budgets.c.name)
+    .with_for_update()
+)
+_BEGIN, _COMMIT = b"BEGIN", b"COMMIT"
+_PIPELINE = "residuum_pipeline"
 
 
 class PostgresStore(Store):
@@ -43,15 +50,17 @@ class PostgresStore(Store):
     locks_rows: ClassVar[bool] = True
 
     def __init__(self, place: Place, accept_async_standby: bool = False):
-        try:
-            engine = create_engine(
-                place.url,
-                pool_size=8,
-                max_overflow=64,
-                connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "residuum"},
-            )
-        except ModuleNotFoundError as error:
-            raise MissingPackage.behind(error, f"the address {place}") from None
+        engine = create_engine(
+            place.url,
+            pool_size=8,
+            max_overflow=64,
+            connect_args={
+                "connect_timeout": _CONNECT_SECONDS,
+                "application_name": "residuum",
+                # What the pipeline prepared must stay: psycopg forgets all when it forgets its own.
+                "prepare_threshold": None,
+            },
+        )
         super().__init__(place, engine)
         self._facts: dict[str, str] = {}
         try:
@@ -94,6 +103,7 @@ class PostgresStore(Store):
 
     def begin_writing(self, connection: Connection) -> None:
         """Whoever writes locks first, and with the locks comes the promise of durability."""
+        connection.begin()
 
     def begin_reading(self, connection: Connection) -> None:
         connection.execution_options(isolation_level="REPEATABLE READ")
@@ -102,11 +112,43 @@ class PostgresStore(Store):
     def lock_schema(self, connection: Connection) -> None:
         connection.execute(text(f"SELECT {_DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
-    def lock(self, connection: Connection, names: Sequence[str]) -> None:
-        if len(names) == 1:
-            _LOCK_ONE.run(connection, {"name": names[0]}).all()
-        elif names:
-            connection.execute(_LOCK, {"names": list(names)}).all()
+    def locking(self, names: Sequence[str]) -> list[Question]:
+        return [(_LOCK, {"names": listed(names)})] if names else []
+
+    def ask(
+        self, connection: Connection, questions: Sequence[Question]
+    ) -> list[list[tuple[Any, ...]]]:
+        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
+        try:
+            begins = not pipeline.in_transaction
+            if begins:
+                pipeline.send(_BEGIN, _BEGIN, ())
+            for statement, values in questions:
+                text, order = statement.postgres
+                given = [values[name].encode(encoding) for name in order]
+                pipeline.send(statement.name, text, given)
+            answers = pipeline.answers()
+        except Failed as failed:
+            raise _raised(connection, failed) from failed
+        return [rows_of(answer, encoding) for answer in answers[begins:]]
+
+    def put(
+        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+    ) -> None:
+        """They are on their way to the server when this returns."""
+        pipeline = _pipeline(connection)
+        try:
+            for write, rows in writes:
+                pipeline.send(write.name, write.postgres, (write.json(rows),))
+            pipeline.push()
+        except Failed as failed:
+            raise _raised(connection, failed) from failed
+
+    def tidy(self, connection: Connection) -> None:
+        known = None if connection.invalidated else connection.info.get(_PIPELINE)
+        if known is not None and known.under_way:
+            # Whoever was interrupted left answers that nobody will read.
+            connection.invalidate()
 
     def foreign(self, connection: Connection) -> bool:
         """A database may hold other things beside a ledger."""
@@ -123,6 +165,8 @@ class PostgresStore(Store):
 
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
         try:
+            if _pipeline(connection).under_way:
+                self._commit_put(connection)
             connection.commit()
         except DBAPIError as error:
             failure = self.translated(error)
@@ -134,5 +178,40 @@ class PostgresStore(Store):
                 raise Unsure(str(error.orig).strip()) from error
             raise failure from error
 
+    def _commit_put(self, connection: Connection) -> None:
+        """Commit right behind what was put, in the same round trip."""
+        pipeline = _pipeline(connection)
+        try:
+            pipeline.send(_COMMIT, _COMMIT, ())
+            puts = pipeline.sent - 1
+            pipeline.answers()
+        except Failed as failed:
+            error = _raised(connection, failed)
+            if failed.place is not None and failed.place < puts:
+                # It was refused before the server came to the commit, and then skipped that.
+                raise self.translated(error) from failed
+            raise error from failed
+
     def facts(self) -> dict[str, str]:
         return dict(self._facts)
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver
+
+
+def _pipeline(connection: Connection) -> Pipeline:
+    """That of a connection; it lives as long."""
+    known = connection.info
+    if _PIPELINE not in known:
+        known[_PIPELINE] = Pipeline(_driver(connection))
+    pipeline: Pipeline = known[_PIPELINE]
+    return pipeline
+
+
+def _raised(connection: Connection, failed: Failed) -> DBAPIError:
+    if failed.lost:
+        connection.invalidate()
+    return raised_by(connection, failed.error, failed.lost)

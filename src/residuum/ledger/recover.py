@@ -57,9 +57,7 @@ def recover(gate: Gate, by: str, export: Any = None, retire: bool = False) -> Re
         page = Page(connection, gate.store, gate.ledger, gate.incarnation)
         gate.store.lock_schema(connection)
         names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
-        gate.store.lock(connection, names)
-        page.load(names)
-        page.look()
+        page.open(names, lock=True)
         applied = 0 if given is None else _reapply(page, gate.ledger, given)
         lost = _lost(page, said, given)
         if lost and not retire:

@@ -14,9 +14,10 @@ from typing import Any
 
 from residuum.errors import ArgumentError, KeyReused
 from residuum.ledger.asked import Asked, from_text
-from residuum.ledger.entry import Entry, state_of
-from residuum.ledger.page import KeyRow, Page
+from residuum.ledger.entry import Entry, plain_of, state_of
+from residuum.ledger.page import Page
 from residuum.ledger.receipts import Standings
+from residuum.ledger.rows import KeyRow
 from residuum.ledger.rules import Ruling, Standing
 from residuum.records import Record, canonical, digest, state_after
 
@@ -138,7 +139,7 @@ def append_group(
     for entry in in_order:
         before = entry.plain_state
         state_text = after.get(entry.name, entry.state_text)
-        moved = before if state_text == entry.state_text else json.loads(state_text)
+        moved = before if state_text == entry.state_text else plain_of(state_text)
         own = {**fields, "group": group, "before": before, "after": moved}
         if "mechanism" in own:
             own["relation"] = entry.neighbouring

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from residuum.ledger import rules
 from residuum.ledger.asked import Asked
 from residuum.ledger.entry import Entry
-from residuum.ledger.page import KeyRow, Page
+from residuum.ledger.page import Page
 from residuum.ledger.requests import (
     Done,
     Request,
@@ -23,6 +24,7 @@ from residuum.ledger.requests import (
     request_hash,
     standings_now,
 )
+from residuum.ledger.rows import KeyRow
 from residuum.ledger.rules import Ruling
 
 
@@ -57,15 +59,20 @@ class Spend(Asking):
     @property
     def request(self) -> str:
         """What tells it from other requests."""
-        fields = {"mechanism": self.asked.text, "assumed": self.assumed}
-        return request_hash("spend", self.budgets, fields)
+        return _request(self.budgets, self.asked.text, self.assumed)
 
     def run(self, page: Page) -> Done:
-        before = replay(page, self, self.request, self.one)
+        request = self.request
+        before = replay(page, self, request, self.one)
         if before is not None:
             return before
         entries, rulings = judged(page, self, rules.spend)
-        return settled(page, "spend", self, self.request, entries, rulings, {})
+        return settled(page, "spend", self, request, entries, rulings, {})
+
+
+@lru_cache(maxsize=4096)
+def _request(budgets: tuple[str, ...], text: str, assumed: bool) -> str:
+    return request_hash("spend", budgets, {"mechanism": text, "assumed": assumed})
 
 
 def judged(page: Page, asking: Asking, rule: Any) -> tuple[list[Entry], dict[str, Ruling]]:

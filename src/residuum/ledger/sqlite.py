@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, create_engine, event
@@ -19,7 +19,8 @@ from sqlalchemy.pool import QueuePool
 from residuum.errors import NotALedger, ReadOnlyLedger, StoreUnavailable, UnsafeStore
 from residuum.ledger.network import network_filesystem
 from residuum.ledger.place import Place
-from residuum.ledger.store import Store, Unsure, unavailable
+from residuum.ledger.prepared import Question, Write
+from residuum.ledger.store import Store, Unsure, raised_by, unavailable
 
 PATIENCE = 60.0
 """Seconds to wait for another process's transaction."""
@@ -77,7 +78,11 @@ class SqliteStore(Store):
 
     def begin_writing(self, connection: Connection) -> None:
         self._check_file()
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.begin()
+        try:
+            _driver(connection).execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
 
     def _check_file(self) -> None:
         """Raise where the file at the path is not the one that is open."""
@@ -97,8 +102,33 @@ class SqliteStore(Store):
     def lock_schema(self, connection: Connection) -> None:
         """There is one writer."""
 
-    def lock(self, connection: Connection, names: Sequence[str]) -> None:
+    def locking(self, names: Sequence[str]) -> list[Question]:
         """There is one writer."""
+        return []
+
+    def ask(
+        self, connection: Connection, questions: Sequence[Question]
+    ) -> list[list[tuple[Any, ...]]]:
+        driver = _driver(connection)
+        found = []
+        try:
+            for statement, values in questions:
+                text, order = statement.sqlite
+                found.append(driver.execute(text, [values[name] for name in order]).fetchall())
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        return found
+
+    def put(
+        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+    ) -> None:
+        driver = _driver(connection)
+        try:
+            for write, rows in writes:
+                text, order = write.sqlite
+                driver.executemany(text, [[row[name] for name in order] for row in rows])
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
 
     def foreign(self, connection: Connection) -> bool:
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -133,3 +163,9 @@ class SqliteStore(Store):
             if self.wal
             else "rollback journal, synchronous=EXTRA",
         }
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver

@@ -8,16 +8,18 @@ outcome unknown. Statements are SQLAlchemy Core and the same for both stores; wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, literal_column, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from residuum.errors import LedgerError, StoreUnavailable
+from residuum.errors import LedgerError, MissingPackage, StoreUnavailable
+from residuum.ledger import schema
 from residuum.ledger.place import Place
+from residuum.ledger.prepared import Prepared, Question, Write
 
 
 class Again(Exception):
@@ -58,8 +60,23 @@ class Store(ABC):
         """Keep everyone else from changing the schema or adding budgets."""
 
     @abstractmethod
-    def lock(self, connection: Connection, names: Sequence[str]) -> None:
-        """Keep others from writing to these budgets, in a fixed order."""
+    def locking(self, names: Sequence[str]) -> list[Question]:
+        """What keeps others from writing to these budgets, in a fixed order."""
+
+    @abstractmethod
+    def ask(
+        self, connection: Connection, questions: Sequence[Question]
+    ) -> list[list[tuple[Any, ...]]]:
+        """The rows of several statements, which are executed in order, and sent at once.
+
+        Values are as the driver gives them: numbers may come as texts.
+        """
+
+    @abstractmethod
+    def put(
+        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+    ) -> None:
+        """Write rows. Only `commit` says that it went well, and nothing may come in between."""
 
     @abstractmethod
     def foreign(self, connection: Connection) -> bool:
@@ -74,11 +91,9 @@ class Store(ABC):
         """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
 
     @cached_property
-    def facts_and_time(self) -> str:
+    def facts_and_time(self) -> Prepared:
         """What `meta` says, row by row, and the time."""
-        # A driver that fills in values itself takes a percent sign for one of its own.
-        now = self.now if self.engine.dialect.paramstyle == "qmark" else self.now.replace("%", "%%")
-        return f"SELECT name, value, {now} FROM residuum_meta"
+        return Prepared(select(schema.meta.c.name, schema.meta.c.value, literal_column(self.now)))
 
     def facts(self) -> dict[str, str]:
         """How the store is set up, for people."""
@@ -96,7 +111,11 @@ class Store(ABC):
         except SQLAlchemyError as error:
             raise self.translated(error) from error
         finally:
+            self.tidy(connection)
             give_back(connection)
+
+    def tidy(self, connection: Connection) -> None:  # noqa: B027
+        """Leave nothing under way on a connection that is given back."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -132,6 +151,15 @@ class Store(ABC):
         self.engine.dispose()
 
 
+def postgres(place: Place, accept_async_standby: bool) -> Store:
+    """The store for an address of PostgreSQL, whose driver may be missing."""
+    try:
+        from residuum.ledger.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, f"the address {place}") from None
+    return PostgresStore(place, accept_async_standby)
+
+
 def give_back(connection: Connection) -> None:
     """Close a connection, or throw it away where even that fails."""
     try:
@@ -140,6 +168,16 @@ def give_back(connection: Connection) -> None:
         # It may count as closed already, though what closed was the other end.
         with suppress(SQLAlchemyError):
             connection.invalidate()
+
+
+def raised_by(connection: Connection, error: Exception, lost: bool = False) -> DBAPIError:
+    """An error of the driver as SQLAlchemy would raise it."""
+    base = connection.dialect.loaded_dbapi.Error
+    made = DBAPIError.instance(
+        None, None, error, base, connection_invalidated=lost, dialect=connection.dialect
+    )
+    assert isinstance(made, DBAPIError)
+    return made
 
 
 def unavailable(place: Place, error: SQLAlchemyError) -> LedgerError:

@@ -1,0 +1,154 @@
+"""Statements that go to PostgreSQL together: one that fails takes its transaction along."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from residuum.ledger.calls import Call
+from residuum.ledger.prepared import Prepared, listed
+from residuum.ledger.rows import BUDGETS
+from residuum.mechanisms import PureDp
+
+pytestmark = pytest.mark.needs("pgserver", "psycopg")
+Open = Callable[..., rz.Ledger]
+WAITING = "application_name = 'residuum' AND wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+def remote(schema_url: str, tmp_path: Path) -> Iterator[rz.Ledger]:
+    with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.spend("b", PureDp(0.25), key="before")
+        yield ledger
+
+
+@contextmanager
+def key_taken(remote: rz.Ledger, postgres: str) -> Iterator[Any]:
+    """Somebody else is about to use the key `k`, and has not committed yet."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    with psycopg.connect(postgres, options=path) as other:
+        other.execute(
+            "INSERT INTO residuum_keys (principal, key, request, budget, seq)"
+            " VALUES ('local', 'k', 'another', 'b', 0)"
+        )
+        yield other
+
+
+def asked_meanwhile(remote: rz.Ledger, postgres: str, then: Callable[[Any], object]) -> list[Any]:
+    """Two spends in one transaction, the first under `k`; `then` is done while they wait."""
+    import psycopg
+
+    answers: list[Any] = []
+
+    def ask() -> None:
+        wanted = [
+            Call("spend", {"budgets": "b", "query": PureDp(0.25), "key": key}) for key in ("k", "l")
+        ]
+        answers.extend(remote.many(wanted))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    with psycopg.connect(postgres, autocommit=True) as watcher:
+        while watcher.execute(
+            f"SELECT count(*) FROM pg_stat_activity WHERE {WAITING}"
+        ).fetchone() == (0,):
+            time.sleep(0.02)
+        then(watcher)
+    thread.join()
+    return answers
+
+
+def left(ledger: rz.Ledger) -> Fraction:
+    (amount,) = ledger.budget("b").state.left  # type: ignore[attr-defined]
+    return Fraction(amount)
+
+
+def test_a_write_that_is_refused_is_decided_again_and_each_is_answered(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    with key_taken(remote, postgres) as other:
+        first, second = asked_meanwhile(remote, postgres, lambda _: other.commit())
+    assert isinstance(first, rz.KeyReused)
+    assert second.admitted and not second.replayed
+    assert left(remote) == Fraction(1, 2) and len(remote.history("b")) == 3
+
+
+def test_a_connection_that_is_cut_before_the_commit_was_reached_is_replaced(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """The commit was sent already, but the server never came to it: it is known not to count."""
+
+    def cut(watcher: Any) -> None:
+        watcher.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}")
+        while watcher.execute(
+            f"SELECT count(*) FROM pg_stat_activity WHERE {WAITING}"
+        ).fetchone() == (0,):
+            time.sleep(0.02)  # until it waits again, on another connection
+        other.rollback()
+
+    with key_taken(remote, postgres) as other:
+        first, second = asked_meanwhile(remote, postgres, cut)
+    assert first.admitted and second.admitted
+    assert not first.replayed and not second.replayed
+    assert left(remote) == Fraction(1, 4) and len(remote.history("b")) == 4
+
+
+def test_a_session_that_forgot_what_was_prepared_is_replaced(remote: rz.Ledger) -> None:
+    with remote.store.connection() as connection:
+        driver: Any = connection.connection.driver_connection
+        driver.rollback()
+        driver.autocommit = True
+        driver.execute("DEALLOCATE ALL")
+        driver.autocommit = False
+    assert remote.spend("b", PureDp(0.25), key="k").admitted
+    assert left(remote) == Fraction(1, 2)
+
+
+def test_what_is_interrupted_between_writing_and_commit_leaves_nothing(remote: rz.Ledger) -> None:
+    """The answers that nobody read are not taken for those of the next statements."""
+    from residuum.ledger import rows
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt), remote.store.writing() as connection:
+            remote.store.ask(connection, remote.store.locking(["b"]))
+            row = {"principal": "p", "key": "k", "request": "", "budget": "b", "seq": 0}
+            remote.store.put(connection, [(rows.NEW_KEYS, [{**row, "held": None}])])
+            raise KeyboardInterrupt
+        assert remote.check("b", PureDp(0.5)).admitted
+    assert remote.as_principal("p").spend("b", PureDp(0.25), key="k").admitted
+
+
+def test_names_of_all_kinds_and_very_many(remote: rz.Ledger) -> None:
+    names = ["ünï ¢ode", 'quo"te', "back\\slash", "\U0001f512", "per%cent", "{brace}"]
+    for name in names:
+        remote.create_budget(name, rz.PureFilter(1.0))
+    done = remote.spend(names, PureDp(0.5), key='k"\\ü')
+    assert done.admitted and set(done.budgets) == set(names)
+    assert remote.spend(names, PureDp(0.5), key='k"\\ü').replayed
+    many = listed(["b", *(str(n) for n in range(100_000))])
+    with remote.store.reading() as connection:
+        ((row,), (again,)) = remote.store.ask(connection, [(BUDGETS, {"names": many})] * 2)
+    assert row == again and row[1] == "b"
+
+
+def test_a_statement_that_fails_leaves_a_connection_that_works(remote: rz.Ledger) -> None:
+    from sqlalchemy import text
+
+    broken = Prepared(text("SELECT 1 / 0"))
+    with remote.store.writing() as connection:
+        with pytest.raises(Exception, match="division by zero"):
+            remote.store.ask(connection, [(BUDGETS, {"names": "[]"}), (broken, {}), (broken, {})])
+        connection.rollback()
+        assert remote.store.ask(connection, [(BUDGETS, {"names": '["x"]'})]) == [[]]
