@@ -201,8 +201,8 @@ def cluster(
     total = overhead[0] + computing + network + disk
     note = (
         f"{1e6 * each:.1f} µs of CPU, {bytes_a_row:.0f} bytes shuffled and {budgets:.0f} on disk"
-        f" a row: {overhead[0]:.1f} s overhead, {computing:.0f} s computing,"
-        f" {network:.1f} s network, {disk:.1f} s disk"
+        f" a row: {overhead[0]:.1f} s overhead, {computing:.0f} s computing, {network:.1f} s"
+        f" network, {disk:.1f} s disk"
     )
     used = (total, subjects * each)
     return [line(f"worked out: {nodes} nodes of {cores} cores", int(subjects), used, note)]
