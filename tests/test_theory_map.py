@@ -1,0 +1,81 @@
+"""The map from the paper to the code: every statement, names that import, tests that exist."""
+
+import re
+from collections import defaultdict
+from importlib import import_module
+
+import pytest
+
+import residuum
+from snippets import ROOT
+
+COUNTS = {
+    "Definition": 16,
+    "Proposition": 17,
+    "Lemma": 16,
+    "Theorem": 18,
+    "Corollary": 6,
+    "Algorithm": 4,
+    "Figure": 3,
+}
+"""How many of each the paper has; remarks and observations are counted as theorems."""
+WITH_THEOREMS = {"Remark": {2, 3, 4, 10}, "Observation": {13, 17}}
+
+
+def rows() -> list[tuple[str, str, str]]:
+    text = (ROOT / "docs" / "theory-to-code.md").read_text(encoding="utf-8")
+    table = text.partition("## Statement by statement")[2].partition("## Objects")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+    assert all(len(row) == 4 and row[1] for row in cells)
+    return [(statement, code, tests) for statement, _, code, tests in cells]
+
+
+ROWS = rows()
+
+
+def test_every_statement_of_the_paper_is_there_once() -> None:
+    numbers = defaultdict(list)
+    for statement, _, _ in ROWS:
+        kind, number = statement.split()
+        if kind in WITH_THEOREMS:
+            assert int(number) in WITH_THEOREMS[kind]
+        numbers["Theorem" if kind in WITH_THEOREMS else kind].append(int(number))
+    assert {kind: sorted(found) for kind, found in numbers.items()} == {
+        kind: list(range(1, count + 1)) for kind, count in COUNTS.items()
+    }
+
+
+@pytest.mark.parametrize(("statement", "code"), [row[:2] for row in ROWS])
+def test_what_it_names_can_be_imported(statement: str, code: str) -> None:
+    names = re.findall(r"`([\w.]+)`", code)
+    assert names or code.startswith("(for "), statement
+    for name in names:
+        assert _found(name) is not None, name
+
+
+@pytest.mark.parametrize(("statement", "tests"), [(row[0], row[2]) for row in ROWS])
+def test_the_tests_it_names_exist(statement: str, tests: str) -> None:
+    named = re.findall(r"`([\w/.]+)::(\w+)`", tests)
+    assert named, statement
+    for path, name in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{path}::{name}"
+
+
+def _found(name: str) -> object:
+    if name.startswith("rz."):
+        value: object = residuum
+        for part in name.split(".")[1:]:
+            value = getattr(value, part)
+        return value
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            value = import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            value = getattr(value, part)
+        return value
+    raise AssertionError(name)
