@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from mpmath import mp
+from mpmath import mp, mpf
 
 import oracles
 import residuum as rz
@@ -55,3 +57,30 @@ def test_together_as_one_by_one(pld: rz.Pld) -> None:
         alone = pld.tradeoff_bounds(float(alpha[place]))
         assert alone.lo <= together.hi[place] and together.lo[place] <= alone.hi
     assert np.max(together.hi - together.lo) <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("pld", "exact"),
+    [
+        (rz.pure_dp(600.0), lambda a: max(1 - mp.exp(600) * a, mp.exp(-600) * (1 - a), 0)),
+        (rz.gaussian(mu=40.0), lambda a: mp.ncdf(-mp.sqrt(2) * mp.erfinv(2 * a - 1) - 40)),
+        (rz.laplace(scale=0.002), lambda a: _laplace_tradeoff(mpf(500), a)),
+    ],
+    ids=["response", "gaussian", "laplace"],
+)
+def test_losses_of_hundreds(pld: rz.Pld, exact: Callable[[mpf], mpf]) -> None:
+    """Both ends hold, without warnings, and the upper one says something."""
+    levels = np.array([0.1, 1e-3, 1e-15, 1e-30])
+    found = pld.tradeoff_bounds(levels)
+    with mp.workdps(400):
+        for a, low, high in zip(levels.tolist(), found.lo, found.hi, strict=True):
+            truth = exact(mpf(a))
+            assert low <= truth <= high
+            assert high <= 1e-100
+
+
+def _laplace_tradeoff(e: mpf, a: mpf) -> mpf:
+    """Of the Laplace mechanism: `1 - e^e a`, `e^-e / 4a`, `e^-e (1 - a)`, one after the other."""
+    if a < mp.exp(-e) / 2:
+        return 1 - mp.exp(e) * a
+    return mp.exp(-e) / (4 * a) if a <= mpf(1) / 2 else mp.exp(-e) * (1 - a)

@@ -32,6 +32,8 @@ import numpy as np
 from residuum import checks
 from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import gaussian
+from residuum.pld.constructors import approximate_dp
+from residuum.pld.constructors import gaussian as gaussian_of
 from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.finite_residue import finite_excess
 from residuum.pld.gdp_residue import gdp_residue_cost, squared
@@ -49,6 +51,8 @@ _COARSE = 0.08
 """The same for searches."""
 _TRUNCATED = 0.02
 """The share of the slack that truncation may take."""
+_ALL = 0.99
+"""The share of `mu²` from which a query takes all there is."""
 _WORST = 60.0
 _SPLITS = (0.1, 0.25, 0.5)
 """Shares of delta that are tried for slack."""
@@ -88,6 +92,10 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
+    if found is not None and found > _ALL * low:
+        # Nothing to speak of would be left: then all is taken, if the query fits at all.
+        fits = rest <= gaussian_of(mu=math.sqrt(low) * (1.0 - 2.0 * U)) + approximate_dp(0.0, eta)
+        found = low if fits else None
     if found is None or part + Fraction(found) > v:
         return None
     # A Gaussian part costs at least itself; nothing better is claimed below.
@@ -240,25 +248,28 @@ def _may_fit(tents: Tents, v: float, eta: float) -> bool:
 
 
 def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
+    """A cost that is proven, unless it is more than `_ALL` of `v`; None if none is found."""
     if not _may_fit(tents, v, eta):
         return None
     budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
-    contact = solve(excess, v, None, budget)
+    contact = solve(excess, v, None, budget, _ALL)
+    if contact.c >= _ALL * v:
+        return v
     for turn, share in enumerate((_SHARES[0], *_SHARES)):
         if turn == 1:
             # Contacts near and far compete: start again from a finer search.
-            contact = bisected(excess, v, budget)
+            contact = bisected(excess, v, budget, _ALL)
         for _ in range(_REFUTATIONS):
             c = contact.c * (1.0 + share)
-            if not c < v * (1.0 - 8.0 * U):
-                break
+            if not c < _ALL * v:
+                return v
             failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), (budget, mirrored))
             if failure is None:
                 return c
             if not failure.is_violated:
                 break
-            again = solve(excess, v, Contact(c, failure.at), budget)
+            again = solve(excess, v, Contact(c, failure.at), budget, _ALL)
             contact = again if again.c > contact.c else Contact(c, failure.at)
     return None
 

@@ -42,29 +42,38 @@ def solve(
     v: float,
     start: Contact | None = None,
     budget: Budget = gaussian_transform,
+    most: float = _LESS_THAN_ALL,
 ) -> Contact:
-    """About the cost under `G_√v`, from a contact to improve on or from scratch."""
+    """About the cost under `G_√v`, from a contact to improve on or from scratch.
+
+    Costs beyond that share of `v` are not told apart.
+    """
     if start is not None:
-        return _newton(excess, v, start, budget) or start
+        return _newton(excess, v, start, budget, most) or start
     above = rough(excess)
     c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
     found: Contact | None = Contact(c, 0.0)
     for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
-        scanned = None if found is None else _scan(above, v, found, budget)
+        scanned = None if found is None else _scan(above, v, found, budget, most)
         if scanned is None:
             break
-        found = _newton(above, v, scanned, budget)
+        found = _newton(above, v, scanned, budget, most)
     if found is None:
-        found = bisected(above, v, budget)
+        found = bisected(above, v, budget, most)
     if above is excess:
         return found
-    return _newton(excess, v, found, budget) or bisected(excess, v, budget)
+    return _newton(excess, v, found, budget, most) or bisected(excess, v, budget, most)
 
 
-def bisected(excess: FiniteExcess, v: float, budget: Budget = gaussian_transform) -> Contact:
+def bisected(
+    excess: FiniteExcess,
+    v: float,
+    budget: Budget = gaussian_transform,
+    most: float = _LESS_THAN_ALL,
+) -> Contact:
     """The same by bisection over a fine grid, where Newton's method loses its way."""
     low = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
-    high, at = v * _LESS_THAN_ALL, 0.0
+    high, at = v * most, 0.0
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)
         m2 = v - c
@@ -83,7 +92,7 @@ def bisected(excess: FiniteExcess, v: float, budget: Budget = gaussian_transform
             high = c
         if high <= low * (1.0 + 1e-5):
             break
-    found = _newton(excess, v, Contact(low, at), budget)
+    found = _newton(excess, v, Contact(low, at), budget, most)
     return found if found is not None and low <= found.c <= high else Contact(high, at)
 
 
@@ -93,7 +102,9 @@ def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
     return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
 
 
-def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Contact | None:
+def _scan(
+    excess: FiniteExcess, v: float, found: Contact, budget: Budget, most: float
+) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
     l = _places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE)
@@ -101,11 +112,13 @@ def _scan(excess: FiniteExcess, v: float, found: Contact, budget: Budget) -> Con
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
         return None
-    new = min(c + float(moves[best]), 0.5 * (c + v), v * _LESS_THAN_ALL)
+    new = min(c + float(moves[best]), 0.5 * (c + v), v * most)
     return Contact(new, float(l[best]))
 
 
-def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> Contact | None:
+def _newton(
+    excess: FiniteExcess, v: float, start: Contact, budget: Budget, most: float
+) -> Contact | None:
     """Both unknowns together, `ln A = ln B` and equal slopes; None if that does not settle."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
@@ -116,7 +129,10 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, budget: Budget) -> C
         new = c + move
         if not 0.0 < new < v:
             new = 0.5 * (c + (v if move > 0.0 else 0.0))
-        new = min(new, v * _LESS_THAN_ALL)
+        if new >= v * most:
+            new = v * most
+            if c == new:
+                return Contact(c, l)
         reach = 0.5 * math.sqrt(1.0 / m2 + 1.0 / c)
         step = 0.0 if fixed else -slope / bend if bend < 0.0 else math.copysign(reach, slope)
         step = min(max(step, -reach), reach)

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_down, float_up
+from residuum.pld import complement
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
-from residuum.pld.special import EXP_ULPS, U
+from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
 
 if TYPE_CHECKING:
     from residuum.pld.value import Pld
@@ -41,6 +42,8 @@ _GOAL = 1e-12
 _FINEST = 1e-11
 _ACCURATE = 1e-4
 _AT_ONCE = 4096
+_NEXT_TO_ONE = 1e-3
+_CHORD_ULPS = 2.0 * EXPM1_ULPS + EXP_ULPS + 66.0
 
 
 def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
@@ -151,15 +154,29 @@ def _supports(pld: Pld, alpha: Floats, t: Floats, accuracy: float) -> tuple[Floa
         scale = np.exp(-t[right])
         slack = (EXP_ULPS + 8.0) * U * scale
         lo[right] = (1.0 - level[right] - high) * scale - slack
-        hi[right] = (1.0 - level[right] - low) * scale + slack
+        most = (1.0 - level[right] - low) * scale + slack
+        far = _lacking(pld, t[right], low)
+        hi[right] = np.minimum(most, (far - level[right]) * scale + slack * (far + level[right]))
     left = ~right
     if left.any():
-        low, high = pld.reverse()._evaluator.right(-t[left], 0.0, accuracy)
+        back = pld.reverse()
+        low, high = back._evaluator.right(-t[left], 0.0, accuracy)
         cost = level[left] * np.exp(-t[left])
         slack = (EXP_ULPS + 8.0) * U * (1.0 + cost)
         lo[left] = 1.0 - cost - high - slack
-        hi[left] = 1.0 - cost - low + slack
+        far = _lacking(back, -t[left], low)
+        hi[left] = np.minimum(1.0 - cost - low + slack, far - cost + slack * (far + cost))
     return lo, hi
+
+
+def _lacking(pld: Pld, t: Floats, low: Floats) -> Floats:
+    """An upper bound of `1 - h(e^t)` for `t >= 0`; one with digits where `h` is next to 1."""
+    near = low > 1.0 - _NEXT_TO_ONE
+    found = np.ones(t.shape)
+    if near.any():
+        moments = pld._evaluator._moments.log_moment
+        found[near] = complement.chernoff(moments, t[near], np.zeros(int(near.sum())))
+    return found
 
 
 def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
@@ -167,33 +184,38 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]
 
     An upper bound of the maximum, and the `t` where the bound is attained. Outside the samples a
     function is bounded only if it surely falls there: where the slope over the second cell from
-    either end points down, it is below the end of the first one up to there. Infinite elsewhere.
+    either end points down, it is below the end of the first one up to there. Infinite elsewhere,
+    but on the side of small `y` where it is at most `y`.
     """
-    # The points in the order of y, from left to right; gaps are relatively accurate.
+    # The points in the order of y, from left to right. Everything is in units of its own cell, as
+    # cells may differ by more than floats do: a neighbour's slope counts by the ratio of lengths.
     t, low, high = t[:, ::-1], lo[:, ::-1], hi[:, ::-1]
     steps = t[:, :-1] - t[:, 1:]
+    rise, fall = high[:, 1:] - low[:, :-1], low[:, 1:] - high[:, :-1]
+    bounded = rise[:, -2] < 0.0
+    # To the left every such function is below `y` itself.
+    edge = np.where(fall[:, 1] > 0.0, -np.inf, np.exp(-t[:, 1]) * (1.0 + 2.0 * EXP_ULPS * U))
+    begin, end = high[:, 1:-2], high[:, 2:-1]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        gaps = np.exp(t[:, :1] - t[:, :-1]) * np.expm1(steps)
-        rise = (high[:, 1:] - low[:, :-1]) / gaps
-        fall = (low[:, 1:] - high[:, :-1]) / gaps
-        bounded = (fall[:, 1] > 0.0) & (rise[:, -2] < 0.0)
+        grown = np.expm1(steps)
+        ratio = np.exp(steps[:, :-1]) * (grown[:, 1:] / grown[:, :-1])
         # Inner cells: the chord from the left extended, and that from the right.
-        left, right, gap = rise[:, :-2], fall[:, 2:], gaps[:, 1:-1]
-        begin, end = high[:, 1:-2], high[:, 2:-1]
-        meet = (end - begin - right * gap) / (left - right)
-        meet = np.where(np.isfinite(meet), np.clip(meet, 0.0, gap), 0.0)
-        from_left = begin + left * meet
-        from_right = end - right * (gap - meet)
-        slack = 16.0 * U * (np.abs(left) * meet + np.abs(right) * (gap - meet))
-    # On either side of any point, one of the two lines bounds the other's minimum.
-    inner = np.maximum(np.maximum(from_left, from_right) + slack, np.maximum(begin, end))
+        left, right = rise[:, :-2] * ratio[:, :-1], fall[:, 2:] / ratio[:, 1:]
+        share = (end - begin - right) / (left - right)
+        share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.0)
+        from_left, from_right = begin + left * share, end - right * (1.0 - share)
+        slack = np.abs(left) * share + np.abs(right) * (1.0 - share)
+        slack = _CHORD_ULPS * U * (slack + np.abs(begin) + np.abs(end))
+        # On either side of any point, one of the two lines bounds the other's minimum.
+        inner = np.maximum(np.maximum(from_left, from_right) + slack, np.maximum(begin, end))
     inner = np.where(np.isfinite(inner), inner, np.inf)
     best = np.argmax(inner, axis=1)
     rows = np.arange(t.shape[0])
-    share = meet[rows, best] / gap[rows, best]
-    where = t[rows, best + 1] - np.log1p(share * np.expm1(steps[rows, best + 1]))
-    most = np.maximum(inner[rows, best], np.maximum(high[:, 1], high[:, -2]))
-    most = most + 64.0 * U * np.max(np.abs(high), axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        stretch = np.log1p(share[rows, best] * grown[rows, best + 1])
+    where = t[rows, best + 1] - np.where(np.isfinite(stretch), stretch, 0.0)
+    most = np.maximum(np.maximum(inner[rows, best], edge), np.maximum(high[:, 1], high[:, -2]))
+    most = most + 64.0 * U * np.abs(most)
     return np.where(bounded, most, np.inf), where
 
 
