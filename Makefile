@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/.dev  ## the main job: an adaptive analyst, several filters, one ledger, verified; in out/
+run: $(VENV)/.run  ## the main job: an adaptive analyst, several filters, one ledger, verified; in out/
 	@$(BIN)/residuum demo --out out
 
 test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)
@@ -37,10 +37,10 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html"
 
-figures: $(VENV)/.dev  ## draw the pictures of the documentation anew (docs/figures)
+figures: $(VENV)/.run  ## draw the pictures of the documentation anew (docs/figures)
 	@$(BIN)/residuum figures --out docs/figures --format svg
 
-serve: $(VENV)/.dev  ## the budget service on loopback, for a look around: no token is needed
+serve: $(VENV)/.run  ## the budget service on loopback, for a look around: no token is needed
 	@mkdir -p out
 	@$(BIN)/residuum serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
@@ -58,6 +58,11 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residuum needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
+
+# What users have: a quarter of what it takes to work on it.
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	@$(PIP) --editable '.[service,figures,verify]'
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@$(PIP) --editable '.[dev]'

@@ -1,6 +1,10 @@
 """The README: its Python runs and prints what it shows, its commands exist."""
 
 import re
+import shlex
+from pathlib import Path
+
+import pytest
 
 from snippets import ROOT, blocks, run_python
 
@@ -15,6 +19,22 @@ def test_every_python_block_shows_its_output() -> None:
     for block in blocks(README):
         if block.language == "python":
             assert block.expected, f"README.md: no output after the block at line {block.line}"
+
+
+@pytest.mark.needs("sqlalchemy", "flint", "fastapi")
+def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As shown, with the exit codes that the comments say; only the service is not begun."""
+    from cli.running import run
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RESIDUUM_STORE", raising=False)
+    shell = [block.text for block in blocks(README) if block.language == "sh"]
+    lines = [line for text in shell for line in text.splitlines() if line.startswith("residuum ")]
+    assert len(lines) >= 5
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        if words[0] != "serve":
+            run(*words, code=3 if "exit code 3" in line else 0)
 
 
 def test_make_targets_exist() -> None:

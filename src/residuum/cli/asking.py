@@ -12,6 +12,8 @@ from residuum.cli import output
 __all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Query", "finish", "names"]
 
 REFUSED = 3
+LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
+"""What people read for the names of fields."""
 
 Budget = Annotated[str, typer.Argument(metavar="BUDGET", help="The name of the budget.")]
 Query = Annotated[
@@ -48,7 +50,11 @@ def finish(shown: dict[str, Any], as_json: bool, *fields: str) -> None:
         print(shown["reason"])
         left = in_words(shown["remaining"])
         rows = [(shown["remaining_is"], left)] if left else []
-        rows += [(name, str(shown[name])) for name in fields if shown.get(name) is not None]
+        rows += [
+            (LABELS.get(name, name), str(shown[name]))
+            for name in fields
+            if shown.get(name) is not None
+        ]
         if shown.get("replayed"):
             rows.append(("replayed", "yes: the one run that this permits was permitted before"))
         if rows:

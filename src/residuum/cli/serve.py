@@ -58,6 +58,6 @@ def serve(
         if as_json:
             output.print_json({"url": url})
         else:
-            print(f"budget service at {url}", flush=True)
+            print(f"budget service at {url} (for a browser, too); Ctrl-C ends it", flush=True)
 
     run(gather(flags, os.environ, config), started)

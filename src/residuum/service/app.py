@@ -17,6 +17,7 @@ from residuum.service.direct import Direct
 from residuum.service.frame import ASKED, Frame, Straight, encoded
 from residuum.service.office import Office
 from residuum.service.pages.html import trouble
+from residuum.service.pages.session import perhaps
 from residuum.service.problems import Problem
 from residuum.service.routes import asking, budgets, curves, history, plan, status
 from residuum.version import __version__
@@ -77,6 +78,7 @@ async def _answer(request: Request, error: Exception) -> Response:
         # Not the caller's business: the frame logs it and answers.
         raise error
     if _is_for_people(request):
+        await perhaps(request)
         return trouble(request, problem)
     return Response(
         encoded(problems.body(problem, request.scope["state"].get("request_id"))),

@@ -204,8 +204,11 @@ class Receipted(Answer):
         dict[str, Any] | None, Field(description="What was left after it, rounded down.")
     ]
     remaining_is: Annotated[
-        Literal["left after this", "left beside this"],
-        Field(description="When `remaining` is true: after a spend, or beside a reservation."),
+        Literal["left after this", "left beside this", "left now"],
+        Field(
+            description="When `remaining` is true: after a spend, beside a reservation, or as"
+            " before where it was refused."
+        ),
     ]
     seq: int
     key: str

@@ -55,7 +55,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
         "admitted": receipt.admitted,
         "reason": receipt.reason,
         "remaining": plain(receipt.remaining),
-        "remaining_is": "left after this",
+        "remaining_is": "left after this" if receipt.admitted else "left now",
         "seq": receipt.seq,
         "key": receipt.key,
         "replayed": receipt.replayed,
@@ -69,8 +69,9 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
 
 def reservation_to_dict(hold: Reservation) -> dict[str, Any]:
     """A reservation."""
-    beside = {"remaining_is": "left beside this"}
-    return {**receipt_to_dict(hold), **beside, "id": hold.id, "expires": hold.expires}
+    left = "left beside this" if hold.admitted else "left now"
+    shown = {**receipt_to_dict(hold), "remaining_is": left}
+    return {**shown, "id": hold.id, "expires": hold.expires}
 
 
 def hold_to_dict(hold: Hold) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from residuum.service import models, problems
 from residuum.service.access import Caller
 from residuum.service.dispatch import query_of
 from residuum.service.office import Office, office_of
-from residuum.service.pages.choices import QUERIES, described, fields_of
+from residuum.service.pages.choices import BOUNDS, QUERIES, described, fields_of
 from residuum.service.pages.closing import sees
 from residuum.service.pages.history import entry, one_page, refusals
 from residuum.service.pages.html import PageRoute, form, page, shown, to, wants_part
@@ -185,6 +185,7 @@ async def _shown(
         **values,
         again="again" in asked,
         choices=QUERIES,
+        bounds=BOUNDS,
         given=given or fields_of(answer and answer["mechanism"]),
         result=result,
         key=uuid.uuid4().hex,

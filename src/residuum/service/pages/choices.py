@@ -72,6 +72,8 @@ FILTERS = (
 )
 JSON = "json"
 """The kind of whatever else there is."""
+BOUNDS = f"zcdp {JSON}"
+"""The kinds that may be bounds alone: somebody must say under which relation they hold."""
 
 
 def described(choices: tuple[Choice, ...], fields: Mapping[str, str], what: str) -> dict[str, Any]:

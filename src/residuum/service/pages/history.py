@@ -6,7 +6,7 @@ from typing import Any
 
 from residuum.ledger.ledger import Ledger
 from residuum.records import Record
-from residuum.service.pages.told import told
+from residuum.service.pages.told import filter_told, told
 
 AT_ONCE = 20
 """Records on one page."""
@@ -77,7 +77,9 @@ def entry(record: Record) -> dict[str, Any]:
         "said": _SAID.get(record.type, outcome),
         "admitted": body.get("admitted"),
         "mechanism": body.get("mechanism"),
-        "query": told(body.get("mechanism")),
+        "query": filter_told(body["filter"])
+        if record.type == "create"
+        else told(body.get("mechanism")),
         "reason": reason,
         "key": body.get("key"),
     }

@@ -9,11 +9,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residuum.errors import ResiduumError
 from residuum.service.office import office_of
 from residuum.service.pages.html import PageRoute, page, wants_part
-from residuum.service.pages.session import COOKIE, Visitor, visitor
-from residuum.service.problems import Problem
+from residuum.service.pages.session import perhaps
 
 router = APIRouter(route_class=PageRoute)
 
@@ -33,7 +31,7 @@ async def play(request: Request) -> Response:
     values = await office.run(worked_out, dict(request.query_params))
     if wants_part(request):
         return page("part_play.html", None, **values)
-    return page("play.html", await _perhaps(request), **values)
+    return page("play.html", await perhaps(request), **values)
 
 
 def worked_out(asked: dict[str, str]) -> dict[str, Any]:
@@ -56,13 +54,3 @@ def worked_out(asked: dict[str, str]) -> dict[str, Any]:
         "budget": repr(game.BUDGET),
         "curves": json.dumps(game.curves(plan)),
     }
-
-
-async def _perhaps(request: Request) -> Visitor | None:
-    """Who looks, if that is somebody."""
-    if COOKIE not in request.cookies and not office_of(request).settings.dev:
-        return None
-    try:
-        return await visitor(request)
-    except (Problem, ResiduumError):
-        return None

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from residuum.errors import ResiduumError
 from residuum.service.access import Caller
 from residuum.service.office import office_of
 from residuum.service.problems import Problem
@@ -50,6 +51,16 @@ async def visitor(request: Request) -> Visitor:
     seen = Visitor(caller, code_for(token))
     request.scope["state"]["visitor"] = seen
     return seen
+
+
+async def perhaps(request: Request) -> Visitor | None:
+    """Who looks, if that is somebody."""
+    if COOKIE not in request.cookies and not office_of(request).settings.dev:
+        return None
+    try:
+        return await visitor(request)
+    except (Problem, ResiduumError):
+        return None
 
 
 def known(request: Request) -> Visitor | None:

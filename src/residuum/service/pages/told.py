@@ -1,4 +1,4 @@
-"""Queries in the library's words, from the JSON that records keep."""
+"""Queries and filters in the library's words, from the JSON that records keep."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from residuum.errors import ResiduumError
+from residuum.filters.codec import from_dict as filter_from_dict
 from residuum.filters.query import described
 from residuum.mechanisms.codec import from_dict
+
+
+def filter_told(filter: Mapping[str, Any]) -> str:
+    """A filter as one would write it in Python; its JSON where that is all there is."""
+    try:
+        return repr(filter_from_dict(filter))
+    except ResiduumError:
+        return json.dumps(filter, sort_keys=True)[:400]
 
 
 def told(mechanism: Mapping[str, Any] | str | None) -> str:

@@ -87,7 +87,8 @@ function drawn(where, spec, WIDTH, moved) {
   svg.append(element("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: TOP + inner.h, y2: TOP + inner.h }),
     element("text", { x: LEFT + inner.w / 2, y: height - 6, "text-anchor": "middle" }, spec.xLabel),
     element("text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(13 ${TOP + inner.h / 2}) rotate(-90)` }, spec.yLabel));
-  for (const one of series) {
+  // The first, dashed, over the others: where two are equal both are seen.
+  for (const one of [...series].reverse()) {
     let path = "", above = true;
     one.y.forEach((value, i) => {
       if (!above) return;

@@ -20,7 +20,7 @@ function put(where, html) {
 function kinds(select) {
   const form = select.form;
   const show = () => {
-    for (const set of form.querySelectorAll("fieldset.kind")) set.hidden = set.disabled = set.dataset.kind !== select.value;
+    for (const set of form.querySelectorAll("fieldset.kind")) set.hidden = set.disabled = !set.dataset.kind.split(" ").includes(select.value);
   };
   select.addEventListener("change", show);
   show();
