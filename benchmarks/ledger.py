@@ -1,16 +1,20 @@
 """Durable spends a second, beside the bare transactions of the same database.
 
-    python -m benchmarks.ledger [--seconds 3] [--records 100000] [--json]
+    python -m benchmarks.ledger [--seconds 6] [--records 100000] [--stores sqlite,…] [--json]
 
 Bare is what the database does by itself with the same settings: for SQLite two inserts a
 transaction by hand, from as many threads; for PostgreSQL `pgbench -N` (one update, one insert),
-with as many clients. A spend is decided, recorded, committed and anchored before it counts.
+with as many clients. A spend is decided, recorded, committed and anchored before it counts. Clients
+are threads at one open ledger, or threads of two processes, as two services would be. A machine is
+not the same from minute to minute, so what is compared takes turns, second by second.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -19,14 +23,18 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
 
 import residuum as rz
 from residuum.ledger.calls import Call
 
 CLIENTS = (1, 4, 16)
+PROCESSES = 2
 QUERY = rz.mechanisms.Laplace(scale=1e6)
 
 
@@ -57,22 +65,61 @@ def rate(clients: int, seconds: float, work: Callable[[int], Callable[[], object
     return done / elapsed
 
 
-def spends(ledger: rz.Ledger, clients: int, seconds: float, hot: bool) -> float:
-    """Spends a second, all from one budget or each client from its own."""
-    names = [f"b{clients}-{hot}-{n}" for n in range(1 if hot else clients)]
+def spending(ledger: rz.Ledger, clients: int, hot: bool) -> Callable[[int], Callable[[], object]]:
+    """What each client does: spend from one budget of all, or each from its own."""
+    names = ["all"] if hot else [f"{os.getpid()}-{clients}-{n}" for n in range(clients)]
     for name in names:
-        ledger.create_budget(name, rz.GdpResidueFilter(mu=1.0))
+        with contextlib.suppress(rz.BudgetExists):
+            ledger.create_budget(name, rz.GdpResidueFilter(mu=1.0))
 
     def work(number: int) -> Callable[[], object]:
         name = names[number % len(names)]
         return lambda: ledger.spend(name, QUERY)
 
-    return rate(clients, seconds, work)
+    return work
+
+
+class Workers:
+    """Clients in processes of their own, each with the ledger open, that spend when told."""
+
+    def __init__(self, url: str, anchor: Path, clients: int, hot: bool):
+        self.started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.ledger", "--work", url, "--anchor", str(anchor),
+                 "--clients", str(clients // PROCESSES), *(["--hot"] if hot else [])],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8",
+            )
+            for _ in range(PROCESSES)
+        ]  # fmt: skip
+        for one in self.started:
+            assert one.stdout is not None
+            one.stdout.readline()
+
+    def rate(self, seconds: float) -> float:
+        """Spends a second of all together."""
+        for one in self.started:
+            assert one.stdin is not None
+            one.stdin.write(f"{seconds}\n")
+            one.stdin.flush()
+        return sum(float(one.stdout.readline()) for one in self.started if one.stdout)
+
+    def close(self) -> None:
+        for one in self.started:
+            one.communicate()
+
+
+def worker(url: str, anchor: str, clients: int, hot: bool) -> None:
+    """One such process: a line with seconds comes in, a rate goes out."""
+    with rz.open_ledger(url, anchor=anchor) as ledger:
+        work = spending(ledger, clients, hot)
+        print("ready", flush=True)
+        for line in sys.stdin:
+            print(rate(clients, float(line), work), flush=True)
 
 
 def bare_sqlite(folder: Path, pragmas: list[str], clients: int, seconds: float) -> float:
     """Two inserts a transaction by hand."""
-    path = folder / f"bare-{clients}.db"
+    path = Path(tempfile.mkdtemp(dir=folder)) / "bare.db"
     with sqlite3.connect(path) as made:
         for pragma in pragmas:
             made.execute(pragma)
@@ -109,14 +156,16 @@ def pragmas_of() -> list[str]:
 
 
 @contextmanager
-def postgres() -> Iterator[tuple[str, Path]]:
-    """A server in a folder of its own: its address, and where its programs are."""
+def postgres() -> Iterator[tuple[str, str, Path]]:
+    """A server in a folder of its own: addresses of two databases, and where its pgbench is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pgserver
     server = pgserver.get_server(tempfile.mkdtemp(prefix="residuum-bench-"), cleanup_mode="delete")
     try:
-        yield server.get_uri(), Path(pgserver.__file__).parent / "pginstall" / "bin" / "pgbench"
+        server.psql("CREATE DATABASE long")
+        program = Path(pgserver.__file__).parent / "pginstall" / "bin" / "pgbench"
+        yield server.get_uri(), server.get_uri(database="long"), program
     finally:
         server.cleanup()
 
@@ -132,76 +181,128 @@ def bare_postgres(address: str, program: Path, clients: int, seconds: float) -> 
 
 
 def rows(
-    store: str, ledger: rz.Ledger, bare: Callable[[int], float], seconds: float
+    store: str, url: str, anchor: Path, bare: Callable[[int, float], float], seconds: float
 ) -> Iterator[dict[str, object]]:
-    for clients in CLIENTS:
-        limit = bare(clients)
-        for hot in (False, True):
-            ours = spends(ledger, clients, seconds, hot)
-            yield {
-                "store": store,
-                "clients": clients,
-                "budgets": "one" if hot else "each its own",
-                "spends_a_second": round(ours),
-                "bare_a_second": round(limit),
-                "share": round(ours / limit, 2),
-            }
+    rounds = max(1, round(seconds))
+    with rz.open_ledger(url, anchor=anchor) as ledger:
+        for clients in CLIENTS:
+            ways = {False: spending(ledger, clients, False), True: spending(ledger, clients, True)}
+            limit, ours, cpu = 0.0, dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
+            for _ in range(rounds):
+                limit += bare(clients, 1.0) / rounds
+                for hot, work in ways.items():
+                    before = time.process_time()
+                    ours[hot] += rate(clients, 1.0, work) / rounds
+                    cpu[hot] += (time.process_time() - before) / rounds
+            for hot in ways:
+                row = row_of(store, f"{clients} threads", clients, hot, ours[hot], limit)
+                yield {**row, "cpu_us_a_spend": round(1e6 * cpu[hot] / ours[hot])}
+    for hot in (False, True):
+        clients = CLIENTS[-1]
+        workers = Workers(url, anchor, clients, hot)
+        limit = together = 0.0
+        for _ in range(rounds):
+            limit += bare(clients, 1.0) / rounds
+            together += workers.rate(1.0) / rounds
+        workers.close()
+        yield row_of(store, f"{PROCESSES} processes", clients, hot, together, limit)
 
 
-def flat(ledger: rz.Ledger, store: str, records: int, seconds: float) -> dict[str, object]:
-    """The rate with ten records in the chain, and with very many."""
-    ledger.create_budget("long", rz.GdpResidueFilter(mu=1.0))
+def row_of(
+    store: str, way: str, clients: int, hot: bool, ours: float, limit: float
+) -> dict[str, object]:
+    return {
+        "store": store,
+        "by": way,
+        "clients": clients,
+        "budgets": "one" if hot else "each its own",
+        "spends_a_second": round(ours),
+        "bare_a_second": round(limit),
+        "share": round(ours / limit, 2),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
-    def work(_: int) -> Callable[[], object]:
-        return lambda: ledger.spend("long", QUERY)
 
-    few = rate(1, seconds, work)
-    while ledger.budget("long").seq < records:
-        ledger.many([Call("spend", {"budgets": "long", "query": QUERY})] * 1000)
-    many = rate(1, seconds, work)
+def flat(
+    store: str, short: str, long: str, folder: Path, records: int, seconds: float
+) -> dict[str, object]:
+    """One client at a ledger with a few records, and at one with very many."""
+
+    def work(ledger: rz.Ledger) -> Callable[[int], Callable[[], object]]:
+        return lambda _: lambda: ledger.spend("long", QUERY)
+
+    few = many = 0.0
+    rounds = max(1, round(seconds))
+    with (
+        rz.open_ledger(short, anchor=folder / f"{store}.anchor") as one,
+        rz.open_ledger(long, anchor=folder / f"{store}-long.anchor") as two,
+    ):
+        two.create_budget("long", rz.GdpResidueFilter(mu=1.0))
+        call = Call("spend", {"budgets": "long", "query": QUERY})
+        for _ in progress(range(0, records, 1000), f"{store}: {records} records"):
+            two.many([call] * 1000)
+        one.create_budget("long", rz.GdpResidueFilter(mu=1.0))
+        for _ in range(rounds):
+            few += rate(1, 1.0, work(one)) / rounds
+            many += rate(1, 1.0, work(two)) / rounds
     return {
         "store": store, "few": round(few), "records": records, "many": round(many),
-        "share": round(many / few, 2),
+        "share": round(many / few, 2), "load": round(os.getloadavg()[0], 1),
     }  # fmt: skip
+
+
+def progress(items: Iterable[int], what: str) -> Iterator[int]:
+    yield from track(list(items), what, console=Console(stderr=True), transient=True)
+
+
+def sqlite_rows(folder: Path, seconds: float, records: int) -> Iterator[dict[str, object]]:
+    pragmas = pragmas_of()
+
+    def bare(clients: int, seconds: float) -> float:
+        return bare_sqlite(folder, pragmas, clients, seconds)
+
+    url = f"sqlite:///{folder}/ledger.db"
+    yield from rows("sqlite", url, folder / "sqlite-rows.anchor", bare, seconds)
+    short, long = f"sqlite:///{folder}/short.db", f"sqlite:///{folder}/long.db"
+    yield flat("sqlite", short, long, folder, records, seconds)
+
+
+def postgresql_rows(folder: Path, seconds: float, records: int) -> Iterator[dict[str, object]]:
+    with postgres() as (short, long, program):
+        subprocess.run([str(program), "-i", "-q", short], capture_output=True, check=True)
+
+        def bare(clients: int, seconds: float) -> float:
+            return bare_postgres(short, program, clients, seconds)
+
+        yield flat("postgresql", short, long, folder, records, seconds)
+        anchor = folder / "postgresql.anchor"
+        yield from rows("postgresql", short, anchor, bare, seconds)
+
+
+STORES = {"sqlite": sqlite_rows, "postgresql": postgresql_rows}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
     parser.add_argument("--records", type=int, default=100_000, help="of a long history")
+    parser.add_argument("--stores", default=",".join(STORES), help="which, with commas")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--work", metavar="URL", help=argparse.SUPPRESS)
+    parser.add_argument("--anchor", help=argparse.SUPPRESS)
+    parser.add_argument("--clients", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--hot", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.work:
+        worker(given.work, given.anchor, given.clients, given.hot)
+        return
     found: list[dict[str, object]] = []
-
-    def told(row: dict[str, object]) -> None:
-        found.append(row)
-        if not given.json:
-            print(row, flush=True)
-
     with tempfile.TemporaryDirectory(prefix="residuum-bench-") as name:
-        folder = Path(name)
-        path = folder / "ledger.db"
-        with rz.open_ledger(path) as ledger:
-            pragmas = pragmas_of()
-            for row in rows(
-                "sqlite",
-                ledger,
-                lambda n: bare_sqlite(folder, pragmas, n, given.seconds),
-                given.seconds,
-            ):
-                told(row)
-            told(flat(ledger, "sqlite", given.records, given.seconds))
-        with postgres() as (address, program):
-            subprocess.run([str(program), "-i", "-q", address], capture_output=True, check=True)
-            with rz.open_ledger(address, anchor=folder / "pg.anchor") as ledger:
-                for row in rows(
-                    "postgresql",
-                    ledger,
-                    lambda n: bare_postgres(address, program, n, given.seconds),
-                    given.seconds,
-                ):
-                    told(row)
-                told(flat(ledger, "postgresql", given.records, given.seconds))
+        for store in given.stores.split(","):
+            for row in STORES[store](Path(name), given.seconds, given.records):
+                found.append(row)
+                if not given.json:
+                    print(row, flush=True)
     if given.json:
         json.dump(found, sys.stdout, indent=2)
         print()

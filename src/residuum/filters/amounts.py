@@ -109,8 +109,7 @@ def root_up(amount: Fraction) -> float:
 def _root(amount: Fraction) -> float:
     """Near the square root: the float whose decimal is exactly that, where there is one."""
     near = math.sqrt(amount)
-    whole = math.isqrt(amount.denominator)
-    if whole * whole != amount.denominator:
+    if any(math.isqrt(n) ** 2 != n for n in amount.as_integer_ratio()):
         # No rational has that square.
         return near
     for candidate in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)):

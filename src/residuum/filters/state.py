@@ -18,3 +18,7 @@ class Left(State):
     """What is left of each of the filter's amounts, exactly."""
 
     left: tuple[Fraction, ...]
+
+    def __hash__(self) -> int:
+        # A rational's own hash needs an inverse modulo a prime; equal ones have equal terms.
+        return hash((self.of, *(each.as_integer_ratio() for each in self.left)))

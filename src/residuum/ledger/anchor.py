@@ -122,17 +122,20 @@ class FileAnchor(Anchor):
         lines = b"".join(_mark(name, mark) for name, mark in marks.items())
         with self._held() as file:
             end = self._found_end(file)
+            grows = end + len(lines) > os.fstat(file).st_size
             try:
-                if end + len(lines) > os.fstat(file).st_size:
-                    _put(file, end, lines + bytes(_ROOM))
-                else:
-                    _put(file, end, lines)
-                _sync(file)
+                _put(file, end, lines + bytes(_ROOM) if grows else lines)
             except OSError:
                 with suppress(OSError):
                     os.ftruncate(file, end)
                 raise
             self._end = end + len(lines)
+            own = os.dup(file)
+        # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
+        try:
+            _sync(own)
+        finally:
+            os.close(own)
 
     def _found_end(self, file: int) -> int:
         """Where the lines end. Others may have written some since, or died while they did."""

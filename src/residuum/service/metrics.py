@@ -61,6 +61,7 @@ class Metrics:
         self.verified.set(-1)
         self._requests: dict[tuple[str, str, int], Counter] = {}
         self._seconds: dict[str, Histogram] = {}
+        self._decisions: dict[tuple[str, str], Counter] = {}
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answer."""
@@ -78,7 +79,10 @@ class Metrics:
     def decided(self, verb: str, admitted: bool, replayed: bool = False) -> None:
         """Count a decision."""
         outcome = "replayed" if replayed else "admitted" if admitted else "refused"
-        self.decisions.labels(verb, outcome).inc()
+        counter = self._decisions.get((verb, outcome))
+        if counter is None:
+            counter = self._decisions[verb, outcome] = self.decisions.labels(verb, outcome)
+        counter.inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
