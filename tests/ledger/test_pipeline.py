@@ -105,6 +105,27 @@ def test_a_connection_that_is_cut_before_the_commit_was_reached_is_replaced(
     assert left(remote) == Fraction(1, 4) and len(remote.history("b")) == 4
 
 
+def test_a_server_that_was_away_is_noticed_once_however_many_connections_were_idle(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    import psycopg
+
+    with (
+        remote.store.connection() as one,
+        remote.store.connection() as two,
+        remote.store.connection() as three,
+    ):
+        for connection in (one, two, three):
+            remote.store.ask(connection, [(BUDGETS, {"names": "[]"})])
+    with psycopg.connect(postgres, autocommit=True) as watcher:
+        watcher.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'residuum'"
+        )
+    assert remote.spend("b", PureDp(0.25), key="k").admitted
+    assert left(remote) == Fraction(1, 2)
+
+
 def test_a_session_that_forgot_what_was_prepared_is_replaced(remote: rz.Ledger) -> None:
     with remote.store.connection() as connection:
         driver: Any = connection.connection.driver_connection

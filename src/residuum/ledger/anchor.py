@@ -120,9 +120,9 @@ class FileAnchor(Anchor):
 
     def write(self, marks: Marks) -> None:
         lines = b"".join(_mark(name, mark) for name, mark in marks.items())
-        with self._held() as file:
+        with self._held() as (file, size):
             end = self._found_end(file)
-            grows = end + len(lines) > os.fstat(file).st_size
+            grows = end + len(lines) > size
             try:
                 _put(file, end, lines + bytes(_ROOM) if grows else lines)
             except OSError:
@@ -139,10 +139,13 @@ class FileAnchor(Anchor):
 
     def _found_end(self, file: int) -> int:
         """Where the lines end. Others may have written some since, or died while they did."""
-        if self._end and _get(file, self._end - 1)[:1] != b"\n":
-            self._end = 0  # Something else was put in its place.
+        around = _get(file, self._end - 1, 2) if self._end else b""
+        if around in (b"\n\0", b"\n"):
+            return self._end
+        if not around.startswith(b"\n"):
+            self._end = 0  # It was not read yet, or something else was put in its place.
         added = b""
-        while b"\0" not in added and (more := _get(file, self._end + len(added))):
+        while b"\0" not in added and (more := _get(file, self._end + len(added), 4096)):
             added += more
         added = added.partition(b"\0")[0]
         whole = added.rfind(b"\n") + 1
@@ -160,8 +163,8 @@ class FileAnchor(Anchor):
                 self.start(_parsed(content, str(self.path)))
 
     @contextmanager
-    def _held(self) -> Iterator[int]:
-        """The file, locked against other processes; the present one, should it be replaced."""
+    def _held(self) -> Iterator[tuple[int, int]]:
+        """The file, locked against other processes, and how long it is; the present one."""
         with self._lock:
             while True:
                 if self._file is None:
@@ -169,11 +172,12 @@ class FileAnchor(Anchor):
                     self._end = 0
                 if fcntl is not None:
                     fcntl.flock(self._file, fcntl.LOCK_EX)
-                if os.fstat(self._file).st_ino == os.stat(self.path).st_ino:
+                facts = os.fstat(self._file)
+                if facts.st_ino == os.stat(self.path).st_ino:
                     break
-                self._drop()
+                self._drop()  # It was replaced.
             try:
-                yield self._file
+                yield self._file, facts.st_size
             finally:
                 if fcntl is not None:
                     fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -238,9 +242,9 @@ def _put(file: int, place: int, content: bytes) -> None:
         raise OSError("only a part was taken: the disk is full")
 
 
-def _get(file: int, place: int) -> bytes:
+def _get(file: int, place: int, most: int) -> bytes:
     os.lseek(file, place, os.SEEK_SET)
-    return os.read(file, 4096)
+    return os.read(file, most)
 
 
 def _sync(file: int) -> None:

@@ -214,4 +214,6 @@ def _pipeline(connection: Connection) -> Pipeline:
 def _raised(connection: Connection, failed: Failed) -> DBAPIError:
     if failed.lost:
         connection.invalidate()
+        # The others that are idle were cut as well, as like as not.
+        connection.engine.dispose()
     return raised_by(connection, failed.error, failed.lost)
