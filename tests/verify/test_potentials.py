@@ -145,3 +145,53 @@ def test_moments_agree_with_quadrature() -> None:
                 found = factor.moment(arb(2.5), back)
                 assert found is not None
                 assert abs(mpmath.mpf(float(found.mid())) - value) < 1e-12 * value
+
+
+COMPOSED = [
+    m.Composed((m.Gaussian(2.0), m.PureDp(0.3), m.SelfComposed(m.PureDp(0.05), 9))),
+    m.Composed((m.SelfComposed(m.PureDp(0.3), 7), m.SelfComposed(m.PureDp(0.05), 9))),
+    m.SelfComposed(m.ApproximateDp(0.1, 1e-4), 20),
+    m.Composed((m.Laplace(2.0), m.SelfComposed(m.PureDp(0.05), 9))),
+    m.Composed((m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.5, 0.0)), m.PureDp(0.5))),
+    m.Composed((m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.5, 0.0)), m.SubsampledGaussian(1.0, 0.1))),
+]
+
+
+@pytest.mark.parametrize("query", COMPOSED)
+def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> None:
+    from flint import arb
+
+    from residuum.verify.balls import bits
+    from residuum.verify.descriptions import loss_of
+    from residuum.verify.heights import heights
+
+    pld = query.pld()
+    for t in (0.0, 0.45, 0.5, 1.7):
+        with bits(192):
+            found = heights(loss_of(query.to_dict(), "add-remove"), arb(t))
+        assert found is not None
+        for value, side in zip(found, (pld, pld.reverse()), strict=True):
+            bounds = side.delta_bounds(t)
+            assert bounds.lo <= float(value.upper()) and float(value.lower()) <= bounds.hi
+            assert float(value.rad()) < 1e-40
+
+
+def test_order_of_bounded_compositions() -> None:
+    from residuum.verify.comparing import bounded_below
+    from residuum.verify.descriptions import loss_of
+
+    def word(one: m.Mechanism, two: m.Mechanism) -> str:
+        below = bounded_below(*(loss_of(q.to_dict(), None) for q in (one, two)))
+        proven = below.verdict == "proven"
+        assert not proven or one.pld() <= two.pld()
+        return below.verdict
+
+    two, three = (m.SelfComposed(m.Laplace(4.0), n) for n in (2, 3))
+    mixed = m.Composed((m.DiscreteLaplace(8.0, 2), m.Laplace(9.0)))
+    assert word(two, three) == word(m.Laplace(4.0), m.PureDp(0.3)) == "proven"
+    assert word(mixed, m.SelfComposed(m.PureDp(0.25), 2)) == "proven"
+    assert word(m.PureDp(0.13), m.SelfComposed(m.PureDp(0.05), 16)) == "proven"
+    for one, other in ((three, two), (m.PureDp(0.3), m.Laplace(4.0)), (three, mixed),
+                       (m.PureDp(0.13), m.SelfComposed(m.PureDp(0.05), 4)),
+                       (m.ApproximateDp(0.01, 1e-9), three)):  # fmt: skip
+        assert word(one, other) != "proven"

@@ -105,6 +105,16 @@ MIXED: list[tuple[str, Any, list[Any]]] = [
      [m.Gaussian(20.0), m.PureDp(0.05), m.PureDp(0.02), m.Gaussian(25.0)]),
     ("plan of Laplace", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(10.0)] * 12),
      [m.Laplace(10.0), m.Laplace(12.0)]),
+    ("plan, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 20),
+     [m.PureDp(0.13), m.Laplace(10.0), m.PureDp(0.05)]),
+    ("plan of Gaussians, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(20.0)] * 20),
+     [m.Laplace(15.0), m.PureDp(0.08), m.Gaussian(15.0)]),
+    ("plan of Laplace, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(20.0)] * 12),
+     [m.Laplace(12.0), m.PureDp(0.08)]),
+    ("natural, any queries", lambda: rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20),
+     [m.PureDp(0.1), m.Laplace(10.0), m.PureDp(0.2)]),
+    ("natural, one query", lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue=[
+        rz.pure_dp(0.1), rz.pure_dp(0.1) + rz.pure_dp(0.1)]), [m.PureDp(0.1), m.PureDp(0.1)]),
     ("natural", lambda: rz.NaturalFilter(rz.pure_dp(1.0)),
      [m.PureDp(0.1), m.Laplace(10.0), m.PureDp(0.3)]),
     ("gdp", lambda: rz.GdpFilter(1.0),
@@ -340,6 +350,54 @@ def test_a_profile_keeps_what_its_configuration_promises() -> None:
                     {"draws": [n + 1 for n in plan["draws"]]}, {"eps": "4.2792"}):  # fmt: skip
         chain = _created(filter, config, {**plan, **changed}, {})
         assert verified(chain).steps[0].verdict != "proven", changed
+
+
+def test_what_a_natural_filter_keeps_is_re_proven() -> None:
+    """Never more than its plan shows, nor less than the budget composed with itself gives."""
+    filter = rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20)
+    told = json.loads(filter.tables(filter.initial())["guarantee"])
+    assert told["eps"] == filter.proven.guarantee.epsilon(told["delta"])
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({}, "proven"),
+        ({"eps": told["eps"] * 0.999}, "undecided"),
+        ({"eps": 0.5}, "undecided"),
+        ({"delta": 0.02}, "refuted"),
+        ({"points": [e * 3.0 for e in told["points"]]}, "undecided"),
+        ({"points": [], "draws": []}, "undecided"),
+        ({"points": told["points"][::-1]}, "refuted"),
+        ({"eps": "4"}, "refuted"),
+        ({"draws": [-1, *told["draws"][1:]]}, "refuted"),
+    ]
+    for change, verdict in changes:
+        chain = Written(filter)
+        body = json.loads(chain.records[0].text)
+        table = canonical({**told, **change}).encode()
+        body["tables"] = {"guarantee": digest(table)}
+        report = verify_records({"b": [canonical(body)]}, {digest(table): table})
+        assert report.steps[0].verdict == verdict, (change, report.steps[0])
+    few = rz.NaturalFilter(rz.approximate_dp(1.0, 1e-6), rounds=3)
+    told = json.loads(few.tables(few.initial())["guarantee"])
+    for factor, verdict in ((1.0, "proven"), (0.99, "undecided"), (1.01, "refuted")):
+        body = json.loads(Written(few).records[0].text)
+        table = canonical({**told, "eps": told["eps"] * factor}).encode()
+        body["tables"] = {"guarantee": digest(table)}
+        report = verify_records({"b": [canonical(body)]}, {digest(table): table})
+        assert report.steps[0].verdict == verdict, (factor, report.steps[0])
+
+
+def test_a_plan_gives_no_more_than_a_query_takes_off() -> None:
+    """One planned query less than the filter takes is never proven to be enough."""
+    cases: list[tuple[m.Mechanism, m.Mechanism]] = [
+        (m.PureDp(0.05), m.PureDp(0.13)),
+        (m.Laplace(20.0), m.Laplace(12.0)),
+        (m.Gaussian(20.0), m.Laplace(15.0)),
+    ]
+    for planned, query in cases:
+        chain = written_by(rz.PlanFilter(1.0, 1e-6, [planned] * 12), [query])
+        body = json.loads(chain.records[1].text)
+        (left,) = body["after"]["left"]
+        body["after"]["left"] = [left + 1]
+        assert _verdicts(chain, body) != "proven", query
 
 
 def test_what_rests_on_a_refuted_step_is_not_proven() -> None:

@@ -19,6 +19,7 @@ query that is not in the catalogue is charged as one that dominates it.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from residuum import checks
 from residuum.adversary.attack import attack
 from residuum.adversary.finite import ACCURACY
 from residuum.adversary.freeness import free_family
-from residuum.adversary.natural_guarantee import natural_guarantee
+from residuum.adversary.natural_guarantee import Guarantee, best_plan, natural_guarantee
 from residuum.adversary.natural_rule import NaturalRule
 from residuum.adversary.rule import as_catalogue, as_queries, as_rounds
 from residuum.bounds import Verdict
@@ -47,6 +48,8 @@ from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.value import Pld
 
 FAMILIES = ("gaussian", "pure_delta")
+_NOTHING = 1000.0
+"""Stands for no finite `eps` in a table."""
 _CONTINUOUS = 0.01
 """Accuracy of continuous losses in the worst case, in `eps`."""
 
@@ -74,6 +77,8 @@ class Proven(NamedTuple):
     guarantee: Pld
     free: bool
     reason: str
+    computed: Guarantee | None = None
+    """Where it holds for any queries, in so many rounds."""
 
     @property
     def trivial(self) -> bool:
@@ -206,6 +211,18 @@ class NaturalFilter(Filter):
         assert isinstance(state, Spent)
         return state.loss
 
+    def tables(self, state: State) -> dict[str, bytes]:
+        """What is kept of any queries, and the plan that shows it, for whoever checks that."""
+        found, point = self.proven.computed, _approximate_dp(self.budget)
+        if found is None or point is None or self.rounds is None:
+            return {}
+        told: dict[str, Any] = {"eps": min(found.eps, _NOTHING), "delta": found.delta, "v": 1}
+        told |= {"points": (), "draws": ()}
+        if self.rounds > 1:
+            plan = best_plan(*point, self.rounds, found.delta)[0]
+            told |= {"points": plan.points, "draws": plan.draws}
+        return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
+
     def worded(self, budget: Any) -> str:
         if isinstance(budget, NaturalBudget):
             rounds = "" if budget.rounds is None else f" in {budget.rounds} round"
@@ -289,7 +306,7 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
     reason = f"computed for arbitrary symmetric queries: {found.method}"
     if found.pld.is_infinite:
         reason += "; it is trivial (delta = 1): nothing is guaranteed"
-    return Proven(found.pld, False, reason)
+    return Proven(found.pld, False, reason, found)
 
 
 def _approximate_dp(budget: Pld) -> tuple[float, float] | None:

@@ -105,7 +105,7 @@ def _through(
     for back in (False,) if symmetric else (False, True):
         t: list[Ball] = []
         h: list[Ball] = []
-        while len(h) < 3 or near(h[-1]) > level:
+        while len(h) < 3 or not h[-1] <= level:
             if len(h) > 1 << 13:
                 raise Unknown("its law has too many outcomes")
             at = point(len(h))

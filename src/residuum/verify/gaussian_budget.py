@@ -21,6 +21,7 @@ from residuum.verify.balls import Ball, ball, bits, near, quantile, upper
 from residuum.verify.dominating import FINENESS, law_above
 from residuum.verify.effort import work
 from residuum.verify.factors import Factor, Loss, Response, sure, together
+from residuum.verify.heights import coins
 from residuum.verify.laws import Central, Finite, Law, composed, gaussian_curve
 from residuum.verify.piecemeal import query_by_query
 from residuum.verify.residue import prove_residue
@@ -218,14 +219,7 @@ def _is_coin(factor: Factor) -> bool:
 def _power(factor: Factor, n: int) -> Finite:
     law = sure(factor)
     assert isinstance(law, Finite)
-    if not _is_coin(factor):
-        return composed([law] * n)
-    work(4 * n)
-    low, high = law.p
-    p = [arb(n).bin(k) * high**k * low ** (n - k) for k in range(n + 1)]
-    z = [(2 * k - n) * law.z[1] for k in range(n + 1)]
-    zero = arb(0)
-    return Finite(tuple(p), tuple(p[::-1]), tuple(z), zero, zero, True)
+    return coins(law, n) if _is_coin(factor) else composed([law] * n)
 
 
 # -- below one Gaussian -----------------------------------------------------------------------

@@ -151,7 +151,7 @@ def _spread(values: Sequence[Ball]) -> int:
 def _end(masses: list[Ball], reach: int, tail: float) -> int:
     """How far to go so that no more than `tail` lies beyond."""
     beyond, at = 0.0, len(masses) - 1
-    while at > 1:
+    while at > 1 and tail > 0.0:
         beyond += near(masses[at])
         if beyond > tail:
             break
@@ -235,7 +235,7 @@ def _from_curve(heights: object, symmetric: bool, d: Ball, tail: float, reach: i
     sides = []
     for back in (False,) if symmetric else (False, True):
         values = [heights(arb(0), back)]
-        while len(values) <= 2 or (near(values[-1]) > tail and len(values) <= reach):
+        while len(values) <= 2 or (not values[-1] <= tail and len(values) <= reach):
             if len(values) > _LONGEST:
                 raise Unknown("its law has too many outcomes")
             values.append(heights(len(values) * d, back))

@@ -2,13 +2,12 @@
 
 Natural: what was spent, composed, must stay below the budget, round by round. What that is worth
 against adaptive analysts is the budget itself where losses simply add up (`R_eps`) or the family is
-closed and totally ordered (Gaussians, `R_{0,delta}`); other guarantees are not re-proven here.
+closed and totally ordered (Gaussians, `R_{0,delta}`, multiples of one query); for any queries and
+so many rounds it is the `(eps', delta')` that the ledger names with the plan that shows it
+(`adaptive.py`). The exact worst case of a catalogue is not re-proven here.
 
 Profile: a symmetric query takes, for each size `e_i`, the probability of a loss of that size or
-more, and one round. Then the interaction lies below `c_{i-1} - c_i` randomized responses of each
-size, unless there are more than `c_i` draws from `e_i` upwards. With totals `s` the probability
-of `n` draws or more is at most `(1+w)^{-(n-1)} e^{sw} / (ew)` for any `w > 0` (Markov's inequality
-for one draw, and `e^{-pw}(1+pw) <= 1` for the others).
+more, and one round.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from typing import Any
 
 from flint import arb
 
+from residuum.verify.adaptive import keeps, largest_total
 from residuum.verify.additive import Cost, Unknown, enough_taken, largest_loss, missing_mass
-from residuum.verify.balls import Ball, ball, bits, exact, normal, upper, written
+from residuum.verify.balls import Ball, ball, exact, normal
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, Response
 from residuum.verify.gaussian_budget import law_of
@@ -32,7 +32,10 @@ from residuum.verify.order import below, within
 from residuum.verify.states import State, Unreadable, amounts
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = 160
+_FAMILIES = ("gaussian", "pure_delta")
+_FINITE = 600.0
+_LESS = Fraction(1, 1 << 20)
+"""By how much a promise may be rounded up."""
 
 
 def natural_first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
@@ -41,9 +44,58 @@ def natural_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
     budget = loss_of(config["budget"], None)
     if _eps_of(budget) is not None:
         return proven("losses of a history add up: the budget is the guarantee")
-    if isinstance(config.get("catalogue"), str):
-        return proven(f"the family {config['catalogue']} is closed and totally ordered")
+    catalogue = config.get("catalogue")
+    if isinstance(catalogue, str):
+        if catalogue not in _FAMILIES:
+            return undecided(f"no formula for the family {catalogue}")
+        return proven(f"the family {catalogue} is closed and totally ordered")
+    if catalogue is not None:
+        why = _free([loss_of(each, None) for each in catalogue])
+        if why is not None:
+            return proven(f"{why}: the budget is the guarantee")
+    point = _point_of(budget)
+    if point is not None and config.get("rounds") is not None and "guarantee" in tables:
+        return _computed(point, config["rounds"], _plan(tables, "guarantee"))
     return undecided("what this natural filter guarantees adaptive analysts is not re-proven")
+
+
+def _free(members: list[Loss]) -> str | None:
+    """Why compositions of these are totally ordered, if they are."""
+    if any(member.stated for member in members):
+        return None
+    if all(not member.factors for member in members):
+        return "Gaussians are totally ordered"
+    if all(_outside(member, "pure_delta") is None for member in members):
+        return "losses of everything or nothing are totally ordered"
+    if len({_primitive(member) for member in members}) == 1:
+        return "multiples of one query are totally ordered"
+    return None
+
+
+def _primitive(loss: Loss) -> tuple[Any, ...]:
+    """What a loss is a multiple of."""
+    share = math.gcd(*(n for _, n in loss.factors)) or 1
+    return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
+
+
+def _computed(point: Response, rounds: Any, plan: dict[str, Any]) -> Proof:
+    """What so many rounds of any symmetric queries keep, each prefix composed within the budget."""
+    if type(rounds) is not int or rounds < 1:
+        raise Unreadable(f"rounds must be a count, got {rounds!r}")
+    eps, delta = plan["eps"], plan["delta"]
+    if delta != min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
+        return refuted("the guarantee is for another delta than the budget's")
+    if eps > _FINITE:
+        return proven("against adaptive analysts nothing finite is promised")
+    whole = Loss(factors=((point, rounds),))
+    if within(whole, exact(eps) * (1 - _LESS), exact(delta)).verdict == "proven":
+        return refuted("less is promised than the budget composed with itself gives")
+    if within(whole, exact(eps), exact(delta)).verdict == "proven":
+        return proven(f"the budget composed with itself lies within ({eps!r}, {delta!r})")
+    if not plan["points"]:
+        return undecided("the guarantee is not that of the budget composed with itself")
+    totals = [largest_total(e, point.eps, point.delta, rounds) for e in plan["points"]]
+    return keeps(plan["points"], plan["draws"], totals, rounds, eps, delta)
 
 
 def natural_step(
@@ -85,12 +137,16 @@ def _outside(loss: Loss, family: str) -> str | None:
 
 def _eps_of(budget: Loss) -> Fraction | None:
     """`eps` where the budget is `R_eps`."""
-    if budget.variance or budget.stated or len(budget.factors) != 1:
+    point = _point_of(budget)
+    return point.written_eps if point is not None and point.delta == 0 else None
+
+
+def _point_of(budget: Loss) -> Response | None:
+    """The factor where the budget is `R_{eps,delta}`."""
+    if budget.variance or budget.stated or len(budget.factors) != 1 or budget.factors[0][1] != 1:
         return None
-    (factor, n) = budget.factors[0]
-    if isinstance(factor, Response) and factor.delta == 0 and n == 1:
-        return factor.written_eps
-    return None
+    factor = budget.factors[0][0]
+    return factor if isinstance(factor, Response) else None
 
 
 def _stays_below(spent: Loss, budget: Loss) -> Proof:
@@ -103,26 +159,28 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
         return enough_taken("what was spent", eps, largest_loss(spent))
     if not budget.factors and not budget.stated and not spent.factors and not spent.stated:
         return refuted("what was spent exceeds the budget")
-    if not budget.variance and len(budget.factors) == 1 and budget.factors[0][1] == 1:
-        factor = budget.factors[0][0]
-        if isinstance(factor, Response):
-            return within(spent, factor.eps, factor.delta)
+    point = _point_of(budget)
+    if point is not None:
+        return within(spent, point.eps, point.delta)
     return undecided("what was spent is not shown to lie below the budget")
 
 
 # -- profiles -----------------------------------------------------------------------------------
 
 
-def _plan(tables: Mapping[str, bytes]) -> dict[str, Any]:
-    content = tables.get("plan")
+def _plan(tables: Mapping[str, bytes], name: str) -> dict[str, Any]:
+    content = tables.get(name)
     if content is None:
         raise Unknown("the sizes of the profile are not here")
     try:
         plan = json.loads(content)
         sizes, draws = plan["points"], plan["draws"]
-        good = all(a < b for a, b in pairwise((0.0, *sizes))) and len(draws) == len(sizes) - 1
+        good = all(a < b for a, b in pairwise((0.0, *sizes)))
+        good = good and len(draws) == max(0, len(sizes) - 1)
         if not good or plan["v"] != 1 or not all(type(n) is int and n >= 0 for n in draws):
             raise ValueError("sizes must increase, draws must be counts")
+        if not all(type(plan[name]) is float for name in ("eps", "delta")):
+            raise ValueError("eps and delta must be numbers")
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"the table of a profile cannot be read: {error}") from None
     assert isinstance(plan, dict)
@@ -130,51 +188,20 @@ def _plan(tables: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
-    plan = _plan(tables)
+    plan = _plan(tables, "plan")
     sizes, draws = plan["points"], plan["draws"]
     rounds, *totals = amounts(state, len(sizes) + 1)
     if rounds != config["rounds"]:
         return refuted("rounds are not what the configuration gives")
-    allowed = (int(rounds), *(min(n, int(rounds)) for n in draws), 0)
-    copies = [a - b for a, b in pairwise(allowed)]
-    if min(copies) < 0 or plan["delta"] != config["target_delta"]:
+    if plan["delta"] != config["target_delta"]:
         return refuted("the plan of the profile does not fit the configuration")
     if "target_eps" not in config:
         return undecided("the configuration does not say which eps is promised")
     if plan["eps"] != config["target_eps"]:
         return refuted("the plan of the profile is not for the eps that is promised")
-    if plan["eps"] > 600.0:
+    if plan["eps"] > _FINITE:
         return proven("no finite eps is promised")
-    failure = totals[-1]
-    with bits(_BITS):
-        for total, most in zip(totals, draws, strict=False):
-            if most < rounds:
-                failure += _overflow(total, most)
-    left = exact(plan["delta"]) - failure
-    if left <= 0:
-        return undecided("more draws than allowed for are likely")
-    whole = Loss()
-    for n, size in zip(copies, sizes, strict=True):
-        if n:
-            one = Response(exact(size), Fraction(0), written(size), Fraction(0))
-            whole += Loss(factors=((one, n),))
-    found = within(whole, exact(plan["eps"]), left)
-    if found.verdict != "proven":
-        return undecided(found.reason)
-    return proven(f"all rounds lie within ({plan['eps']!r}, {plan['delta']!r})")
-
-
-def _overflow(total: Fraction, draws: int) -> Fraction:
-    n = draws + 1
-    if total >= n:
-        return Fraction(1)
-    if n == 1 or total == 0:
-        return total
-    s = float(total)
-    gap = n - s
-    w = arb((gap + math.sqrt(gap * gap + 4.0 * s)) / (2.0 * s))
-    bound = (ball(total) * w - (n - 1) * (1 + w).log() - 1 - w.log()).exp()
-    return min(Fraction(1), total, upper(bound))
+    return keeps(sizes, draws, totals, int(rounds), plan["eps"], plan["delta"])
 
 
 def profile_step(
@@ -184,7 +211,7 @@ def profile_step(
     loss: Loss,
     tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
 ) -> Proof:
-    sizes = _plan(tables[0])["points"]
+    sizes = _plan(tables[0], "plan")["points"]
     if tables[0]["plan"] != tables[1].get("plan"):
         return refuted("the plan of the profile is not the one the first state was proven with")
     had, has = amounts(before, len(sizes) + 1), amounts(after, len(sizes) + 1)
@@ -227,12 +254,14 @@ def _tail(loss: Loss, size: Fraction) -> Ball:
         rise = (law.e / 2).sinh() - (e / 2).sinh()
         inside = law.w + 4 * law.height * rise
         return inside if e <= law.e else arb(0).union(inside)
+    if all(abs(z) >= e for z in law.z) or _exactly_there(loss, size):
+        return arb(1)
     total = law.p_inf
     for p, z in zip(law.p, law.z, strict=True):
         if abs(z) >= e:
             total += p
         elif not abs(z) < e:
-            total += arb(0).union(p) if not _exactly_there(loss, size) else p
+            total += arb(0).union(p)
     return total
 
 

@@ -7,17 +7,17 @@ from fractions import Fraction
 from flint import arb
 
 from residuum.verify.additive import Unknown, enough_taken, largest_loss, missing_mass
-from residuum.verify.balls import Ball, ball, bits, near
+from residuum.verify.balls import ball, bits, near
 from residuum.verify.curves import curve
 from residuum.verify.factors import Factor, Loss, Noise, Response
-from residuum.verify.gaussian_budget import gdp, law_of
+from residuum.verify.gaussian_budget import gdp
+from residuum.verify.heights import heights
 from residuum.verify.lattice import lattice_of
-from residuum.verify.laws import Finite, gaussian_curve
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
 _BITS = 192
-_ROUNDS = 6
-_MOST = 1 << 15
+_ROUNDS = 8
+_MOST = 1 << 17
 
 
 def below(loss: Loss, other: Loss) -> bool:
@@ -74,34 +74,21 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         return proven("nothing is lost")
     if eps < 0:
         return undecided("eps is negative")
+    if loss.stated:
+        raise Unknown("no formula for the loss of a stated Rényi bound")
     with bits(_BITS):
-        exact = _exactly(loss, ball(eps))
-        if exact is not None:
+        sides = heights(loss, ball(eps))
+        if sides is not None:
+            exact = sides[0].max(sides[1])
             if exact <= ball(delta):
                 return proven("the composition lies within (eps, delta)")
             if exact > ball(delta):
                 return refuted("the composition exceeds (eps, delta)")
-            return undecided("the composition is not told from (eps, delta)")
+            if exact.is_finite() and exact.rad() < ball(delta) / 1000:
+                return undecided("the composition is not told from (eps, delta)")
         if eps == 0 or delta <= 0:
             return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
-
-
-def _exactly(loss: Loss, t: Ball) -> Ball | None:
-    """The larger of both heights at `t`, where there is a formula."""
-    if loss.stated:
-        raise Unknown("no formula for the loss of a stated Rényi bound")
-    if not loss.factors:
-        return gaussian_curve(t, ball(loss.variance).sqrt())
-    if loss.variance:
-        return None
-    if len(loss.factors) == 1 and loss.factors[0][1] == 1:
-        sides = [curve(loss.factors[0][0], t, back) for back in (False, True)]
-        known = [side for side in sides if side is not None]
-        return known[0].max(known[1]) if len(known) == 2 else None
-    make = law_of(loss)
-    law = None if make is None else make()
-    return law.curve(t).max(law.reversed().curve(t)) if isinstance(law, Finite) else None
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:

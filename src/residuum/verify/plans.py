@@ -1,8 +1,9 @@
 """The plan filter: a budget that is the composition of what is left of a plan.
 
 The first budget must lie within `(eps, delta)`. A query that is on the plan, or lies below one that
-is, takes one of that kind; any other may take all that is left if it lies below the whole. More
-than that is not re-proven here.
+is, takes one of that kind. Any other must lie, together with what is left, below what was left
+before: shown for the Gaussian part of a plan by the residue condition, for its bounded part by
+comparing curves.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 
 from residuum.records import canonical
 from residuum.verify.balls import exact
+from residuum.verify.comparing import bounded_below
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, together
+from residuum.verify.gaussian_budget import gdp_residue
 from residuum.verify.order import below, within
 from residuum.verify.states import State, Unreadable
 from residuum.verify.verdict import Proof, proven, refuted, undecided
@@ -75,4 +78,15 @@ def step(
         return refuted("nothing is taken off the plan")
     if below(rest + loss, whole):
         return proven("what is left and the query lie below the plan")
-    return undecided("no formula for a query off the plan")
+    if not loss.factors or loss.stated:
+        return undecided("no formula for a query off the plan")
+    # What is left of each part lies below what was there: the query must fit into one of them.
+    if rest.variance < whole.variance:
+        found = gdp_residue(whole.variance, rest.variance, loss)
+        if found.verdict == "proven":
+            return found
+    if whole.factors and not loss.variance:
+        found = bounded_below(Loss(factors=rest.factors) + loss, Loss(factors=whole.factors))
+        if found.verdict == "proven":
+            return proven(f"what is left of the plan and the query: {found.reason}")
+    return undecided("a query off the plan, not shown to fit into what it takes off")
