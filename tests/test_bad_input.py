@@ -595,3 +595,22 @@ def test_probabilities_that_nearly_sum_to_one(off):
     """The largest sensitivity takes what the others leave."""
     made = rz.mixture_of_gaussians(2.0, [0.0, 1.0], [0.75, 0.25 + off])
     assert made == rz.subsampled_gaussian(2.0, 0.25)
+
+
+MASKED = np.ma.masked_array([0.5, 0.3, 0.2], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rz.from_pair(MASKED, [0.5, 0.3, 0.2]),
+        lambda: rz.gaussian(mu=1.0).delta(MASKED),
+        lambda: rz.mechanisms.FromAtoms(MASKED, MASKED),
+        lambda: rz.gaussian(mu=np.ma.masked),
+        lambda: rz.pure_dp(np.ma.masked_array(1.0, mask=True)),
+    ],
+)
+def test_masked_entries_are_refused(make):
+    with pytest.raises(rz.ArgumentError, match="masked"):
+        make()
+    assert rz.gaussian(mu=1.0).delta(MASKED[:1])[0] == rz.gaussian(mu=1.0).delta(0.5)

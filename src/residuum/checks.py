@@ -37,6 +37,7 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     if type(value) is float and value == value:
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
+        _unmasked(name, value, expected)
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
         raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
@@ -46,6 +47,12 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
         raise ArgumentError(f"{name} must be {expected}, got {shown(value)}") from None
     require(number == number, name, expected, value)
     return number
+
+
+def _unmasked(name: str, value: Any, expected: str) -> None:
+    """What is behind a mask must not come in as if it were meant."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(f"{name} must be {expected}, got masked entries in {shown(value)}")
 
 
 def finite(name: str, value: Any) -> float:
@@ -109,6 +116,7 @@ def flag(name: str, value: Any) -> bool:
 
 def numbers(name: str, value: Any) -> tuple[float, ...]:
     """A non-empty sequence of finite numbers, as a tuple of floats."""
+    _unmasked(name, value, "a list of numbers")
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):
@@ -119,6 +127,7 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
 
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
+    _unmasked(name, value, expected)
     try:
         given = np.asarray(value)
     except (TypeError, ValueError):

@@ -326,3 +326,13 @@ def test_potentials_of_the_extremes():
     for eps in (1e-6, 100.0, 600.0):
         cost = potential_cost(rz.pure_dp(eps), 3.0)
         assert 0.0 < cost <= rz.pure_dp(eps).renyi(3.0)
+
+
+def test_zcdp_of_a_long_list_of_atoms():
+    """A discrete Gaussian loses just less than `1 / 2σ²`; the list is a little below it."""
+    sigma = 200.0
+    below = rz.mechanisms.DiscreteGaussian(sigma).pld(side="below")
+    bounds = zcdp_parameter_bounds(below)
+    exact = 0.5 / sigma**2
+    assert 0.999 * exact <= bounds.lo <= exact * (1.0 + 1e-9)
+    assert bounds.lo <= bounds.hi <= 1.01 * exact

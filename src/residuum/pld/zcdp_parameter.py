@@ -36,7 +36,12 @@ _WIDTH = 1e-6
 _ROUNDS = 40
 _FIRST = 1e-6
 _NOISE = 2e-15
+_TILT = 0.01
+_TILTED = 1.0101
 _CELLS = 96
+_MOST_ORDERS = 1 << 15
+_MOST_WORK = 10**8
+"""Orders times atoms: for long lists the interval may end up wider."""
 _LEAST = 1e-300
 """Where squares of tiny losses underflow."""
 
@@ -87,9 +92,14 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     low, mean = mean_loss(loss)
     pure = max(top, bottom)
     popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + _LEAST
+    unit = min(1.0, 1.0 / pure)
     # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
-    gap = max(0.5 * popoviciu - mean, _LEAST)
-    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), 0.1) * min(1.0, 1.0 / pure)
+    gap, far = max(0.5 * popoviciu - mean, _LEAST), 0.1
+    square = _second_moment(loss)
+    if square is not None and 0.5 * square * _TILTED < 0.5 * popoviciu:
+        # Up to order `_TILT` the variance of the tilted loss is at most e^_TILT E Z².
+        gap, far = max(0.5 * square * _TILTED - mean, _LEAST), _TILT
+    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), far) * unit
     best = max(low, 0.0)
     limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
@@ -101,18 +111,31 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     lo, hi = _log_moment(loss, s)
     limit = max(limit, top / last)
     done = limit
+    atoms = sum(factor.atom_count or 1 for factor in loss.terms)
+    most = min(max(_MOST_WORK // atoms, 2 * _CELLS), _MOST_ORDERS)
     for _ in range(_ROUNDS):
         best = max(best, float(np.max(lo / (s * (s + 1.0)))) * (1.0 - 8.0 * U))
         above = _chord_top(s[:-1], s[1:], hi[:-1], hi[1:])
-        open_ = np.flatnonzero(above > max(best, limit) * (1.0 + _WIDTH))
+        # No refinement comes below the samples themselves.
+        floor = max(best, limit, float(np.max(hi / (s * (s + 1.0)))))
+        open_ = np.flatnonzero(above > floor * (1.0 + _WIDTH))
         done = max(limit, float(above.max()))
-        if not open_.size or s.size > 1 << 15:
+        if not open_.size or s.size + open_.size > most:
             break
         middle = np.sqrt(s[open_] * s[open_ + 1])
         new_lo, new_hi = _log_moment(loss, middle)
         s = np.insert(s, open_ + 1, middle)
         lo, hi = np.insert(lo, open_ + 1, new_lo), np.insert(hi, open_ + 1, new_hi)
     return best, min(max(done, best), cap)
+
+
+def _second_moment(loss: Pld) -> float | None:
+    """An upper bound of `E Z²` where the atoms are written out."""
+    atoms = loss._evaluator._single_atoms
+    if atoms is None:
+        return None
+    size = np.abs(atoms.z) + atoms.loss_error
+    return float(atoms.p @ (size * size)) * (1.0 + 1e-9) + _LEAST
 
 
 def _log_moment(loss: Pld, s: Floats) -> tuple[Floats, Floats]:
