@@ -291,6 +291,29 @@ def test_the_description_is_complete(service: Service) -> None:
                 assert '"additionalProperties": false' in text, f"{where} takes unknown fields"
 
 
+@pytest.mark.needs("jsonschema_rs")
+def test_the_description_has_what_the_library_writes(service: Service) -> None:
+    """Every mechanism and filter as its own codec writes it is one of the kinds described."""
+    import jsonschema_rs
+
+    from mechanisms.examples import EXAMPLES
+    from residuum.filters.kinds import KINDS
+    from service.test_pages import FILTERS
+
+    described = service.http("GET", "/v1/openapi.json", None).json()
+    for name, written in (
+        ("Mechanism", [one.to_dict() for one in EXAMPLES]),
+        ("Filter", FILTERS),
+    ):
+        root = {"$ref": f"#/components/schemas/{name}", "components": described["components"]}
+        schema = jsonschema_rs.validator_for(root)
+        for one in written:
+            assert schema.is_valid(json.loads(json.dumps(one))), one
+        assert not schema.is_valid({"kind": "no such"})
+    titles = [one["title"] for one in described["components"]["schemas"]["Filter"]["anyOf"]]
+    assert set(titles) == set(KINDS)
+
+
 def _named(schema: dict[str, object]) -> str:
     text = json.dumps(schema)
     return text.partition("#/components/schemas/")[2].partition('"')[0]
