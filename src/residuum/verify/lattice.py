@@ -180,7 +180,9 @@ def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precisio
     for factor, n in loss.factors:
         # One tail for a range of counts, so that a factor is worked out once.
         share = tail / 16.0 ** math.ceil(math.log(n, 16))
-        parts.append(_of_factor(factor, spacing, share, reach, precision).power(n, reach, tail / 4))
+        one = _of_factor(factor, spacing, share, reach, precision)
+        # What is cut off early is there in every copy.
+        parts.append(one.power(n, reach, tail / (4.0 * n)))
     whole = parts[0]
     for part in parts[1:]:
         whole = (whole * part).cut(reach, tail / 4)

@@ -6,8 +6,15 @@ from fractions import Fraction
 
 from flint import arb
 
-from residuum.verify.additive import Unknown, enough_taken, largest_loss, missing_mass
+from residuum.verify.additive import (
+    Unknown,
+    divergence,
+    enough_taken,
+    largest_loss,
+    missing_mass,
+)
 from residuum.verify.balls import ball, bits, near
+from residuum.verify.conversions import renyi_within, zcdp_within
 from residuum.verify.curves import curve
 from residuum.verify.factors import Factor, Loss, Noise, Response
 from residuum.verify.gaussian_budget import gdp
@@ -64,8 +71,26 @@ def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
                 enough_taken("delta", spent[1], missing_mass(loss)),
             ]
         )
-    found = within(loss, spent[0], spent[1])
+    found = _stated(loss, *spent) if loss.stated else within(loss, spent[0], spent[1])
     return found if found.verdict == "proven" else undecided(found.reason)
+
+
+def _stated(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
+    """Whether stated Rényi bounds, with Gaussians, imply `(eps, delta)`-DP at some order."""
+    if loss.factors or not (eps >= 0 and 0 < delta < 1):
+        return undecided("no formula for the loss of a stated Rényi bound")
+    if all(box.rho is not None for box, _ in loss.stated):
+        rho = loss.variance / 2 + sum(n * (box.rho or 0) for box, n in loss.stated)
+        left = eps - sum(n * box.xi for box, n in loss.stated)
+        return zcdp_within(rho, left, delta) if left >= 0 else undecided("xi exceeds eps")
+    proof = undecided("no order is stated at which that would follow")
+    for order in sorted({alpha for box, _ in loss.stated for alpha, _ in box.curve}):
+        if order <= 1 or any(box.at(order) is None for box, _ in loss.stated):
+            continue
+        proof = renyi_within(order, divergence(loss, order).exact, eps, delta)
+        if proof.verdict == "proven":
+            break
+    return proof
 
 
 def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
