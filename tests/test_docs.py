@@ -15,6 +15,7 @@ from snippets import ROOT, run_console, run_python
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 NEEDS = {
+    "start.md": ("sqlalchemy", "flint"),
     "howto-audit.md": ("sqlalchemy", "flint", "cryptography"),
     "howto-database.md": ("fastapi", "uvicorn", "sqlalchemy", "opendp"),
     "howto-dp-sgd.md": ("opacus",),
