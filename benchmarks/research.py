@@ -147,11 +147,11 @@ def replay() -> Lines:
         both = office.decide(office.decide(office.initial(), held).state, ran).remaining
         cancelled = office.decide(office.initial(), ran).remaining
         # The two futures, rounded down; what was run is composed as it is.
-        futures = [finite_atoms(after, "below") for after in (held + both, cancelled)]
+        futures = [finite_atoms(after, "below", 2e-4) for after in (held + both, cancelled)]
         reached = (ran + from_exact(exact_supremum(*futures))).delta_bounds(eps).lo
         promised = office.guarantee.delta(eps)
         yield (
-            f"G_{mu:g}, {held} reserved, {ran} seen: delta({eps:g}) is at least"
+            f"G_{mu:g}, {held} reserved, {ran} seen: delta({eps:g}) reaches"
             f" {float(reached):.4f}, promised {promised:.4f}"
         )
 

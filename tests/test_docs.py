@@ -15,6 +15,11 @@ from snippets import ROOT, run_console, run_python
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 NEEDS = {
+    "start.md": ("sqlalchemy", "flint"),
+    "howto-audit.md": ("sqlalchemy", "flint", "cryptography"),
+    "howto-database.md": ("fastapi", "uvicorn", "sqlalchemy", "opendp"),
+    "howto-dp-sgd.md": ("opacus",),
+    "howto-individual.md": ("duckdb", "pyarrow", "opendp"),
     "interop.md": ("dp_accounting", "opendp", "opacus"),
     "migration.md": ("dp_accounting",),
 }

@@ -82,6 +82,32 @@ def test_the_verbs_are_those_of_the_ledger() -> None:
             ], verb
 
 
+def test_a_guard_behind_the_service(service: Service, name: str) -> None:
+    """Paid over HTTP before it runs; a key runs once; one error whatever goes wrong."""
+    runs = []
+    with rz.Client(service.url, service.tokens["admin"]) as client:
+        client.create_budget(name, rz.PureFilter(eps=1.0))
+
+        @client.guard(name, rz.pure_dp(0.25))
+        def count(rows: list[int]) -> int:
+            runs.append(client.budget(name).remaining)
+            return len(rows) // (rows[0] - 1)
+
+        assert count([2, 2], guard_key=f"{name}-monday") == 2
+        assert runs == [rz.pure_dp(0.75)]
+        with pytest.raises(rz.AlreadySpent):
+            count([2, 2], guard_key=f"{name}-monday")
+        with pytest.raises(rz.MechanismFailed) as failed:
+            count([1])
+        assert failed.value.__context__ is None and "division" not in str(failed.value)
+        with client.guard(name, rz.pure_dp(0.25)) as receipt:
+            assert receipt.admitted
+        with pytest.raises(rz.Refused), client.guard(name, rz.pure_dp(0.5)):
+            pytest.fail("entered without budget")
+        assert client.budget(name).remaining == rz.pure_dp(0.25) and len(runs) == 2
+        assert not [hold for hold in client.holds() if name in hold.budgets]
+
+
 def test_the_client_that_is_awaited(service: Service, name: str) -> None:
     async def work() -> None:
         async with rz.AsyncClient(service.url, service.tokens["admin"]) as client:

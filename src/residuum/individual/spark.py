@@ -12,6 +12,7 @@ import os
 import sys
 import uuid
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,15 @@ class SparkEngine(TableEngine):
     """Works in a Spark session: the one given, the active one, or a local one of its own."""
 
     def __init__(self, session: Any = None):
+        if find_spec("pyspark") is None:
+            raise MissingPackage("engine='spark'", "pyspark")
         self._own = False
         self._session = session
 
     @property
     def session(self) -> Any:
         if self._session is None:
-            try:
-                from pyspark.sql import SparkSession
-            except ModuleNotFoundError as error:
-                raise MissingPackage.behind(error, "engine='spark'") from None
+            from pyspark.sql import SparkSession
 
             self._session = SparkSession.getActiveSession()
             if self._session is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from residuum.errors import (
     AlreadySpent,
@@ -27,9 +27,6 @@ from residuum.errors import (
 )
 from residuum.ledger.receipts import Receipt
 
-if TYPE_CHECKING:
-    from residuum.ledger.ledger import Ledger
-
 LOG = logging.getLogger("residuum.guard")
 FAILED = "the mechanism failed; it was paid for, and nothing comes back"
 
@@ -38,7 +35,8 @@ FAILED = "the mechanism failed; it was paid for, and nothing comes back"
 class Guard:
     """A budget and a mechanism, waiting for what is to be run."""
 
-    ledger: Ledger
+    ledger: Any
+    """A `Ledger`, or a client of one: whatever makes reservations."""
     budgets: Any
     mechanism: Any
     key: str | None
@@ -57,7 +55,7 @@ class Guard:
         if not hold.admitted:
             raise Refused(hold.reason, hold)
         try:
-            receipt = hold.commit()
+            receipt: Receipt = hold.commit()
         except OutcomeUnknown:
             raise
         except BaseException:

@@ -53,6 +53,8 @@ _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
 _CORE = slice(3, 10)
 """Those near it, whose error is that of the level."""
+_CLEAR = 30.0
+"""Up to here a curve is told from 1 by its own digits; beyond, the best `t` is not enough."""
 _ABOUT = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 """The same where the best `t` is known, in standard deviations."""
 
@@ -160,7 +162,9 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
 def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
     """Where to look at first."""
     if pld.gaussian is not None and not pld.terms:
-        return _known(pld.gaussian.variance, alpha)
+        known = _known(pld.gaussian.variance, alpha)
+        if np.max(np.abs(known.t)) <= _CLEAR:
+            return known
     left, right = _brackets(pld, alpha, mass)
     # Past the ends there must be room to see the curve fall.
     room = right - left
@@ -186,7 +190,7 @@ def _known(variance: float, alpha: Floats) -> Samples:
 
     mu = float(np.sqrt(variance))
     t = (0.5 * variance + mu * ndtri(alpha))[:, None] + mu * _ABOUT
-    return Samples(np.clip(t, -_FARTHEST, _FARTHEST), _every_second(t))
+    return Samples(t, _every_second(t))
 
 
 def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
