@@ -284,6 +284,9 @@ def test_the_description_is_complete(service: Service) -> None:
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     assert list(response["content"]) == ["application/problem+json"], where
+                elif "application/json" in response.get("content", {}) and path != "/v1/status":
+                    answered = response["content"]["application/json"]["schema"]
+                    assert names[_named(answered)]["examples"], f"{where} shows no answer"
             if "requestBody" in operation:
                 schema = operation["requestBody"]["content"]["application/json"]["schema"]
                 text = json.dumps(names[_named(schema)])
@@ -310,6 +313,10 @@ def test_the_description_has_what_the_library_writes(service: Service) -> None:
         for one in written:
             assert schema.is_valid(json.loads(json.dumps(one))), one
         assert not schema.is_valid({"kind": "no such"})
+    for name, schema in described["components"]["schemas"].items():
+        root = {"$ref": f"#/components/schemas/{name}", "components": described["components"]}
+        for example in schema.get("examples", ()):
+            jsonschema_rs.validate(root, example)
     titles = [one["title"] for one in described["components"]["schemas"]["Filter"]["anyOf"]]
     assert set(titles) == set(KINDS)
 
