@@ -9,6 +9,7 @@ import pytest
 
 import residuum as rz
 from residuum.records import from_line
+from residuum.service.routes.curves import widest
 from service.running import FILTER, LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -292,6 +293,19 @@ def test_the_description_is_complete(service: Service) -> None:
                 text = json.dumps(names[_named(schema)])
                 assert "examples" in text, f"{where} shows no example"
                 assert '"additionalProperties": false' in text, f"{where} takes unknown fields"
+
+
+@pytest.mark.parametrize(
+    ("pld", "low", "high"),
+    [
+        (rz.approximate_dp(1.0, 1e-6), 1.0, 1.3),
+        (rz.pure_dp(1.0), 0.99, 1.01),
+        (rz.approximate_dp(0.0, 0.3), 0.0, 0.2),
+        (rz.identity(), 0.0, 0.2),
+    ],
+)
+def test_curves_end_where_nothing_happens_any_more(pld: rz.Pld, low: float, high: float) -> None:
+    assert low <= widest([pld]) <= high
 
 
 @pytest.mark.needs("jsonschema_rs")
