@@ -82,16 +82,27 @@ def test_core_needs_numpy_and_scipy_alone() -> None:
     assert result.stdout.strip() == "True", result.stderr
 
 
-def test_shells_can_complete() -> None:
-    words = {"COMP_WORDS": "residuum budget ", "COMP_CWORD": "2"}
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("residuum bud", ["budget"]),
+        ("residuum budget ", ["create", "list", "show", "retire"]),
+        ("residuum spend web --lap", ["--laplace"]),
+        ("residuum spend web --laplace scale=4 --k", ["--key"]),
+        ("residuum spend web --laplce scale=4 --k", ["--key"]),
+        ("residuum delta --q", ["--query"]),
+    ],
+)
+def test_shells_can_complete(words: str, offered: list[str]) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     result = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv[0] = 'residuum'\n" + MAIN],
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **words, "_RESIDUUM_COMPLETE": "complete_bash"},
+        env={**os.environ, **asked, "_RESIDUUM_COMPLETE": "complete_bash"},
         check=False,
     )
-    assert result.stdout.split() == ["create", "list", "show", "retire"], result.stderr
+    assert result.stdout.split() == offered, result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

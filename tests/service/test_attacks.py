@@ -171,3 +171,27 @@ def test_who_sends_no_request_is_let_go(tmp_path: Path) -> None:
                     one.close()
             assert not any(ended), "nobody was answered"
             assert client.get("/v1/health").status_code == 200
+
+
+def test_a_head_without_end(service: Service) -> None:
+    """Refused before it has filled the memory; on the same service others are answered."""
+    host, _, port = service.url.removeprefix("http://").partition(":")
+    for begun in (b"GET /v1/health HTTP/1.1\r\nHost: a\r\nX: ", b"GET /"):
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            sent = 0
+            try:
+                connection.sendall(begun)
+                while sent < 50_000_000:
+                    connection.sendall(b"a" * 65536)
+                    sent += 65536
+            except OSError:
+                pass
+            assert sent < 20_000_000
+    # On a connection that was used before, and beside a body that is large but allowed.
+    large = {"Content-Type": "application/json"}
+    body = b'{"mechanism": ' + b" " * 200_000 + b"1}"
+    for _ in range(3):
+        answer = service.http("POST", "/v1/budgets/none/spend", content=body, headers=large)
+        assert answer.status_code == 422
+    long = service.http("GET", "/v1/health", None, headers={"X": "a" * 30_000})
+    assert long.status_code == 200

@@ -9,6 +9,7 @@ import pytest
 
 import residuum as rz
 from residuum.records import from_line
+from residuum.service.routes.curves import widest
 from service.running import FILTER, LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -284,11 +285,27 @@ def test_the_description_is_complete(service: Service) -> None:
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     assert list(response["content"]) == ["application/problem+json"], where
+                elif "application/json" in response.get("content", {}) and path != "/v1/status":
+                    answered = response["content"]["application/json"]["schema"]
+                    assert names[_named(answered)]["examples"], f"{where} shows no answer"
             if "requestBody" in operation:
                 schema = operation["requestBody"]["content"]["application/json"]["schema"]
                 text = json.dumps(names[_named(schema)])
                 assert "examples" in text, f"{where} shows no example"
                 assert '"additionalProperties": false' in text, f"{where} takes unknown fields"
+
+
+@pytest.mark.parametrize(
+    ("pld", "low", "high"),
+    [
+        (rz.approximate_dp(1.0, 1e-6), 1.0, 1.3),
+        (rz.pure_dp(1.0), 0.99, 1.01),
+        (rz.approximate_dp(0.0, 0.3), 0.0, 0.2),
+        (rz.identity(), 0.0, 0.2),
+    ],
+)
+def test_curves_end_where_nothing_happens_any_more(pld: rz.Pld, low: float, high: float) -> None:
+    assert low <= widest([pld]) <= high
 
 
 @pytest.mark.needs("jsonschema_rs")
@@ -310,6 +327,10 @@ def test_the_description_has_what_the_library_writes(service: Service) -> None:
         for one in written:
             assert schema.is_valid(json.loads(json.dumps(one))), one
         assert not schema.is_valid({"kind": "no such"})
+    for name, schema in described["components"]["schemas"].items():
+        root = {"$ref": f"#/components/schemas/{name}", "components": described["components"]}
+        for example in schema.get("examples", ()):
+            jsonschema_rs.validate(root, example)
     titles = [one["title"] for one in described["components"]["schemas"]["Filter"]["anyOf"]]
     assert set(titles) == set(KINDS)
 

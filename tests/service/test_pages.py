@@ -121,6 +121,14 @@ def test_the_playground_breaks_the_natural_filter(
     page = visit.page
     visit.to("/play")
     visit.check(shots / "play-phone-start.png")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip", "first, a way past the menu"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.name") == "first", "and then the first choice"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.locator("#played", has_text="You do the same whatever comes out").wait_for()
     page.get_by_role("group", name="1. Ask first").get_by_label("Steady").check()
     for step in ("2.", "3."):
         page.get_by_role("group", name=step).get_by_label("Steady").check()
@@ -249,6 +257,7 @@ def test_the_session_is_a_cookie_that_scripts_and_other_sites_cannot_use(
     with httpx.Client(base_url=service.url, timeout=60) as visitor:
         wrong = visitor.post("/login", data={"token": "rz_nothing"})
         assert wrong.status_code == 401 and "set-cookie" not in wrong.headers
+        assert "this is no token" in wrong.text and "Bearer" not in wrong.text
         token = service.tokens["admin"]
         foreign = {"Origin": "https://elsewhere.example"}
         assert visitor.post("/login", data={"token": token}, headers=foreign).status_code == 403
@@ -372,7 +381,18 @@ def test_a_browser_is_told_in_a_page_that_there_is_nothing(service: Service) -> 
         assert visitor.get("/v1/nothing").headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("sent", [b"\xff=\xff", b"a=1&" * 1000, b"kind=json&json=%5B1%5D", b""])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\xff=\xff",
+        b"kind=laplace&laplace.scale=nan&laplace.sensitivity=1",
+        b"kind=laplace&laplace.scale=-inf&laplace.sensitivity=1",
+        b"kind=gaussian&gaussian.sigma=1e999",
+        b"a=1&" * 1000,
+        b"kind=json&json=%5B1%5D",
+        b"",
+    ],
+)
 def test_odd_forms_are_told_what_is_wrong(service: Service, name: str, sent: bytes) -> None:
     service.budget(name)
     with httpx.Client(base_url=service.url, timeout=60) as visitor:

@@ -53,7 +53,25 @@ class QueryCommand(TyperCommand):
     """Whether queries by flag go behind all other arguments, wherever they are written."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self._with_queries(ctx, args))
+        try:
+            given = self._with_queries(ctx, args)
+        except ArgumentError:
+            if not ctx.resilient_parsing:
+                raise
+            given = args  # half a query, in the middle of a completion
+        return super().parse_args(ctx, given)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The options of the command, and the flags that are not declared."""
+        found = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            return found
+        from residuum.mechanisms import KINDS
+
+        # Where the class of an item lives depends on the version of Typer.
+        item = type(super().shell_complete(ctx, "--")[0])
+        flags = ["--query", *(flag(cls) for cls in KINDS.values())]
+        return [*found, *(item(each) for each in flags if each.startswith(incomplete))]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)

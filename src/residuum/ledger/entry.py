@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from residuum.errors import BrokenRecord
 from residuum.filters.codec import from_json as filter_from_json
-from residuum.filters.codec import state_to_json
 from residuum.filters.filter import Filter
 from residuum.filters.state import State
 from residuum.records import NOTHING_BEFORE, Record, canonical, digest, state_after
@@ -135,7 +134,7 @@ class Entry:
 
     def moved(self, state: State) -> str:
         """The text of a state that is to follow, remembered so that it need not be read again."""
-        text = state_to_json(self.filter, state)
+        text = self.filter.state_to_json(state)
         _keep(_STATES, (self.filter_text, text), state)
         return text
 

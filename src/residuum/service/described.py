@@ -15,6 +15,7 @@ from typing import Any
 from residuum.filters.kinds import KINDS as FILTERS
 from residuum.filters.kinds import filter_class
 from residuum.mechanisms.kinds import KINDS as MECHANISMS
+from residuum.service.examples import ANSWERS
 
 MECHANISM, FILTER = "Mechanism", "Filter"
 _WORDS: dict[str, dict[str, Any]] = {
@@ -30,7 +31,7 @@ _WORDS: dict[str, dict[str, Any]] = {
 
 
 def add_kinds(components: dict[str, Any]) -> None:
-    """Put mechanisms and filters into the components, and say where requests have them."""
+    """Put mechanisms, filters and examples of answers into the components of a description."""
     schemas = components["schemas"]
     steps = {"steps": {"type": "integer", "minimum": 1, "description": "How many in a row."}}
     schemas[MECHANISM] = _any_of(MECHANISM, (_kind(cls, steps) for cls in MECHANISMS.values()))
@@ -39,6 +40,8 @@ def add_kinds(components: dict[str, Any]) -> None:
         _refer(schemas[request]["properties"]["mechanism"], MECHANISM)
     _refer(schemas["Plan"]["properties"]["mechanisms"]["items"], MECHANISM)
     _refer(schemas["NewBudget"]["properties"]["filter"], FILTER)
+    for name, answers in ANSWERS.items():
+        schemas[name]["examples"] = answers
 
 
 def _any_of(title: str, kinds: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ MOST_BUDGETS = 64
 
 GAUSSIAN = {"kind": "gaussian", "sigma": 4.0}
 LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
-HASH = "9b4c3f0d5a0e8f2b6c1d7e4a3f5b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e6f7"
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ADDRESSABLE = r"^(\.{3,}|\.{0,2}[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*)$"
@@ -179,25 +178,6 @@ class Link(Answer):
 class Receipted(Answer):
     """What was decided and written down. A receipt permits one run, and a replayed one none."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "admitted": True,
-                    "reason": "admitted: Laplace(scale=2.0) costs 0.20 of mu²; mu 0.89 left",
-                    "remaining": {"kind": "gdp", "mu": 0.89, "text": "mu 0.89"},
-                    "remaining_is": "left after this",
-                    "seq": 1,
-                    "key": "q-17",
-                    "replayed": False,
-                    "head": HASH,
-                    "binding": None,
-                    "budgets": {"web": {"seq": 1, "head": HASH}},
-                }
-            ]
-        },
-    )
     admitted: bool
     reason: str
     remaining: Annotated[
@@ -221,7 +201,6 @@ class Receipted(Answer):
 class Reserved(Receipted):
     """A hold, where it was admitted."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={})
     id: str | None
     expires: str | None
 

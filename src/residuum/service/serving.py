@@ -18,7 +18,7 @@ from residuum.errors import ArgumentError
 from residuum.ledger.opening import open_ledger
 from residuum.service import logs
 from residuum.service.app import create_app
-from residuum.service.connections import Sweeper, as_many_as_allowed
+from residuum.service.connections import Sweeper, as_many_as_allowed, limited_protocol
 from residuum.service.office import Office, opened
 from residuum.service.settings import Settings
 
@@ -87,6 +87,7 @@ def config(office: Office) -> uvicorn.Config:
     settings = office.settings
     return uvicorn.Config(
         create_app(office),
+        http=limited_protocol(),
         log_config=None,
         access_log=False,
         server_header=False,

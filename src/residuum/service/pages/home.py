@@ -22,6 +22,7 @@ from residuum.service.pages.session import (
 )
 from residuum.service.pages.standing import row
 from residuum.service.problems import Problem
+from residuum.service.tokens import parsed
 
 router = APIRouter(route_class=PageRoute)
 
@@ -69,8 +70,10 @@ async def login(request: Request) -> Response:
     try:
         await office_of(request).bearer(request, f"Bearer {token[:200]}")
     except Problem as found:
-        empty = Problem(found.status, found.name, "token must not be empty")
-        said = shown(found if token else empty)
+        said = dict(shown(found))
+        if found.status == 401 and parsed(token) is None:
+            # The words about a header are not for who fills in a form.
+            said["detail"] = "this is no token: one begins with rz_ and was shown when it was made"
         return page("login.html", None, found.status, next=after, problem=said)
     response = to(after)
     remember(request, response, token)

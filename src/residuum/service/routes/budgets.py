@@ -63,7 +63,7 @@ async def every(
         following = page[-1].name if len(rest) > limit else None
         return {"items": [values.budget_to_dict(one) for one in page], "next": following}
 
-    return Json(await office.run(work))
+    return Json(await office.run_for(caller, work))
 
 
 @router.get(
@@ -76,7 +76,11 @@ async def show(request: Request, name: BudgetName) -> Response:
     """A budget, its state and what is left of it, rounded down."""
     office, caller = office_of(request), caller_of(request)
     caller.require("read", name)
-    return Json(await office.run(lambda: values.budget_to_dict(office.ledger.budget(name))))
+
+    def work() -> dict[str, object]:
+        return values.budget_to_dict(office.ledger.budget(name))
+
+    return Json(await office.run_for(caller, work))
 
 
 @direct.post(

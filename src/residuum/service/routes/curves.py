@@ -18,7 +18,8 @@ from residuum.service.responses import BudgetName, Json, documented
 
 router = APIRouter(prefix="/v1", tags=["planning"], dependencies=[Depends(authenticated)])
 
-_LEAST = 1e-12
+FURTHEST = 50.0
+"""The largest eps that is drawn."""
 
 
 @router.get(
@@ -66,12 +67,18 @@ def as_pld(value: Any) -> Pld | None:
 
 
 def widest(plds: list[Pld]) -> float:
-    """The eps up to which curves are drawn: where the largest of them is about 1e-9."""
-    top = 0.1
-    for pld in plds:
-        eps = pld.epsilon(1e-9)
-        top = max(top, eps if np.isfinite(eps) else 10.0)
-    return float(min(top, 50.0))
+    """The eps up to which curves are drawn: where the largest of them is about 1e-9, or level."""
+    return float(min(max([0.1, *map(_end, plds)]), FURTHEST))
+
+
+def _end(pld: Pld) -> float:
+    """Where a curve is about 1e-9; one that does not get there, a little after it has levelled."""
+    eps = float(pld.epsilon(1e-9))
+    if np.isfinite(eps):
+        return eps
+    level = float(pld.delta(FURTHEST))
+    eps = 1.25 * float(pld.epsilon(min(1.0, 1.01 * level)))
+    return eps if np.isfinite(eps) else 10.0
 
 
 def curve(pld: Pld, points: int, top: float) -> dict[str, dict[str, list[float]]]:
