@@ -3,14 +3,17 @@
     python -m benchmarks.service [--seconds N] [--connections N] [--json]
 
 Each store is measured twice with the same number of callers: threads at an open ledger, and
-connections of the client, from a second process, to `residuum serve`. The service's process, the
-client's and PostgreSQL's share the machine, so on few cores they compete.
+connections of the client, from a second process, to `residuum serve`. Both take turns, second by
+second, because a machine is not the same from minute to minute. The service's process, the client's
+and PostgreSQL's share the machine, so on few cores they compete: the report says what a spend costs
+the first two in processor time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -43,8 +46,8 @@ def summary(latencies: list[float], seconds: float) -> dict[str, float]:
     }
 
 
-def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> dict[str, float]:
-    """Threads that spend, at the gate or over connections of their own."""
+def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> list[float]:
+    """Latencies of threads that spend, at the gate or over connections of their own."""
     found: list[float] = []
     end = time.perf_counter() + seconds
 
@@ -54,25 +57,23 @@ def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> dict[
             found.append(time.perf_counter() - start)
 
     workers = [Thread(target=work) for _ in range(callers)]
-    begun = time.perf_counter()
     for one in workers:
         one.start()
     for one in workers:
         one.join()
-    return summary(found, time.perf_counter() - begun)
+    return found
 
 
-def load(url: str, token: str, seconds: float, callers: int) -> dict[str, float]:
-    """Connections to the service, a thread for each."""
+def load(url: str, token: str, callers: int) -> None:
+    """Connections to the service, a thread for each: seconds come in, latencies go out."""
     with rz.Client(url, token, connections=callers) as client:
-        # The first requests set up connections and caches on both sides.
-        threads(client, 0.5, callers)
-        return threads(client, seconds, callers)
+        for line in sys.stdin:
+            print(json.dumps(threads(client, float(line), callers)), flush=True)
 
 
 @contextmanager
-def served(store: str, anchor: Path) -> Iterator[str]:
-    """`residuum serve` on a free port; its address."""
+def served(store: str, anchor: Path) -> Iterator[tuple[str, int]]:
+    """`residuum serve` on a free port; its address, and the id of its process."""
     child = subprocess.Popen(
         [sys.executable, "-c", SERVE, "serve", "--store", store, "--port", "0", "--json"],
         stdout=subprocess.PIPE,
@@ -91,38 +92,75 @@ def served(store: str, anchor: Path) -> Iterator[str]:
             line = child.stdout.readline()
             assert line, "the service did not start"
             said += line
-        yield json.loads(said)["url"]
+        yield json.loads(said)["url"], child.pid
     finally:
         child.terminate()
         child.wait()
 
 
-def through_service(store: str, anchor: Path, token: str, arguments: list[str]) -> dict[str, float]:
-    """A load process against a service process."""
-    with served(store, anchor) as url:
-        result = subprocess.run(
+class Load:
+    """The client's process."""
+
+    def __init__(self, url: str, token: str, callers: int):
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service", "--load", url, "--token", token,
-             *arguments],
-            check=True,
-            capture_output=True,
+             "--connections", str(callers)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             encoding="utf-8",
         )  # fmt: skip
-    found: dict[str, float] = json.loads(result.stdout)
-    return found
+
+    def run(self, seconds: float) -> list[float]:
+        """Latencies of spends for so long."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        found: list[float] = json.loads(self.process.stdout.readline())
+        return found
+
+    def __enter__(self) -> Load:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+
+def processor_time(pid: int) -> float:
+    """Seconds of processor that a process has taken; not a number where nobody says."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.nan
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str, Any]:
-    """Both ways of reaching one store."""
+    """Both ways of reaching one store, in turns."""
     anchor = folder / "anchor"
+    rounds = max(1, round(seconds))
+    gate: list[float] = []
+    service: list[float] = []
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
         made, token = tokens.made("engine")
         TokenStore(ledger).add(made)
-        gate = threads(ledger, seconds, callers)
-    arguments = ["--seconds", str(seconds), "--connections", str(callers)]
-    service = through_service(store, anchor, token, arguments)
-    ratio = service["spends_per_second"] / gate["spends_per_second"]
-    return {"gate": gate, "service": service, "ratio": ratio}
+        with served(store, anchor) as (url, pid), Load(url, token, callers) as client:
+            # The first requests set up connections and caches on both sides.
+            client.run(0.5)
+            threads(ledger, 0.5, callers)
+            before = [processor_time(each) for each in (pid, client.process.pid)]
+            for _ in range(rounds):
+                service += client.run(1.0)
+                gate += threads(ledger, 1.0, callers)
+            after = [processor_time(each) for each in (pid, client.process.pid)]
+    costs = [1e6 * (b - a) / len(service) for a, b in zip(before, after, strict=True)]
+    return {
+        "gate": summary(gate, rounds),
+        "service": summary(service, rounds),
+        "ratio": len(service) / len(gate),
+        "service_us_a_spend": costs[0],
+        "client_us_a_spend": costs[1],
+    }
 
 
 @contextmanager
@@ -177,19 +215,23 @@ def table(report: dict[str, Any]) -> str:
                 f"{name if way == 'gate' else '':<12}{way:<10}{one['spends_per_second']:>10.0f}"
                 f"{one['p50_ms']:>9.1f}{one['p99_ms']:>9.1f}{ratio}"
             )
+        lines.append(
+            f"{'':<12}processor time of a spend: {both['service_us_a_spend']:.0f} us in the"
+            f" service, {both['client_us_a_spend']:.0f} us in the client"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each measurement")
+    parser.add_argument("--seconds", type=float, default=6.0, help="for each measurement")
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--load", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--token", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.load:
-        print(json.dumps(load(chosen.load, chosen.token, chosen.seconds, chosen.connections)))
+        load(chosen.load, chosen.token, chosen.connections)
         return
     report = run(chosen.seconds, chosen.connections)
     if chosen.json:

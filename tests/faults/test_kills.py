@@ -22,11 +22,13 @@ from residuum.ledger.faults import POINTS
 
 A_TRIAL = 25
 """Kills before the books are closed and a new ledger is taken, so that budgets do not run dry."""
+A_WHILE = 0.1
+"""Seconds within which a writer is killed: dozens of transactions, and each is verified."""
 
 
 def test_killed_at_every_named_point(places: Callable[[], Place]) -> None:
     kills = max(KILLS, len(POINTS))
-    faults = [(POINTS[n % len(POINTS)], 2 + n % 41) for n in range(kills)]
+    faults = [(POINTS[n % len(POINTS)], 2 + n % 11) for n in range(kills)]
     total: Counter[str] = Counter()
     for trial in batched(faults, A_TRIAL):
         place = places()
@@ -44,7 +46,7 @@ def test_killed_at_random_moments(places: Callable[[], Place]) -> None:
     for trial in batched(range(KILLS), A_TRIAL):
         place = places()
         for number in trial:
-            kill_within(place, f"kill-{number}", 0.3)
+            kill_within(place, f"kill-{number}", A_WHILE)
         total += check(place)
     print(f"\n{KILLS} kills at random moments: {dict(total)}")
     assert total["acknowledged"] > 0

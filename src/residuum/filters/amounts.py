@@ -77,7 +77,7 @@ def whole_rounds(
 def reported(amount: Fraction) -> float:
     """The largest float that, as it is written, is at most `amount`."""
     near = float(amount)
-    while written(near) > amount:
+    while _against(near, amount) > 0:
         near = float(np.nextafter(near, -np.inf))
     return near
 
@@ -85,7 +85,7 @@ def reported(amount: Fraction) -> float:
 def charged(amount: Fraction) -> float:
     """The smallest float that, as it is written, is at least `amount`."""
     near = float(amount)
-    while written(near) < amount:
+    while _against(near, amount) < 0:
         near = float(np.nextafter(near, np.inf))
     return near
 
@@ -93,7 +93,7 @@ def charged(amount: Fraction) -> float:
 def root_down(amount: Fraction) -> float:
     """The largest float whose square, as it is written, is at most `amount`."""
     near = _root(amount)
-    while written(near) ** 2 > amount:
+    while _against(near, amount, squared=True) > 0:
         near = float(np.nextafter(near, -np.inf))
     return near
 
@@ -101,9 +101,17 @@ def root_down(amount: Fraction) -> float:
 def root_up(amount: Fraction) -> float:
     """A float whose square, as it is written, is at least `amount`."""
     near = _root(amount)
-    while written(near) ** 2 < amount:
+    while _against(near, amount, squared=True) < 0:
         near = float(np.nextafter(near, np.inf))
     return near
+
+
+def _against(value: float, amount: Fraction, squared: bool = False) -> int:
+    """The sign of `written(value)`, or its square, minus `amount`; exact, in integers."""
+    top, bottom = Decimal(repr(value)).as_integer_ratio()
+    if squared:
+        top, bottom = top * top, bottom * bottom
+    return top * amount.denominator - amount.numerator * bottom
 
 
 def _root(amount: Fraction) -> float:

@@ -58,8 +58,8 @@ class Dispatcher:
         with self._lock:
             self._check_open()
             self._queue.put((Call(verb, arguments, principal), future))
-        # A caller who goes away does not take the others' answers along.
-        return await asyncio.shield(future)
+        # Who goes away leaves a cancelled future behind, which `_settle` passes over.
+        return await future
 
     async def _alone(self, principal: str, verb: str, arguments: dict[str, Any]) -> Any:
         """Ask in another thread, which decides before it queues: nobody waits for it."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 
 from residuum.errors import ArgumentError
 from residuum.mechanisms.codec import parsed_json
@@ -33,11 +34,27 @@ async def received(request: Request, early: str) -> bytes:
     """A body, all of it and in time; `early` names the problem of one that ends before."""
     try:
         async with asyncio.timeout(PATIENCE):
-            return await request.body()
+            first = await request.receive()
+            if first["type"] == "http.request" and not first.get("more_body", False):
+                # All of it, as a rule.
+                whole: bytes = first.get("body", b"")
+                return whole
+            return await _rest(request, first)
     except TimeoutError:
         raise Problem(408, "too-slow", f"a body must come within {PATIENCE:g} seconds") from None
     except ClientDisconnect:
         raise Problem(400, early, "the body ended early") from None
+
+
+async def _rest(request: Request, first: Message) -> bytes:
+    """A body that comes in pieces, of which the first was read."""
+    pieces, message = [], first
+    while message["type"] == "http.request":
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+        message = await request.receive()
+    raise ClientDisconnect
 
 
 def check_type(given: str | None) -> None:

@@ -29,8 +29,12 @@ class Json(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
-        return encoded(content)
+    def __init__(self, content: Any, status_code: int = 200):
+        # What the base class does, for an answer whose headers are known.
+        self.status_code, self.background = status_code, None
+        self.body = encoded(content)
+        length = str(len(self.body)).encode()
+        self.raw_headers = [(b"content-length", length), (b"content-type", b"application/json")]
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
