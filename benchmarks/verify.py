@@ -1,7 +1,8 @@
 """How many steps a second the verifier proves: `python benchmarks/verify.py`.
 
 Steps are made by the filters, one query of a kind after the other on a falling budget, so that no
-two are equal; each is proven once, in one process.
+two are equal; each is proven once, in one process. Seconds are of processor time, which other load on
+the machine does not change; those of the clock stand beside them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def atoms(n: int, seed: int) -> Query:
     return m.FromTradeoff(tuple(alphas.tolist()), tuple(np.clip(betas, 0.0, 1.0).tolist()))
 
 
+def many(n: int) -> Query:
+    """As many different small queries at once."""
+    return m.Composed(tuple(m.Laplace(1e4 + i) for i in range(n)))
+
+
 def steps(filter: rz.Filter, query: Query, count: int) -> list[tuple[object, object, Asked]]:
     """Admitted steps, as records hold them."""
     made = []
@@ -51,12 +57,13 @@ def measure(name: str, filter: rz.Filter, query: Query, count: int) -> dict[str,
     config = json.loads(filter.to_json())
     made = steps(filter, query, count)
     verdicts: dict[str, int] = {}
-    start = time.perf_counter()
+    start, clock = time.process_time(), time.perf_counter()
     for before, after, asked in made:
         proof = prove_step(config, before, after, asked)
         verdicts[proof.verdict] = verdicts.get(proof.verdict, 0) + 1
-    taken = time.perf_counter() - start
-    return {"case": name, "steps": len(made), "a second": len(made) / taken, **verdicts}
+    taken, waited = time.process_time() - start, time.perf_counter() - clock
+    speeds = {"a second": len(made) / taken, "by the clock": len(made) / waited}
+    return {"case": name, "steps": len(made), **speeds, **verdicts}
 
 
 CASES: list[tuple[str, Callable[[], rz.Filter], Callable[[], Query], int]] = [
@@ -67,6 +74,7 @@ CASES: list[tuple[str, Callable[[], rz.Filter], Callable[[], Query], int]] = [
     ("gdp_residue, 10 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(10, 2), 40),
     ("gdp_residue, 100 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(100, 3), 5),
     ("gdp_residue, 1000 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(1000, 4), 2),
+    ("gdp_residue, 50 Laplace", lambda: rz.GdpResidueFilter(1.0), lambda: many(50), 3),
     ("renyi, Laplace 10", lambda: rz.RenyiFilter(20.0, 4.0), lambda: m.Laplace(10.0), 100),
     ("zcdp, Laplace 10", lambda: rz.ZcdpFilter(4.0), lambda: m.Laplace(10.0), 20),
     ("auto, R_0.05", lambda: rz.AutoFilter(1.0, 1e-6), lambda: m.PureDp(0.05), 20),
@@ -75,12 +83,11 @@ CASES: list[tuple[str, Callable[[], rz.Filter], Callable[[], Query], int]] = [
 
 
 def main() -> None:
-    print(f"{'case':<28}{'steps':>6}{'proven':>8}{'a second':>10}")
+    print(f"{'case':<28}{'steps':>6}{'proven':>8}{'a second':>10}{'by the clock':>14}")
     for name, filter, query, count in CASES:
         row = measure(name, filter(), query(), count)
-        speed = row["a second"]
-        assert isinstance(speed, float)
-        print(f"{name:<28}{row['steps']:>6}{row.get('proven', 0):>8}{speed:>10.3g}", flush=True)
+        figures = f"{row['a second']:>10.3g}{row['by the clock']:>14.3g}"
+        print(f"{name:<28}{row['steps']:>6}{row.get('proven', 0):>8}{figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,25 @@ def test_reports_are_written_and_continued(tmp_path: Path, chain: Written) -> No
     assert [step["seq"] for step in found["steps"]] == [3]
 
 
+def test_an_earlier_report_settles_only_what_it_has_proven(tmp_path: Path, chain: Written) -> None:
+    export = _exported(tmp_path / "e.jsonl", _changed(chain, _richer))
+    report = tmp_path / "report.json"
+    run("verify", export, "--report", str(report), code=1)
+    run("verify", export, "--since", str(report), code=1)
+
+
+def test_a_limit(tmp_path: Path, chain: Written) -> None:
+    export = _exported(tmp_path / "e.jsonl", chain)
+    assert "work limit" in run("verify", export, "--limit", "0.0001", code=4)
+    text = run("verify", export, "--limit", "20")
+    assert "1 budget, 3 steps (first states, and spends that were admitted)" in text
+    assert "limit" in refusal("verify", export, "--limit", "0")
+
+
+def _richer(body: Any) -> None:
+    body["after"]["left"] = body["before"]["left"]
+
+
 def _changed(chain: Written, change: Any) -> Written:
     body = json.loads(chain.records[-1].text)
     change(body)
@@ -58,20 +77,17 @@ def _changed(chain: Written, change: Any) -> Written:
 
 
 def test_exit_codes(tmp_path: Path, chain: Written) -> None:
-    def richer(body: Any) -> None:
-        body["after"]["left"] = body["before"]["left"]
-
     def unknown(body: Any) -> None:
         body["mechanism"] = {"kind": "magic"}
 
-    run("verify", _exported(tmp_path / "1", _changed(chain, richer)), code=1)
+    run("verify", _exported(tmp_path / "1", _changed(chain, _richer)), code=1)
     chain = written_by(rz.GdpResidueFilter(1.0), [m.Laplace(4.0)])
     assert "undecided" in run("verify", _exported(tmp_path / "2", _changed(chain, unknown)), code=4)
 
 
 def test_bad_input(tmp_path: Path, chain: Written) -> None:
     export = _exported(tmp_path / "e.jsonl", chain)
-    assert "LEDGER" in refusal("verify", str(tmp_path / "none"))
+    assert "there is no file" in refusal("verify", str(tmp_path / "none"))
     (tmp_path / "empty").write_text("")
     assert "no records" in refusal("verify", str(tmp_path / "empty"))
     assert "jobs" in refusal("verify", export, "--jobs", "0")

@@ -431,6 +431,111 @@ def test_what_cannot_be_derived_is_undecided() -> None:
     assert _verdicts(chain, body) == "undecided"
 
 
+MALFORMED: list[tuple[rz.Filter, dict[str, Any]]] = [
+    (rz.PureFilter(1.0), {"eps": "1.0"}),
+    (rz.PureFilter(1.0), {"eps": True}),
+    (rz.PureFilter(1.0), {"eps": None}),
+    (rz.PureFilter(1.0), {"eps": -1.0}),
+    (rz.BasicFilter(1.0, 1e-3), {"delta": 1.5}),
+    (rz.RenyiFilter(8.0, 1.0), {"alpha": 0}),
+    (rz.RenyiFilter(8.0, 1.0), {"alpha": -8.0}),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), {"curve": []}),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), {"curve": [[0.5, 0.25], [8.0, 1.0]]}),
+    (rz.ApproximateZcdpFilter(1.0, 1e-3), {"conversion": "none"}),
+    (rz.GdpFilter(1.0), {"mu": -1.0}),
+    (rz.AdditiveProfileFilter(1.0, 1e-3, 4), {"eps": None}),
+]
+
+
+@pytest.mark.parametrize(("filter", "change"), MALFORMED)
+def test_a_configuration_that_is_none_is_refuted(filter: rz.Filter, change: Any) -> None:
+    chain = Written(filter)
+    body = json.loads(chain.records[0].text)
+    body["filter"] |= change
+    body["state"]["of"] = digest(canonical(body["filter"]))[:16]
+    report = verify_records({"b": [canonical(body)]}, chain.tables)
+    assert [step.verdict for step in report.steps] == ["refuted"]
+
+
+UNREAD: list[Any] = [
+    {"kind": "gaussian", "sigma": "9.0"},
+    {"kind": "gaussian", "sigma": 9.0, "sensitivity": None},
+    {"kind": "gaussian", "sigma": 9.0, "sensitivity": -1.0},
+    {"kind": "pure_dp", "eps": True},
+    {"kind": "discrete_laplace", "scale": 99.0, "sensitivity": 1.9},
+    {"kind": "discrete_laplace", "scale": 99.0, "sensitivity": -2},
+    {"kind": "exponential_mechanism", "eps": 0.01, "monotonic": "no"},
+    {"kind": "report_noisy_max", "scale": 99.0, "noise": "none"},
+    {"kind": "from_tradeoff", "alphas": [0.0, 1e300, 1.0], "betas": [1.0, 0.9, 0.0]},
+    {"kind": "from_tradeoff", "alphas": [0.0, 0.5, 1.0], "betas": [1.0, 0.5, 0.1]},
+    {"kind": "mixture_of_gaussians", "sigma": 99.0, "sensitivities": [0.0, 1.0],
+     "probabilities": [0.99, 0.99]},
+    {"kind": "rdp", "orders": [0.5], "epsilons": [0.0]},
+    {"kind": "zcdp", "rho": -1.0},
+    {"kind": "composed", "mechanisms": None},
+    {"kind": "poisson_sampled", "mechanism": [], "sampling_rate": 0.1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", UNREAD)
+def test_a_description_that_is_none_is_undecided(mechanism: Any) -> None:
+    for filter in (rz.PureFilter(1.0), rz.ZcdpFilter(0.5), rz.RenyiFilter(8.0, 1.0)):
+        chain = written_by(filter, [m.PureDp(0.5)])
+        body = json.loads(chain.records[1].text)
+        body["mechanism"] = mechanism
+        assert _verdicts(chain, body) == "undecided"
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return [p for k, v in value.items() for p in _places(v, (*path, k))]
+    if isinstance(value, list):
+        return [p for k, v in enumerate(value) for p in _places(v, (*path, k))]
+    return [path]
+
+
+FORGED = [
+    (rz.BasicFilter(1.0, 1e-3), m.ApproximateDp(0.1, 1e-4)),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), m.Gaussian(9.0)),
+    (rz.GdpResidueFilter(1.0), m.Gaussian(4.0)),
+    (rz.RenyiCommitFilter(1.0, 1e-6), m.Gaussian(20.0)),
+    (rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian"), m.Gaussian(8.0)),
+]
+
+
+@pytest.mark.parametrize(("filter", "query"), FORGED, ids=[f.kind for f, _ in FORGED])
+def test_a_forged_number_never_gives_more(filter: rz.Filter, query: m.Mechanism) -> None:
+    """Any one number of a spend: what is proven afterwards asks no more and leaves no more."""
+    chain = written_by(filter, [query])
+    for path in _places({n: chain.records[1].body[n] for n in ("mechanism", "after")}):
+        for change in (0.5, 0.999, 1.001, 2.0, -1.0, 1e300, None, "x", True, []):
+            body = json.loads(chain.records[1].text)
+            at = body
+            for name in path[:-1]:
+                at = at[name]
+            old = at[path[-1]]
+            if isinstance(change, float) and isinstance(old, str):
+                try:
+                    at[path[-1]] = amounts.text(Fraction(old) * Fraction(change))
+                except ValueError:
+                    continue
+            elif isinstance(change, float) and type(old) in (int, float):
+                at[path[-1]] = old * change
+            elif isinstance(change, float):
+                continue
+            else:
+                at[path[-1]] = change
+            if body == chain.records[1].body:
+                continue
+            report = verify_records({"b": [chain.texts()[0], canonical(body)]}, chain.tables)
+            if report.ok:
+                less = isinstance(change, float) and 0.0 <= change <= 1.0
+                noise = path[-1] in ("sigma", "scale")
+                fine = (change >= 1.0) if noise and isinstance(change, float) else less
+                unused = old is None and path == ("after", "inner")
+                assert fine or unused, (path, change)
+
+
 def test_the_state_is_a_value() -> None:
     report = verified(written_by(rz.PureFilter(1.0), [m.PureDp(0.1)]))
     with pytest.raises(dataclasses.FrozenInstanceError):

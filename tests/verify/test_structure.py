@@ -252,6 +252,29 @@ def test_no_window_begins_before_the_last_one_is_over() -> None:
         assert len(_renewed(window, 60)) == 1  # type: ignore[arg-type]
 
 
+def test_a_second_cap_on_the_same_data_must_say_so() -> None:
+    def found(*shares: bool) -> list[str | None]:
+        chains = {}
+        for i, share in enumerate(shares):
+            chain = _chain(f"b{i}", n=0)
+            chains[chain.name] = _rehashed(chain, {0: {"data": "census", "shares_data": share}})
+        return [problem.budget for problem in verify_records(chains, {}).problems]
+
+    assert found(False) == found(False, True) == found(True, False, True) == []
+    assert found(False, False) == ["b1"]
+
+
+def test_relations_and_windows_that_are_none_are_problems() -> None:
+    for change in (
+        {"neighbouring": "friends"},
+        {"window": "long"},
+        {"window": 0.0},
+        {"window": []},
+    ):
+        texts = _rehashed(_chain(n=0), {0: change})
+        assert len(verify_records({"b": texts}, {}).problems) == 1, change
+
+
 def test_exports(tmp_path: Any) -> None:
     chain = _chain()
     path = tmp_path / "export.jsonl"

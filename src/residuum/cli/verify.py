@@ -116,6 +116,11 @@ def _is_database(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
+    except FileNotFoundError:
+        raise ArgumentError(
+            f"LEDGER: there is no file {str(path)!r}; it must be an export, a ledger's file or its"
+            " URL (sqlite:///budgets.db), or the URL of a service"
+        ) from None
     except OSError as error:
         raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
 

@@ -7,6 +7,7 @@ balls encloses the exact result, so a comparison that is True is proven.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -41,12 +42,20 @@ def ball(value: Fraction | int) -> Ball:
 
 def exact(value: Any) -> Fraction:
     """The binary fraction that a number of a record is."""
-    return Fraction(value)
+    return value if isinstance(value, Fraction) else Fraction(_number(value))
 
 
 def written(value: Any) -> Fraction:
     """The decimal that a number of a record is written as."""
-    return Fraction(value) if isinstance(value, int) else Fraction(Decimal(repr(value)))
+    number = _number(value)
+    return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
+
+
+def _number(value: Any) -> int | float:
+    """Numbers only: not texts that look like one, nor yes and no."""
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return value
+    raise TypeError(f"{value!r} is not a number")
 
 
 def upper(value: Ball) -> Fraction:

@@ -28,10 +28,12 @@ from residuum.verify.factors import (
     together,
 )
 from residuum.verify.pairs import Categories, rationals, sampled, symmetrised, without_replacement
+from residuum.verify.states import UNREADABLE
 
 Fields = Mapping[str, Any]
 _DEEPEST = 40
 _REPLACE = "replace-one"
+_SUM = Fraction(1, 10**6)
 
 
 class Underivable(Exception):
@@ -58,7 +60,7 @@ def loss_of(description: Any, relation: str | None, depth: int = 0) -> Loss:
         raise Underivable(f"{kind} is declared for {declared}, the budget is for {relation}")
     try:
         return make(fields, relation or "add-remove", depth).times(steps)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except UNREADABLE as error:
         raise Underivable(f"{kind} with {sorted(fields)} cannot be read: {error!r}") from None
 
 
@@ -88,12 +90,26 @@ def _size(value: Any) -> Fraction:
     return number
 
 
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return value
+
+
 def _gaussian(f: Fields, relation: str, depth: int) -> Loss:
     _positive(f["sigma"])
+    _size(f.get("sensitivity", 1.0))
     return Loss(variance=(written(f.get("sensitivity", 1.0)) / written(f["sigma"])) ** 2)
 
 
 def _gdp(f: Fields, relation: str, depth: int) -> Loss:
+    _size(f["mu"])
     return Loss(variance=written(f["mu"]) ** 2)
 
 
@@ -105,7 +121,7 @@ def _laplace(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _discrete_laplace(f: Fields, relation: str, depth: int) -> Loss:
-    scale, k = _positive(f["scale"]), int(f.get("sensitivity", 1))
+    scale, k = _positive(f["scale"]), _whole(f.get("sensitivity", 1))
     if k == 1:
         e, zero = 1 / scale, Fraction(0)
         return _one(Response(e, zero, written(float(e)) if Fraction(float(e)) == e else e, zero))
@@ -113,7 +129,7 @@ def _discrete_laplace(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _discrete_gaussian(f: Fields, relation: str, depth: int) -> Loss:
-    sigma, k = _positive(f["sigma"]), int(f.get("sensitivity", 1))
+    sigma, k = _positive(f["sigma"]), _whole(f.get("sensitivity", 1))
     return _one(DiscreteGaussian(sigma, k)) if k > 0 else Loss()
 
 
@@ -135,31 +151,39 @@ def _truncated_laplace(f: Fields, relation: str, depth: int) -> Loss:
 def _randomized_response(f: Fields, relation: str, depth: int) -> Loss:
     if relation == "add-remove":
         raise Underivable("randomized response has no pair under add-remove")
-    k = int(f.get("num_buckets", 2))
+    k = _whole(f.get("num_buckets", 2))
+    if k < 2:
+        raise ValueError(f"{k} buckets")
     if "noise_parameter" in f:
-        other = exact(f["noise_parameter"]) / k
+        share = _size(f["noise_parameter"])
+        if share > 1:
+            raise ValueError(f"noise_parameter {share}")
+        other = share / k
         masses = [1 - (k - 1) * other, other, other * (k - 2)]
         return _one(Pairs(tuple(masses), (masses[1], masses[0], masses[2])))
     if k == 2:
         return response(f["eps"])
-    return _one(Categories(exact(f["eps"]), k)) if f["eps"] else Loss()
+    return _one(Categories(_size(f["eps"]), k)) if f["eps"] else Loss()
 
 
 def _exponential(f: Fields, relation: str, depth: int) -> Loss:
-    halved = bool(f.get("monotonic", False)) and relation != _REPLACE
+    halved = _flag(f.get("monotonic", False)) and relation != _REPLACE
     e = _size(f["eps"]) / (1 + halved)
     return _one(Noise(e, written(float(e)), Fraction(0))) if e else Loss()
 
 
 def _noisy_max(f: Fields, relation: str, depth: int) -> Loss:
-    times = 1 if f.get("monotonic", False) and relation != _REPLACE else 2
+    times = 1 if _flag(f.get("monotonic", False)) and relation != _REPLACE else 2
     scale, size = _positive(f["scale"]), _size(f.get("sensitivity", 1.0))
     e = times * size / scale
     if e == 0:
         return Loss()
     # A ratio is worked out, not written.
     top = written(float(e)) if Fraction(float(e)) == e else e
-    if f.get("noise", "laplace") == "gumbel":
+    noise = f.get("noise", "laplace")
+    if noise not in ("laplace", "exponential", "gumbel"):
+        raise ValueError(f"noise {noise!r}")
+    if noise == "gumbel":
         return _one(Noise(e, top, Fraction(0)))
     return _one(Response(e, Fraction(0), top, Fraction(0)))
 
@@ -188,6 +212,8 @@ def _mixture(f: Fields, relation: str, depth: int) -> Loss:
     for shift, weight in zip(f["sensitivities"], f["probabilities"], strict=True):
         at = _size(shift) / sigma
         weights[at] = weights.get(at, Fraction(0)) + _size(weight)
+    if abs(sum(weights.values(), Fraction(-1))) > _SUM:
+        raise ValueError("probabilities must sum to 1")
     shifts = sorted(at for at in weights if weights[at] > 0)
     others = [(at, weights[at]) for at in shifts[:-1]]
     rest = 1 - sum((w for _, w in others), Fraction(0))
@@ -216,7 +242,7 @@ def _poisson(f: Fields, relation: str, depth: int) -> Loss:
 def _without_replacement(f: Fields, relation: str, depth: int) -> Loss:
     if relation != _REPLACE:
         raise Underivable("a sample of fixed size has a pair under replace-one only")
-    rate = Fraction(int(f["sample_size"]), int(f["source_size"]))
+    rate = Fraction(_whole(f["sample_size"]), _whole(f["source_size"]))
     if not 0 <= rate <= 1:
         raise ValueError(f"a sample of {rate} of all")
     whole = loss_of(f["mechanism"], relation, depth + 1)
@@ -243,16 +269,24 @@ def _approximate_dp(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _zcdp(f: Fields, relation: str, depth: int) -> Loss:
-    return Loss(stated=((Stated(written(f["rho"]), written(f.get("xi", 0.0))), 1),))
+    rho, xi = f["rho"], f.get("xi", 0.0)
+    if _size(rho) + _size(xi) == 0:
+        return Loss()
+    return Loss(stated=((Stated(written(rho), written(xi)), 1),))
 
 
 def _rdp(f: Fields, relation: str, depth: int) -> Loss:
-    curve = tuple((written(a), written(e)) for a, e in zip(f["orders"], f["epsilons"], strict=True))
+    pairs = list(zip(f["orders"], f["epsilons"], strict=True))
+    if not pairs or not all(written(a) > 1 and written(e) >= 0 for a, e in pairs):
+        raise ValueError("orders must exceed 1, epsilons not be negative")
+    curve = tuple((written(a), written(e)) for a, e in pairs)
     return Loss(stated=((Stated(None, Fraction(0), curve), 1),))
 
 
 def _from_atoms(f: Fields, relation: str, depth: int) -> Loss:
-    lost = exact(f.get("mass_at_infinity", 0.0))
+    lost = _size(f.get("mass_at_infinity", 0.0))
+    if lost > 1:
+        raise ValueError(f"mass_at_infinity {lost}")
     merged: dict[Fraction, Fraction] = {}
     for z, p in zip(f["losses"], f["masses"], strict=True):
         if p:
@@ -265,10 +299,12 @@ def _from_atoms(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _from_tradeoff(f: Fields, relation: str, depth: int) -> Loss:
-    made = rationals(
-        [exact(a) for a in f["alphas"]],
-        [exact(b) for b in f["betas"]],
-    )
+    alphas, betas = ([exact(each) for each in f[name]] for name in ("alphas", "betas"))
+    if len(alphas) != len(betas) or not all(0 <= each <= 1 for each in (*alphas, *betas)):
+        raise ValueError("alphas and betas must be as many, in [0, 1]")
+    if min(alphas) != 0 or min(betas) != 0:
+        raise ValueError("the curve must go from alpha = 0 to beta = 0")
+    made = rationals(alphas, betas)
     if relation == _REPLACE and not made.symmetric:
         made = symmetrised(made)
     return _one(made)

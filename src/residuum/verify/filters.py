@@ -16,11 +16,12 @@ from residuum.verify import commits, gaussian_budget, naturals, plans, potential
 from residuum.verify.additive import Infinite, Unknown, missing_mass, pure, renyi
 from residuum.verify.balls import written
 from residuum.verify.concentrated import zcdp
+from residuum.verify.configurations import misconfigured
 from residuum.verify.conversions import advanced_within, zcdp_within
 from residuum.verify.descriptions import Underivable, loss_of
 from residuum.verify.factors import Loss, Response, together
 from residuum.verify.order import basic
-from residuum.verify.states import State, Unreadable, amounts, belongs
+from residuum.verify.states import UNREADABLE, State, Unreadable, amounts, belongs
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
 Config = Mapping[str, Any]
@@ -66,10 +67,11 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None or config.get("version", 1) != 1:
         return undecided(f"no formulas for the filter {name!r}")
+    wrong = misconfigured(config)
     for state in states:
-        wrong = belongs(config, state)
-        if wrong:
-            return refuted(wrong)
+        wrong = wrong or belongs(config, state)
+    if wrong:
+        return refuted(wrong)
     try:
         return check(kind)
     except Unreadable as error:
@@ -78,7 +80,7 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
         return undecided(str(error))
     except Infinite as error:
         return refuted(str(error))
-    except (KeyError, TypeError, ValueError, AssertionError) as error:
+    except UNREADABLE as error:
         return undecided(f"the records cannot be read: {error!r}")
 
 

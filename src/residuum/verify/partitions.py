@@ -15,10 +15,12 @@ from typing import Any
 from residuum.verify.additive import Infinite, Unknown, pure, renyi
 from residuum.verify.balls import exact, written
 from residuum.verify.concentrated import zcdp
+from residuum.verify.configurations import misconfigured
 from residuum.verify.descriptions import Underivable, response
 from residuum.verify.factors import Loss, Stated
 from residuum.verify.gaussian_budget import approximate_gdp_residue, gdp
 from residuum.verify.order import below, within
+from residuum.verify.states import UNREADABLE
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
 _WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit")
@@ -42,6 +44,10 @@ class Part:
         if self.cap is None:
             return undecided("the filter of the parent is not here")
         try:
+            for each in (config, self.cap, *self.beside):
+                wrong = misconfigured(each)
+                if wrong is not None:
+                    return refuted(wrong)
             alone = proven("the parent's own filter")
             proofs = [alone if self.alike else _under(self.cap, promised(config))]
             for other in self.beside:
@@ -50,7 +56,7 @@ class Part:
             return undecided(f"not told from the parent's promise: {error}")
         except Infinite as error:
             return refuted(f"exceeds the parent's promise: {error}")
-        except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        except UNREADABLE as error:
             return undecided(f"the filters cannot be read: {error!r}")
         found = all_of(proofs)
         if found.verdict == "proven":

@@ -167,6 +167,8 @@ def step(
 def _held(state: State) -> dict[Loss, int]:
     found: dict[Loss, int] = {}
     held = state.get("held")
+    if type(state.get("left")) is not int:
+        raise Unreadable(f"left must be a count, got {state.get('left')!r}")
     if not isinstance(held, list):
         raise Unreadable(f"held must be a list, got {held!r}")
     for pair in held:

@@ -12,6 +12,13 @@ State = Mapping[str, Any]
 _LONGEST = 512
 
 
+UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, RecursionError,
+    TypeError, ValueError,
+)  # fmt: skip
+"""What comes of reading a field that is not of its type, or beyond any range."""
+
+
 class Unreadable(Exception):
     """A state or configuration that is not what its kind should look like."""
 

@@ -20,9 +20,10 @@ from residuum.errors import BrokenRecord
 from residuum.records import Record, canonical, follows, read, state_after
 from residuum.verify.partitions import Part
 from residuum.verify.report import Problem
-from residuum.verify.windows import early
+from residuum.verify.windows import early, no_window
 
 _ASKING = ("spend", "hold", "commit")
+_RELATIONS = ("add-remove", "replace-one", "zero-out")
 _GROUPED = (*_ASKING, "cancel", "expire")
 
 
@@ -111,12 +112,16 @@ def check_states(chain: Chain) -> None:
             window = chain.first.get("window")
             if window is None:
                 wrong("a new window of a budget that has none")
-            else:
+            elif not no_window(window):
                 soon = early(chain.first["time"], window, began, body["time"])
                 if soon is not None:
                     wrong(soon)
             if body["generation"] != generation:
                 wrong(f"generation {body['generation']} stands where {generation} should")
+        if kind == "create" and body["neighbouring"] not in _RELATIONS:
+            wrong(f"no neighbouring relation is {body['neighbouring']!r}")
+        if kind == "create" and body["window"] is not None and no_window(body["window"]):
+            wrong(f"a window of {body['window']!r} seconds")
         if kind in ("create", "refresh"):
             began = body["time"]
         if kind in ("retire", "recover"):
@@ -153,6 +158,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
     partitioned = {above.name for above, _ in _parts(chains)}
     _check_labels(chains)
+    _check_roots(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -257,6 +263,19 @@ def _check_labels(chains: Mapping[str, Chain]) -> None:
         other = seen.setdefault((above.name, label), chain.name)
         if other != chain.name:
             chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+
+
+def _check_roots(chains: Mapping[str, Chain]) -> None:
+    """Caps on the same data add up, and all but the first must say that this is meant."""
+    seen: dict[str, str] = {}
+    for chain in chains.values():
+        first = chain.first
+        if first.get("parent") is not None or first.get("data") is None:
+            continue
+        if first["shares_data"] is not True:
+            other = seen.setdefault(canonical(first["data"]), chain.name)
+            if other != chain.name:
+                chain.wrong(0, f"a cap on the data of {other!r} that does not say so")
 
 
 def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:

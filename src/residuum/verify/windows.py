@@ -13,9 +13,14 @@ from typing import Any
 _LEAST = 1e-3
 
 
+def no_window(window: Any) -> bool:
+    """Whether this is not a number of seconds that a window may have."""
+    return type(window) not in (int, float) or not _LEAST <= window < math.inf
+
+
 def early(start: Any, window: Any, last: Any, now: Any) -> str | None:
     """None if the window in which `last` lies is over at `now`, else what is wrong."""
-    if type(window) not in (int, float) or not _LEAST <= window < math.inf:
+    if no_window(window):
         return f"a window of {window!r} seconds"
     try:
         begun, before, after = (_moment(each) for each in (start, last, now))
