@@ -71,7 +71,7 @@ class UpdateFilter(Filter):
         kept = dominated(after + loss, budget).verdict
         if kept is not Verdict.YES:
             return self._refused(
-                state, query, relation, kept, "allows less than the rule would leave"
+                state, query, relation, kept, "would, by this rule, leave more than the query allows"
             )
         return self._decision(state, Budget(state.of, after), loss, query, relation)
 
