@@ -70,9 +70,8 @@ class UpdateFilter(Filter):
             raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
         kept = dominated(after + loss, budget).verdict
         if kept is not Verdict.YES:
-            return self._refused(
-                state, query, relation, kept, "would, by this rule, leave more than the query allows"
-            )
+            why = "would, by this rule, leave more than the query allows"
+            return self._refused(state, query, relation, kept, why)
         return self._decision(state, Budget(state.of, after), loss, query, relation)
 
     def _refused(
