@@ -65,6 +65,31 @@ def test_within_the_error_that_is_charged(thorough: bool) -> None:
     assert at_nodes >= 30
 
 
+def test_a_narrow_gaussian() -> None:
+    """Where `m` is small beside the losses: inside them, at their ends, and just beyond."""
+    rng = np.random.default_rng(15)
+    before, flint.ctx.prec = flint.ctx.prec, 16_000
+    narrow = 0
+    try:
+        for _ in range(2):
+            z = np.sort(rng.normal(size=3))
+            w = np.exp(-rng.uniform(0.0, 8.0, 3))
+            excess = FiniteExcess(w / w.sum(), z, 0.0, 0.0)
+            reach = float(np.abs(z).max())
+            m2 = (reach / rng.uniform(100.0, 120.0)) ** 2
+            l = np.array([0.0, 0.3, -0.9, 1.0, 1.01, -1.2]) * reach / m2
+            narrow += excess._nodes(m2, l) is None
+            made = excess.transform(m2, l)
+            for place, at in enumerate(l.tolist()):
+                if (at * reach < 0.0 and z[0] > 0.0) or (at > 0.0 and z[-1] < 0.0):
+                    continue
+                error = abs(flint.arb(float(made.log[place])) - exact(excess, m2, at))
+                assert error <= float(made.error[place])
+    finally:
+        flint.ctx.prec = before
+    assert narrow == 2
+
+
 def test_losses_that_are_off_are_charged() -> None:
     """Moving every loss by its error moves the transform by no more than the error says."""
     rng = np.random.default_rng(13)

@@ -94,3 +94,15 @@ def test_split_of_a_target() -> None:
     assert budget <= rz.approximate_dp(3.0, 1e-6)
     assert (1.0 - split.eta) ** split.queries >= 1.0 - split.delta
     assert split.queries >= 2
+
+
+def test_a_query_that_takes_all_there_is() -> None:
+    """Next to the end nothing is left to be found: all is taken where the query fits, proven."""
+    budget, found = rz.gaussian(mu=1.0) + rz.approximate_dp(0.0, 1e-5), []
+    for scale in (1.03, 1.0357, 1.0358, 1.05, 1.2):
+        cost = slack_cost(1.0, rz.laplace(scale), 1e-5)
+        fits = rz.laplace(scale) <= budget
+        found.append(None if cost is None else float(cost.hi))
+        assert (cost is not None) <= fits
+    assert found[0] is None and found[2] == 1.0 and 0.5 < found[4] < 0.99
+    assert [c for c in found if c is not None] == sorted((c for c in found if c), reverse=True)

@@ -30,7 +30,6 @@ from residuum.adversary.natural_guarantee import (
 )
 from residuum.filters import amounts
 from residuum.filters.filter import Additive
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.value import Pld
 
@@ -116,7 +115,7 @@ class AdditiveProfileFilter(Additive):
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         if not loss.is_symmetric:
-            return f"{described(loss)} is not symmetric, and only symmetric queries are covered"
+            return "is not symmetric, and only symmetric queries are covered"
         tails = (tail_mass(loss, e).hi for e in self.plan.points)
         return (Fraction(1), *(Fraction(float(tail)) for tail in tails))
 

@@ -149,7 +149,7 @@ class NaturalFilter(Filter):
         if loss.is_identity:
             return self._decision(state, state, loss, query, relation)
         if self.rounds is not None and not state.rounds < self.rounds:
-            why = f"{described(query)} needs a round, and all {self.rounds} rounds are used"
+            why = f"needs a round, and all {self.rounds} rounds are used"
             return self._decision(state, None, None, query, relation, why)
         charges = self._charges(loss)
         if isinstance(charges, str):
@@ -159,21 +159,21 @@ class NaturalFilter(Filter):
             if self._below(after):
                 went = Spent(state.of, after, state.rounds + 1)
                 return self._decision(state, went, charge, query, relation)
-        why = self._need(state, query, state.loss + charges[0])
+        why = self._lack(state, state.loss + charges[0])
         return self._decision(state, None, None, query, relation, why)
 
-    def _need(self, state: Spent, query: Query, after: Pld) -> str:
+    def _lack(self, state: Spent, after: Pld) -> str:
         """What a query would take together with what was spent, where the budget has less."""
-        asked, fresh = described(query), state.loss.is_identity
+        fresh = state.loss.is_identity
         witness = dominated(after, self.budget).witness
         if witness is None:
-            together = "" if fresh else ", with what was spent,"
-            return f"{asked}{together} is not proven to stay below the budget"
+            together = "is" if fresh else "and what was spent are"
+            return f"{together} not proven to stay below the budget"
         needs = "needs" if fresh else "and what was spent need"
         taken = float(after.hockey_stick_bounds(witness.x).hi)
         there = float(self.budget.hockey_stick_bounds(witness.x).lo)
         return (
-            f"{asked} {needs} delta {taken:.6g} at eps {math.log(witness.x):.6g},"
+            f"{needs} delta {taken:.6g} at eps {math.log(witness.x):.6g},"
             f" where the budget has {there:.6g}"
         )
 
@@ -182,7 +182,7 @@ class NaturalFilter(Filter):
         if isinstance(self.catalogue, str):
             if _in_family(loss, self.catalogue):
                 return (loss,)
-            return f"{described(loss)} is not of the family {self.catalogue}"
+            return f"is not of the family {self.catalogue}"
         loss = symmetric(loss)
         if self.catalogue is None:
             return (loss,)
@@ -190,8 +190,7 @@ class NaturalFilter(Filter):
             return (loss,)
         above = [member for member in self.members if dominated(loss, member).proven]
         return above or (
-            f"{described(loss)} needs a query of the catalogue that dominates it,"
-            " and no query of the catalogue does"
+            "needs a query of the catalogue that dominates it, and no query of the catalogue does"
         )
 
     def _below(self, spent: Pld) -> bool:

@@ -95,7 +95,7 @@ def cost(
         sides = output.below(float(real.lo), 6), output.above(float(real.hi), 6)
         rows += [
             ("at eps", f"{math.log(at):.6g}"),
-            ("delta promised", output.above(float(promised.hockey_stick(at)), 6)),
+            ("delta promised", f"{float(promised.hockey_stick(at)):.6g}"),
             ("delta real", " to ".join(sides)),
         ]
     output.print_fields(rows)

@@ -27,7 +27,7 @@ from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
 from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
-from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import Left, State
 from residuum.filters.target import target
 from residuum.mechanisms.gdp import Gdp
@@ -105,7 +105,7 @@ class ApproximateGdpResidueFilter(Additive):
             usual = _usual_slack(*(float_down(whole) for whole in self._whole), rest)
             found = _with_slack(_rung(v), float_down(d - missing), usual, rest)
         if found is None:
-            return f"{described(loss)} does not fit what is left"
+            return "does not fit what is left"
         cost, eta = found
         return noise + amounts.rounded_up(cost), missing + Fraction(eta)
 

@@ -27,7 +27,6 @@ from residuum.filters.conversion import zcdp_budget
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
 from residuum.filters.losses import largest_loss, missing_mass, without_infinity
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_zcdp
 from residuum.filters.target import target
@@ -82,14 +81,14 @@ class ApproximateZcdpFilter(Additive):
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = without_infinity(loss)
         if kept is None:
-            return f"{described(loss)} has mass at infinity that does not split off"
+            return "has mass at infinity that does not split off"
         if self.conversion == "whitehouse":
             largest = largest_loss(without_gaussian(kept))
             rho = None if largest is None else largest**2 / 2 + gaussian_variance(kept) / 2
         else:
             rho = zcdp_cost(kept)
         if rho is None:
-            return f"{described(loss)} has no finite zCDP parameter"
+            return "has no finite zCDP parameter"
         return rho, missing_mass(loss)
 
     def _cost_value(self, costs: tuple[Fraction, ...]) -> ZcdpBudget:

@@ -15,8 +15,7 @@ from residuum import checks
 from residuum.filters import amounts
 from residuum.filters.budgets import ApproximateDpBudget
 from residuum.filters.filter import Additive
-from residuum.filters.losses import largest_eps, largest_loss, missing_mass
-from residuum.filters.query import described
+from residuum.filters.losses import largest_eps, largest_loss, missing_mass, without_infinity
 from residuum.filters.state import Left, State
 from residuum.pld.constructors import approximate_dp
 from residuum.pld.value import Pld
@@ -43,11 +42,11 @@ class BasicFilter(Additive):
         return (amounts.written(self.eps), amounts.written(self.delta))
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        largest = largest_loss(loss)
+        kept = without_infinity(loss)
+        largest = Fraction(0) if kept is not None and kept.is_identity else largest_loss(loss)
         if largest is None:
             return (
-                f"{described(loss)} has unbounded losses; ask for approximate_dp(eps, delta)"
-                " at a point of its curve"
+                "has unbounded losses (ask for approximate_dp(eps, delta) at a point of its curve)"
             )
         return largest, missing_mass(loss)
 

@@ -305,17 +305,18 @@ class Filter(ABC):
     def _reason(self, decision: Decision) -> str:
         asked = described(decision.query)
         left = self.worded(self.remaining_in(decision._before))
-        cost = "" if decision.cost is None else self.worded(decision.cost)
         if decision.admitted:
+            cost = "" if decision.cost is None else self.worded(decision.cost)
             after = self.worded(decision.remaining)
             return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
-        why_not = decision._why_not
-        need = why_not or f"{asked} needs {cost}"
-        if why_not and asked not in why_not:
-            need = f"{asked}: {why_not}"
+        need = self._need(decision)
         fit = decision.largest
         advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
-        return f"refused: {need}; {left} left; {advice}"
+        return f"refused: {asked} {need}; {left} left; {advice}"
+
+    def _need(self, decision: Decision) -> str:
+        """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
+        return decision._why_not or f"needs {self.worded(decision.cost)}"
 
     def worded(self, budget: Any) -> str:
         """A budget or a cost in the filter's own unit, in words."""
@@ -338,7 +339,7 @@ class Additive(Filter):
 
     @abstractmethod
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        """What a loss takes when so much is left, or why no finite amount would do."""
+        """What a loss takes when so much is left, or why none would do, to be read after it."""
 
     def initial(self) -> Left:
         return Left(self.fingerprint, self._whole)

@@ -6,15 +6,16 @@ A query takes `nu²` for the least `nu` with `L ⪯ G_nu`, and `G_sqrt(mu²-nu²
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from residuum import checks
 from residuum.filters import amounts
+from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
@@ -94,6 +95,12 @@ class Gaussians(Additive):
     def guarantee(self) -> Pld:
         return gaussian(mu=self.mu)
 
+    def _need(self, decision: Decision) -> str:
+        """In `mu`, as what is left."""
+        if decision._why_not:
+            return decision._why_not
+        return f"needs mu {math.sqrt(decision.cost):.6g}"
+
     def worded(self, budget: Any) -> str:
         if not isinstance(budget, Pld):
             return f"{budget:.6g} of mu²"
@@ -114,4 +121,4 @@ class GdpFilter(Gaussians):
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = gdp_cost(loss)
-        return (cost,) if cost is not None else f"{described(loss)} fits no Gaussian"
+        return (cost,) if cost is not None else "fits no Gaussian"

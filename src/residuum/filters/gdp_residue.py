@@ -6,19 +6,25 @@ A query `L` on the budget `G_mu` leaves the largest `G_m` with `G_m ⊕ L ⪯ G_
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from residuum.filters import amounts
+from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import FallingCost
 from residuum.filters.gdp import Gaussians, lifted
-from residuum.filters.query import Query, described
+from residuum.filters.query import Query, loss_of
+from residuum.filters.state import Left
 from residuum.filters.stated import split
+from residuum.pld.gdp_parameter import gdp_parameter
 from residuum.pld.gdp_residue import cost_ends
 from residuum.pld.value import Pld
+
+_NO_ROOM = "is not proven to fit the Gaussian that is left"
 
 
 @dataclass(frozen=True)
@@ -41,16 +47,25 @@ class GdpResidueFilter(Gaussians):
         rest = without_gaussian(loss)
         if rest is loss:
             cost = _rest_bounds(left, loss)
-            return _no_room(loss) if cost is None else cost
+            return _NO_ROOM if cost is None else cost
         noise = gaussian_variance(loss)
         if not rest.terms:
             return noise, noise
         if left <= noise:
-            return (
-                f"{described(loss)} has Gaussian noise alone that needs {float(noise):.6g} of mu²"
-            )
+            return _NO_ROOM
         cost = _rest_bounds(left, rest)
-        return _no_room(loss) if cost is None else (noise + cost[0], noise + cost[1])
+        return _NO_ROOM if cost is None else (noise + cost[0], noise + cost[1])
+
+    def _need(self, decision: Decision) -> str:
+        """The Gaussian that the query alone would need."""
+        if decision._why_not != _NO_ROOM:
+            return super()._need(decision)
+        nu = gdp_parameter(loss_of(decision.query, decision._relation))
+        if not nu < math.inf:
+            return "fits no Gaussian"
+        state = decision._before
+        assert isinstance(state, Left)
+        return f"needs mu {nu:.6g}" if nu > amounts.root_down(state.left[0]) else _NO_ROOM
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
@@ -75,7 +90,3 @@ def _rest_bounds(left: Fraction, rest: Pld) -> tuple[Fraction, Fraction] | None:
         return None
     low = Fraction(cost[0]) if above is rest else Fraction(0)
     return low, amounts.rounded_up(cost[1])
-
-
-def _no_room(loss: Pld) -> str:
-    return f"{described(loss)} does not fit the Gaussian that is left"

@@ -93,7 +93,7 @@ class GridFilter(Filter):
     def _answer(
         self, before: State, after: State | None, cost: Any, query: Query, relation: str | None
     ) -> Decision:
-        why_not = "" if after is not None else f"{described(query)} exceeds what is left"
+        why_not = "" if after is not None else "exceeds what is left"
         return self._decision(before, after, cost, query, relation, why_not)
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:

@@ -114,7 +114,7 @@ class PlanFilter(Filter):
             return self._decision(state, state, identity(), query, relation)
         left = self._after(state.left, loss)
         if left is None:
-            why = f"{described(query)} is not covered by what is left of the plan"
+            why = "is not covered by what is left of the plan"
             return self._decision(state, None, None, query, relation, why)
         taken = tuple(a - b for a, b in zip(state.left, left, strict=True))
         return self._decision(state, Planned(state.of, left), self._budget(taken), query, relation)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from residuum.filters import amounts
 from residuum.filters.filter import Additive
 from residuum.filters.losses import largest_eps, largest_loss, missing_mass
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.constructors import pure_dp
 from residuum.pld.value import Pld
@@ -38,7 +37,7 @@ class PureFilter(Additive):
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         largest = largest_loss(loss)
         if largest is None or missing_mass(loss) > 0:
-            return f"{described(loss)} has unbounded losses, no eps covers it"
+            return "has unbounded losses, which no eps covers"
         return (largest,)
 
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:

@@ -15,7 +15,6 @@ from residuum.filters import amounts
 from residuum.filters.budgets import RenyiBudget
 from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Additive
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_renyi
 from residuum.mechanisms.mechanism import Mechanism
@@ -46,7 +45,7 @@ class RenyiFilter(Additive):
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = renyi_cost(loss, self.alpha)
         if cost is None:
-            return f"{described(loss)} has infinite Rényi divergence of order {self.alpha:g}"
+            return f"has infinite Rényi divergence of order {self.alpha:g}"
         return (cost,)
 
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:

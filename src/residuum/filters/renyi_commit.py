@@ -167,7 +167,7 @@ class RenyiCommitFilter(Filter):
             )
         cost = self._price(query, relation)
         if cost is None:
-            why = f"{described(query)} has infinite Rényi divergence of order {self._alpha:g}"
+            why = f"has infinite Rényi divergence of order {self._alpha:g}"
             return self._decision(state, None, None, query, relation, why)
         if not cost <= state.left:
             return self._decision(state, None, amounts.charged(cost), query, relation)
@@ -204,7 +204,7 @@ class RenyiCommitFilter(Filter):
         if self._within(commit.budget, state.left):
             to = commit.to if isinstance(commit.to, Filter) else None
             after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
-        why = f"the commit to {described(commit.budget)} needs rho {cost:.6g}"
+        why = f"needs rho {cost:.6g}"
         return self._decision(state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
 
     def _largest(self, before: State, query: Any, relation: str | None) -> Any:

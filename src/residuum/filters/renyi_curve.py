@@ -18,7 +18,6 @@ from residuum.filters import amounts
 from residuum.filters.budgets import RenyiCurveBudget
 from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Additive
-from residuum.filters.query import described
 from residuum.filters.renyi import order
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_renyi
@@ -65,7 +64,7 @@ class RenyiCurveFilter(Additive):
         for alpha, _ in self.curve:
             cost = renyi_cost(loss, alpha)
             if cost is None:
-                return f"{described(loss)} has infinite Rényi divergence of order {alpha:g}"
+                return f"has infinite Rényi divergence of order {alpha:g}"
             costs.append(cost)
         return tuple(costs)
 

@@ -64,22 +64,21 @@ class UpdateFilter(Filter):
             return self._decision(state, state, 0.0, query, relation)
         fits = dominated(loss, budget).verdict
         if fits is not Verdict.YES:
-            return self._refused(state, query, relation, fits, "it exceeds the budget that is left")
+            return self._refused(state, query, relation, fits, "exceeds the budget that is left")
         after = self.update(budget, loss)
         if not isinstance(after, Pld):
             raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
         kept = dominated(after + loss, budget).verdict
         if kept is not Verdict.YES:
-            return self._refused(
-                state, query, relation, kept, "the rule would leave more than the query allows"
-            )
+            why = "would, by this rule, leave more than the query allows"
+            return self._refused(state, query, relation, kept, why)
         return self._decision(state, Budget(state.of, after), loss, query, relation)
 
     def _refused(
         self, state: Budget, query: Query, relation: str | None, verdict: Verdict, why: str
     ) -> Decision:
         if verdict is Verdict.UNDECIDED:
-            why = "it could not be decided whether it fits, and what is undecided is refused"
+            why = "is not proven to fit, and what is undecided is refused"
         return self._decision(state, None, None, query, relation, why)
 
     def remaining_in(self, state: State) -> Pld:

@@ -15,7 +15,6 @@ from residuum.filters import amounts
 from residuum.filters.budgets import ZcdpBudget
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
-from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.filters.stated import stated_zcdp
 from residuum.mechanisms.mechanism import Mechanism
@@ -57,7 +56,7 @@ class ZcdpFilter(Additive):
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = zcdp_cost(loss)
         if cost is None:
-            return f"{described(loss)} may lose everything, no rho covers it"
+            return "may lose everything, which no rho covers"
         return (cost,)
 
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:

@@ -40,6 +40,20 @@ class Mechanism(ABC):
     reference: ClassVar[str]
     """Where the pair is from."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """One `repr` for all, which a dataclass leaves alone where its class has one."""
+        super().__init_subclass__(**kwargs)
+        cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """What makes an equal one, without what is left out by default."""
+        given = [
+            f"{field.name}={value!r}"
+            for field in dataclasses.fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
     @property
     def supported(self) -> tuple[str, ...]:
         """The relations this description has PLDs for; the first one is the default."""

@@ -32,7 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats
-from residuum.pld.excess_nodes import QUADRATURE, Nodes, longest_panel, quadrature
+from residuum.pld.excess_nodes import (
+    NARROW_SLOPE,
+    QUADRATURE,
+    Nodes,
+    longest_panel,
+    narrow_panel,
+    quadrature,
+)
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
 
 _ORDER = 12
@@ -118,7 +125,28 @@ class FiniteExcess:
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
         nodes = self._nodes(m2, l)
-        return self._tent_by_tent(m2, l) if nodes is None else self._at_nodes(nodes, m2, l)
+        if nodes is not None:
+            return self._at_nodes(nodes, m2, l)
+        kind = narrow_panel(m2)
+        gentle = self._past_the_ends(m2, l) <= NARROW_SLOPE / math.ldexp(1.0, kind)
+        nodes = self._made(kind) if gentle.any() else None
+        if nodes is None or not nodes.is_level:
+            return self._tent_by_tent(m2, l)
+        if gentle.all():
+            return self._at_nodes(nodes, m2, l)
+        columns = [np.empty(l.size) for _ in range(4)]
+        for rows, part in (
+            (gentle, self._at_nodes(nodes, m2, l[gentle])),
+            (~gentle, self._tent_by_tent(m2, l[~gentle])),
+        ):
+            for column, values in zip(columns, part, strict=True):
+                column[rows] = values
+        return Transform(*columns)
+
+    def _past_the_ends(self, m2: float, l: Floats) -> Floats:
+        """How steep the exponential is at the end of the losses where its crest is beyond."""
+        ends = np.maximum(l - max(self.top, 0.0) / m2, -l + min(self.bottom, 0.0) / m2)
+        return np.asarray(np.maximum(ends, 0.0))
 
     @cached_property
     def _quadratures(self) -> dict[int, Nodes | None]:
@@ -128,12 +156,15 @@ class FiniteExcess:
         """One quadrature for all of these `l`, unless the losses reach too far for that."""
         reach = max(self.top, -self.bottom)
         kind = longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2)
-        made = self._quadratures
         for finer in range(kind, kind - _FINER, -1):
-            if finer in made:
-                return made[finer]
-        made[kind] = quadrature(self.weights, self.losses, kind)
-        return made[kind]
+            if finer in self._quadratures:
+                return self._quadratures[finer]
+        return self._made(kind)
+
+    def _made(self, kind: int) -> Nodes | None:
+        if kind not in self._quadratures:
+            self._quadratures[kind] = quadrature(self.weights, self.losses, kind)
+        return self._quadratures[kind]
 
     def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
         rows = max(1, _CHUNK // nodes.places.size)

@@ -16,12 +16,14 @@ from residuum.pld.atoms import ATOM_ULPS, Atoms
 from residuum.pld.coarsening import compressed, lattice_points
 from residuum.pld.excess import FiniteExcess, gaussian_transform
 from residuum.pld.residue_certificate import proven_by_cells
-from residuum.pld.residue_equation import Contact, bisected, solve
+from residuum.pld.residue_equation import LESS_THAN_ALL, Contact, bisected, solve
 from residuum.pld.special import EXP_ULPS, LOG1P_ULPS, U
 from residuum.pld.value import Pld
 
 _SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 """By how much the cost is raised, in turn, until that is proven."""
+_ALMOST_ALL = 1.0 - 1e-4
+"""Of `v`: a composition on a lattice that costs more takes all there is."""
 _REFUTATIONS = 12
 _LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _SMALL_LOSS = 1e-2
@@ -86,18 +88,22 @@ def finite_cost(
     excess is less by at most `surplus`, integrated.
     """
     given, excess = excess, compressed(excess, math.sqrt(v))
-    contact = solve(excess, v)
+    most = _ALMOST_ALL if surplus > 0.0 else LESS_THAN_ALL
+    contact = solve(excess, v, most=most)
     if excess is not given:
         # Steep transforms over a narrow Gaussian need more points.
         steep = abs(contact.l) / 3.0 + 1.0 / math.sqrt(max(v - contact.c, 1e-6 * v))
         if lattice_points(given, 1.0 / steep) != lattice_points(given, math.sqrt(v)):
             excess = compressed(given, 1.0 / steep)
-            contact = solve(excess, v, contact)
+            contact = solve(excess, v, contact, most=most)
     high = v
     for share in _SHARES:
-        contact, proven = _raised(excess, v, contact, share)
+        if contact.c * (1.0 + share) >= v * most:
+            break
+        contact, proven = _raised(excess, v, contact, share, most)
         if proven is None and share == _SHARES[0]:
-            contact, proven = _raised(excess, v, bisected(excess, v), share)
+            contact = bisected(excess, v, most=most)
+            contact, proven = _raised(excess, v, contact, share, most)
         if proven is not None:
             high = proven
             break
@@ -105,19 +111,19 @@ def finite_cost(
 
 
 def _raised(
-    excess: FiniteExcess, v: float, contact: Contact, share: float
+    excess: FiniteExcess, v: float, contact: Contact, share: float, most: float
 ) -> tuple[Contact, float | None]:
     """The contact found in the end, and its cost raised by that share if that is proven."""
     for _ in range(_REFUTATIONS):
         c = contact.c * (1.0 + share)
-        if not c < v * (1.0 - 8.0 * U):
+        if not c < v * most:
             break
         failure = proven_by_cells(excess, v - c, c, np.array([contact.l]))
         if failure is None:
             return contact, c
         if not failure.is_violated:
             break
-        again = solve(excess, v, Contact(c, failure.at))
+        again = solve(excess, v, Contact(c, failure.at), most=most)
         contact = again if again.c > contact.c else Contact(c, failure.at)
     return contact, None
 

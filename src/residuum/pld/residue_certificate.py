@@ -22,7 +22,7 @@ from residuum.pld.special import U
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
 _GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
-_GUESS = 1.8
+_GUESS = 0.8
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
 _AT_ONCE = 8
 _SHORT = 64
@@ -106,7 +106,10 @@ def _largest(excess: FiniteExcess) -> float:
 
 def _first_guess(excess: FiniteExcess, m2: float, c: float) -> float:
     """An `l` where the slope of `ln B` often exceeds the largest loss."""
-    return _GUESS * _largest(excess) * (1.0 / m2 + 1.0 / c)
+    top = _largest(excess)
+    # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
+    scale = 1.0 / m2 + 1.0 / c
+    return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale
 
 
 def _starting_points(

@@ -27,7 +27,7 @@ _DENSE_SCANS = 6
 _STEPS = 60
 _SETTLED = 1e-6
 """Relative steps at which the next ones would be about the squares of these."""
-_LESS_THAN_ALL = 1.0 - 1e-13
+LESS_THAN_ALL = 1.0 - 1e-13
 
 
 class Contact(NamedTuple):
@@ -42,7 +42,7 @@ def solve(
     v: float,
     start: Contact | None = None,
     budget: Budget = gaussian_transform,
-    most: float = _LESS_THAN_ALL,
+    most: float = LESS_THAN_ALL,
 ) -> Contact:
     """About the cost under `G_√v`, from a contact to improve on or from scratch.
 
@@ -69,7 +69,7 @@ def bisected(
     excess: FiniteExcess,
     v: float,
     budget: Budget = gaussian_transform,
-    most: float = _LESS_THAN_ALL,
+    most: float = LESS_THAN_ALL,
 ) -> Contact:
     """The same by bisection over a fine grid, where Newton's method loses its way."""
     low = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
