@@ -59,6 +59,18 @@ class Kind:
     step: Callable[[Config, State, State, Asked], Proof]
 
 
+_MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a record that is not of the right shape may end in."""
+
+
 def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> Proof:
     if not isinstance(config, Mapping):
         return refuted(f"the filter is not an object: {config!r}")
@@ -78,7 +90,7 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
         return undecided(str(error))
     except Infinite as error:
         return refuted(str(error))
-    except (KeyError, TypeError, ValueError, AssertionError) as error:
+    except _MALFORMED as error:
         return undecided(f"the records cannot be read: {error!r}")
 
 
