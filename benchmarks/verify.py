@@ -1,8 +1,8 @@
 """How many steps a second the verifier proves: `python benchmarks/verify.py`.
 
 Steps are made by the filters, one query of a kind after the other on a falling budget, so that no
-two are equal; each is proven once, in one process. Seconds are of processor time, which other load on
-the machine does not change; those of the clock stand beside them.
+two are equal; each is proven once, in one process. Seconds are of processor time, which other load
+on the machine does not change; those of the clock stand beside them.
 """
 
 from __future__ import annotations

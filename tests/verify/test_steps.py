@@ -385,6 +385,32 @@ def test_what_a_natural_filter_keeps_is_re_proven() -> None:
         assert report.steps[0].verdict == verdict, (factor, report.steps[0])
 
 
+@pytest.mark.parametrize("rounds", [0, -5, 1.5, 10**9])
+def test_rounds_are_not_taken_back_by_asking_for_nothing(rounds: Any) -> None:
+    chain = written_by(rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20), [m.Laplace(20.0)])
+    state = chain.records[-1].body["after"]
+    assert state["rounds"] == 1
+    _forged(chain, m.PureDp(0.0), {**state, "rounds": rounds}, {})
+    (step,) = verified(chain).steps[2:]
+    assert step.verdict == ("proven" if rounds == 10**9 else "refuted"), "fewer are left, or more"
+
+
+def test_numbers_that_are_none_do_not_end_the_verifier() -> None:
+    filter = rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20)
+    told = json.loads(filter.tables(filter.initial())["guarantee"])
+    for change in ("[Infinity]", "[1e999]", "[1e-320]"):
+        body = json.loads(Written(filter).records[0].text)
+        table = json.dumps({**told, "points": json.loads(change), "draws": []}).encode()
+        body["tables"] = {"guarantee": digest(table)}
+        report = verify_records({"b": [canonical(body)]}, {digest(table): table})
+        assert report.steps[0].verdict == "undecided", change
+    profile = rz.AdditiveProfileFilter(1.0, 1e-3, 4)
+    config = profile.to_dict()
+    empty = {"delta": config["target_delta"], "eps": config["target_eps"], "v": 1}
+    chain = _created(profile, config, {**empty, "points": [], "draws": []}, {"left": ["4"]})
+    assert verified(chain).steps[0].verdict == "undecided"
+
+
 def test_a_plan_gives_no_more_than_a_query_takes_off() -> None:
     """One planned query less than the filter takes is never proven to be enough."""
     cases: list[tuple[m.Mechanism, m.Mechanism]] = [

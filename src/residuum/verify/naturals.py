@@ -103,8 +103,12 @@ def natural_step(
 ) -> Proof:
     loss = loss_of(mechanism, relation)
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
+    if not all(type(state["rounds"]) is int for state in (before, after)):
+        raise Unreadable(f"rounds must be counts, got {before['rounds']!r}, {after['rounds']!r}")
     if loss.is_identity:
-        return proven("no loss") if spent == now else refuted("the state moves for nothing")
+        if spent != now or after["rounds"] < before["rounds"]:
+            return refuted("the state moves for nothing")
+        return proven("no loss")
     if after["rounds"] != before["rounds"] + 1:
         return refuted("a round is not counted")
     rounds = config.get("rounds")
