@@ -59,7 +59,7 @@ $(VENV)/bin/python:
 	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
 
-# What users have: a quarter of what it takes to work on it.
+# What users have: a third of what it takes to work on it.
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	@$(PIP) --editable '.[service,figures,verify]'
 	@touch $@
