@@ -84,3 +84,41 @@ def _laplace_tradeoff(e: mpf, a: mpf) -> mpf:
     if a < mp.exp(-e) / 2:
         return 1 - mp.exp(e) * a
     return mp.exp(-e) / (4 * a) if a <= mpf(1) / 2 else mp.exp(-e) * (1 - a)
+
+
+@pytest.mark.parametrize(
+    "pld",
+    [
+        rz.laplace(scale=1.0) + rz.gaussian(mu=0.5),
+        30 * rz.laplace(scale=20.0),
+        100 * rz.subsampled_gaussian(1.0, 0.01),
+        rz.approximate_dp(0.5, 0.1) + rz.laplace(scale=2.0),
+    ],
+    ids=repr,
+)
+def test_shared_samples_agree_with_a_level_alone(pld: rz.Pld) -> None:
+    """Levels of every size at once: each interval meets the one found without the others."""
+    alpha = np.concatenate([10.0 ** -np.arange(1.0, 13.0), np.linspace(0.0, 1.0, 120)])
+    together = pld.tradeoff_bounds(alpha)
+    assert np.all((together.lo >= 0.0) & (together.lo <= together.hi))
+    assert np.max(together.hi - together.lo) <= 1e-4
+    for place in (3, 14, 75, 129):
+        alone = pld.tradeoff_bounds(float(alpha[place]))
+        assert alone.lo <= together.hi[place] and together.lo[place] <= alone.hi
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 8.0])
+def test_shared_samples_around_the_truth(scale: float) -> None:
+    """One Laplace: `1 - e^ε α`, then `e^-ε / (4α)`, and `e^-ε (1 - α)` from a half on."""
+    alpha = np.concatenate([np.linspace(0.001, 0.999, 200), [1e-9, 1.0 - 1e-9]])
+    bounds = rz.laplace(scale=scale).tradeoff_bounds(alpha)
+    with mp.workdps(40):
+        e = mp.exp(1 / mp.mpf(scale))
+        for a, lo, hi in zip(alpha.tolist(), bounds.lo, bounds.hi, strict=True):
+            a = mp.mpf(a)
+            if 2 * e * a <= 1:
+                truth = 1 - e * a
+            else:
+                truth = 1 / (4 * e * a) if 2 * a <= 1 else (1 - a) / e
+            assert oracles.agrees(rz.Interval(float(lo), float(hi)), truth)
+    assert np.max(bounds.hi - bounds.lo) <= 1e-12

@@ -45,11 +45,11 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats
 from residuum.pld.factors import Terms
 from residuum.pld.line import Line
+from residuum.pld.line_sums import line_sums
 from residuum.pld.moments import Moments
 from residuum.pld.products import multiply
 from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
 
-_BATCH = 1 << 21
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
 _FEWEST = 16
@@ -148,16 +148,7 @@ class Contour:
         steepness = abs(line.lam)
         flat = t.ravel()
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
-        kernels = self._weighted
-        sums = np.empty((len(kernels), flat.size))
-        rows = max(1, _BATCH // line.count)
-        for start in range(0, flat.size, rows):
-            part = slice(start, start + rows)
-            argument = flat[part, None] * line.omega
-            cosine, sine = np.cos(argument), np.sin(argument)
-            for i, weights in enumerate(kernels):
-                sums[i, part] = cosine @ weights.real + sine @ weights.imag
-
+        sums = line_sums(self._weighted, flat, line.step)
         per_t = 3.0 * U * flat + slack
         log_c = self.log_m - line.lam * flat
         log_c_error = self.log_m_error + (abs(self.log_m) + 3.0 * steepness * flat) * U

@@ -10,13 +10,15 @@ lies below the chords of the neighbouring cells, extended. For `t < 0` the same 
 All levels `alpha` are worked on together. Each has a bracket around its best `t`, sampled evenly
 and, finely, around two guesses: where a parabola through the highest sample has its top, and where
 the chords meet, which is exact at a kink. The neighbours of the highest sample are the next
-bracket, until the error of the curve itself is all that is left.
+bracket, until the error of the curve itself is all that is left. The best `t` of a Gaussian is
+known beforehand. Many levels share their first samples: an even net, and then the guess of each,
+which its neighbours look at too.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +46,31 @@ _ACCURATE = 1e-4
 _AT_ONCE = 4096
 _NEXT_TO_ONE = 1e-3
 _CHORD_ULPS = 2.0 * EXPM1_ULPS + EXP_ULPS + 66.0
+_MANY = 64
+"""Levels from which on the first samples are shared."""
+_NET = 129
+_STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
+"""Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
+_CORE = slice(3, 10)
+"""Those near it, whose error is that of the level."""
+_ABOUT = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
+"""The same where the best `t` is known, in standard deviations."""
+
+
+class Heights(NamedTuple):
+    """Enclosures of a curve, and an upper bound of what it lacks to 1."""
+
+    lo: Floats
+    hi: Floats
+    lacking: Floats
+
+
+class Samples(NamedTuple):
+    """Points of each row, which of them are even, and the enclosures there if they are known."""
+
+    t: Floats
+    even: NDArray[np.intp]
+    ends: tuple[Floats, Floats] | None = None
 
 
 def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
@@ -89,15 +116,17 @@ def _bounds(pld: Pld, alpha: Floats) -> tuple[Floats, Floats]:
     if start.any():
         ends = Interval(1.0, 1.0) - minus if minus.hi > 0.0 else Interval(1.0, 1.0)
         lo[start], hi[start] = max(0.0, float(ends.lo)), min(1.0, float(ends.hi))
-    # Where 1 - alpha <= p_inf nothing is left to be missed.
-    end = 1 - Fraction(float(plus.lo))
-    left = [end - Fraction(a) for a in alpha.tolist()]
-    inside = np.flatnonzero(~start & np.array([rest > 0 for rest in left], dtype=np.bool_))
+    # Where 1 - alpha <= p_inf nothing is left to be missed. Elsewhere the curve is below the chord
+    # to there: convex, at most 1 - q_inf at 0.
+    if plus.lo == 0.0 and minus.lo == 0.0:
+        chord = (1.0 - alpha) * (1.0 + 4.0 * U)
+    else:
+        end, first = 1 - Fraction(float(plus.lo)), 1 - Fraction(float(minus.lo))
+        left = [max(end - Fraction(a), Fraction(0)) for a in alpha.tolist()]
+        chord = np.array([float_up(first * rest / end) if rest else 0.0 for rest in left])
+    inside = np.flatnonzero(~start & (chord > 0.0))
     if inside.size:
-        # The curve is convex, at most 1 - q_inf at 0 and 0 at the end.
-        first = 1 - Fraction(float(minus.lo))
-        chord = np.array([float_up(first * left[i] / end) for i in inside])
-        lo[inside], hi[inside] = _searched(pld, alpha[inside], chord, float(plus.hi))
+        lo[inside], hi[inside] = _searched(pld, alpha[inside], chord[inside], float(plus.hi))
     return lo, hi
 
 
@@ -106,67 +135,121 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
     low, high = np.zeros(alpha.shape), ceiling.copy()
     stalls = np.zeros(alpha.shape, dtype=np.int64)
     active = np.arange(alpha.size)
-    t = _started(pld, alpha, mass)
-    even = np.broadcast_to(np.arange(0, _FIRST, 2), (alpha.size, _FIRST // 2 + 1))
+    t, even, known = _first(pld, alpha, mass)
     for _ in range(_ROUNDS):
         level, gap = alpha[active], high[active] - low[active]
-        accuracy = max(_ACCURATE, min(0.05 * float(np.min(np.diff(t, axis=1))), 1.0))
-        lower, upper = _supports(pld, level, t, accuracy)
+        if known is None:
+            accuracy = max(_ACCURATE, min(0.05 * float(np.min(np.diff(t, axis=1))), 1.0))
+            lower, upper = _supports(level[:, None], t, _heights(pld, t, accuracy))
+            core = slice(None)
+        else:
+            accuracy, (lower, upper), known = _ACCURATE, known, None
+            core = _CORE
         most, meet = _concave_maximum(t, lower, upper)
         # Chords over short cells multiply the error of the curve; even points have longer ones.
         rough, _ = _concave_maximum(*(np.take_along_axis(v, even, 1) for v in (t, lower, upper)))
         low[active] = np.maximum(low[active], np.max(lower, axis=1))
         high[active] = np.minimum(high[active], np.minimum(most, rough))
         left = high[active] - low[active]
+        noise = np.max((upper - lower)[:, core], axis=1)
         stalls[active] = np.where(left > 0.7 * gap, stalls[active] + 1, 0)
-        t, even = _closer(t, lower, meet, np.max(upper - lower, axis=1))
+        t, even = _closer(t, lower, meet, noise)
         # Where floats run out there is nothing more to find.
         going = np.min(np.diff(t, axis=1), axis=1) > _FINEST * _APART
         going &= (stalls[active] < _STALLS) & (left > _GOAL * high[active])
         if accuracy == _ACCURATE:
-            going &= left > 3.0 * np.max(upper - lower, axis=1)
+            going &= left > 3.0 * noise
         active, t, even = active[going], t[going], even[going]
         if not active.size:
             break
     return low, np.maximum(high, low)
 
 
-def _started(pld: Pld, alpha: Floats, mass: float) -> Floats:
-    """Even points over a range with the best `t`, for which P(Z <= t) is about `alpha`."""
+def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
+    """Where to look at first."""
+    if pld.gaussian is not None and not pld.terms:
+        t = _known(pld.gaussian.variance, alpha)
+        if np.max(np.abs(t)) < _FAR:
+            return Samples(t, _every_second(t))
+    left, right = _brackets(pld, alpha, mass)
+    # Past the ends there must be room to see the curve fall.
+    room = right - left
+    if alpha.size >= _MANY:
+        ends = np.array([np.min(left - 0.1 * room), np.max(right + 0.1 * room)])
+        return _shared(pld, alpha, *np.clip(ends, -_FARTHEST, _FARTHEST))
+    t = left[:, None] + room[:, None] * np.linspace(-0.1, 1.1, _FIRST)
+    return Samples(np.clip(t, -_FARTHEST, _FARTHEST), _every_second(t))
+
+
+def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Ranges with the best `t`, for which P(Z <= t) is about `alpha`."""
     evaluator = pld._evaluator
     left = -np.minimum(evaluator.quantile_reaches(alpha), _FAR) - 1e-3
     above = np.maximum(1.0 - alpha - mass, 0.0)
     right = np.minimum(evaluator.reaches(above), min(evaluator._top, _FAR))
-    right = np.maximum(right, 0.0) + 1e-3
-    # Past the ends there must be room to see the curve fall.
-    room = (right - left)[:, None]
-    t = left[:, None] + room * np.linspace(-0.1, 1.1, _FIRST)
-    return np.clip(t, -_FARTHEST, _FARTHEST)
+    return left, np.maximum(right, 0.0) + 1e-3
 
 
-def _supports(pld: Pld, alpha: Floats, t: Floats, accuracy: float) -> tuple[Floats, Floats]:
-    """Enclosure of `(1 - alpha - h(e^t)) e^-t`: row `i` for `alpha[i]`, at the points `t[i]`."""
-    level = np.broadcast_to(alpha[:, None], t.shape)
+def _known(variance: float, alpha: Floats) -> Floats:
+    """Points about the best of `G_mu`, where `Z` is normal with mean `mu²/2` and variance `mu²`."""
+    from scipy.special import ndtri
+
+    mu = float(np.sqrt(variance))
+    return np.asarray((0.5 * variance + mu * ndtri(alpha))[:, None] + mu * _ABOUT)
+
+
+def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
+    """A guess for every level from a net of few points; then each guess serves all around it."""
+    net = np.linspace(left, right, _NET)
+    rough = max(_ACCURATE, min(0.05 * float(net[1] - net[0]), 1.0))
+    level = alpha[:, None]
+    lower, _ = _supports(level, net, _heights(pld, net, rough))
+    rows, peak = np.arange(alpha.size), np.clip(np.argmax(lower, axis=1), 1, _NET - 2)
+    a, b, c = (lower[rows, peak + k] for k in (-1, 0, 1))
+    top, step = net[peak], float(net[1] - net[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        guess = top + 0.5 * step * (a - c) / (a - 2.0 * b + c)
+    guess = np.where(np.abs(guess - top) <= step, guess, top)
+    places = np.unique(np.concatenate([net, guess]))
+    apart = np.diff(places, prepend=-np.inf) > 1e-6 * step
+    places = places[apart]
+    heights = _heights(pld, places, _ACCURATE)
+    reach = int(_STRIDES[-1])
+    centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
+    at = centre[:, None] + _STRIDES
+    t = places[at]
+    return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
+
+
+def _every_second(t: Floats) -> NDArray[np.intp]:
+    """The first and the last and every second between, of rows of odd length."""
+    chosen = np.arange(0, t.shape[1], 2)
+    return np.broadcast_to(chosen, (t.shape[0], chosen.size))
+
+
+def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
+    """The curve at `e^t` where `t >= 0`, and the reversed one at `e^-t` elsewhere."""
+    lo, hi, lacking = np.empty_like(t), np.empty_like(t), np.empty_like(t)
     right = t >= 0.0
-    lo, hi = np.empty_like(t), np.empty_like(t)
-    if right.any():
-        low, high = pld._evaluator.right(t[right], 0.0, accuracy)
-        scale = np.exp(-t[right])
-        slack = (EXP_ULPS + 8.0) * U * scale
-        lo[right] = (1.0 - level[right] - high) * scale - slack
-        most = (1.0 - level[right] - low) * scale + slack
-        far = _lacking(pld, t[right], low)
-        hi[right] = np.minimum(most, (far - level[right]) * scale + slack * (far + level[right]))
-    left = ~right
-    if left.any():
-        back = pld.reverse()
-        low, high = back._evaluator.right(-t[left], 0.0, accuracy)
-        cost = level[left] * np.exp(-t[left])
-        slack = (EXP_ULPS + 8.0) * U * (1.0 + cost)
-        lo[left] = 1.0 - cost - high - slack
-        far = _lacking(back, -t[left], low)
-        hi[left] = np.minimum(1.0 - cost - low + slack, far - cost + slack * (far + cost))
-    return lo, hi
+    for side, one in ((right, pld), (~right, pld.reverse())):
+        if side.any():
+            at = np.abs(t[side])
+            lo[side], hi[side] = one._evaluator.right(at, 0.0, accuracy)
+            lacking[side] = _lacking(one, at, lo[side])
+    return Heights(lo, hi, lacking)
+
+
+def _supports(alpha: Floats, t: Floats, h: Heights) -> tuple[Floats, Floats]:
+    """Enclosure of `(1 - alpha - h(e^t)) e^-t` at the points `t`, from the heights there."""
+    right = t >= 0.0
+    # One exponential serves both sides: for `t < 0` the number is `1 - alpha e^-t - h_rev(e^-t)`.
+    scale = np.exp(-t)
+    cost = alpha * scale
+    slack = (EXP_ULPS + 8.0) * U * np.where(right, scale, 1.0 + cost)
+    unit, level = np.where(right, scale, 1.0), np.where(right, alpha, cost)
+    lo = (1.0 - level - h.hi) * unit - slack
+    hi = (1.0 - level - h.lo) * unit + slack
+    return lo, np.minimum(hi, (h.lacking - level) * unit + slack * (h.lacking + level))
 
 
 def _lacking(pld: Pld, t: Floats, low: Floats) -> Floats:
