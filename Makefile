@@ -26,8 +26,8 @@ lint: $(VENV)/.dev  ## style, formatting, types, import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(VENV)/.bench  ## speed and accuracy beside other accountants
-	@$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench  ## beside every peer (each installed apart); docs/benchmarks.md and out/benchmarks.html
+	@$(BIN)/python -m benchmarks --markdown docs/benchmarks.md --html out/benchmarks.html --save out/benchmarks.json
 
 docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the site in out/site
 	@$(BIN)/python docs/cli_reference.py
@@ -52,7 +52,7 @@ package: $(VENV)/bin/python  ## build wheel and sdist; each extra alone in an en
 	@$(BIN)/python tests/package/each_extra.py
 
 clean:  ## remove the environment and everything the tools left behind
-	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
+	@rm -rf $(VENV) .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residuum needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'

@@ -41,7 +41,7 @@ def measure(run: Run) -> Section:
     for name in kinds(0.0):
         inputs = [{"parts": [[kinds(share)[name], 1]], "deltas": [DELTA]} for share in shares]
         results = race(run.field, RACERS, "epsilons", inputs, limit=30.0)
-        ends = run.field.ask(US, "epsilon_ends", **inputs[-1]).value[0]
+        ends = run.field.ask(US, "epsilon_ends", **inputs[0]).value[0]
         works.append(Work(f"Build {name}, eps at {DELTA:g}", tuple(results), tuple(ends)))
     return Section(
         "build",

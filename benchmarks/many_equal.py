@@ -53,7 +53,7 @@ def measure(run: Run) -> Section:
         shares = rng.uniform(size=1 + run.repeats).tolist()
         inputs = [{"parts": made(share), "deltas": [DELTA]} for share in shares]
         results = race(run.field, RACERS, "epsilons", inputs, limit=60.0)
-        ends = run.field.ask(US, "epsilon_ends", **inputs[-1]).value[0]
+        ends = run.field.ask(US, "epsilon_ends", **inputs[0]).value[0]
         title = f"{COUNT:,} equal {name}, eps at {DELTA:g}"
         works.append(Work(title, tuple(results), tuple(ends)))
     rival = fastest_at_least_as_tight(works[1])

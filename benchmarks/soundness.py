@@ -18,14 +18,24 @@ from mpmath import mpf
 
 from benchmarks import truth
 from benchmarks.parts import Parts, gaussian, laplace, pure_dp, shown, subsampled
-from benchmarks.peers.participants import ACCOUNTANTS, GOOGLE_FINE, US, Participant
+from benchmarks.peers.participants import (
+    ACCOUNTANTS,
+    AUTODP_AFA,
+    GOOGLE_FINE,
+    MICROSOFT,
+    OPACUS_PRV,
+    US,
+    Participant,
+)
 from benchmarks.run import Run
 from benchmarks.section import Goal, Plot, Section, Table, table
 
 DELTAS = [1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-18, 1e-24, 1e-30]
 NOTICEABLE = 1e-6
 """Relative: below the truth by more than that is no rounding."""
-LIMIT = 30.0
+LIMIT = 15.0
+COARSE = {MICROSOFT: 0.1, OPACUS_PRV: 0.1, AUTODP_AFA: 1e-3}
+"""Errors that these may make above the truth: larger ones are quicker, and as sound."""
 
 OUTCOMES = ("holds", "below", "clearly below", "negative", "infinite", "error")
 
@@ -82,8 +92,9 @@ def wrong_ends(parts: Parts, delta: float, ends: list[float]) -> bool:
 def asked(run: Run, who: Participant, all_parts: list[Parts]) -> list[Any]:
     """Every answer of one participant: for each composition a list, or why there is none."""
     found = []
+    more = {"eps_error": COARSE[who]} if who in COARSE else {}
     for parts in all_parts:
-        answer = run.field.ask(who, "epsilons", LIMIT, parts=parts, deltas=DELTAS)
+        answer = run.field.ask(who, "epsilons", LIMIT, parts=parts, deltas=DELTAS, **more)
         found.append(answer.value if answer.given else answer)
     return found
 
@@ -197,7 +208,9 @@ def worst(all_parts: list[Parts], ends: list[Any], answers: dict[str, list[Any]]
             for parts, both, given in zip(all_parts, ends, found, strict=True)
             if isinstance(given, list)
             for delta, (low, _), value in zip(DELTAS, both, given, strict=True)
-            if isinstance(value, float) and value < low * (1.0 - NOTICEABLE) and low < math.inf
+            if isinstance(value, float)
+            and value < low * (1.0 - NOTICEABLE)
+            and 0.0 < low < math.inf
         ]
         if missing:
             share, where, value, low = max(missing)

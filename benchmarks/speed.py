@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,17 +30,25 @@ class Work:
         times = self.times
         return times[label] / times[OURS] if label in times and OURS in times else None
 
+    def least_ratio(self, label: str) -> float | None:
+        """The same; of who did not finish, the time that was allowed over ours."""
+        for result in self.results:
+            late = re.match(r"no answer in ([\d.]+) s", result.why) if result.cpu is None else None
+            if result.who.label == label and late and OURS in self.times:
+                return float(late[1]) / self.times[OURS]
+        return self.ratio(label)
+
 
 def standing(answer: float, ends: Ends) -> str:
     """Where an answer lies that claims to be an upper bound."""
     low, high = ends
     if answer < low:
-        return f"below the truth by {(low - answer) / low:.1e}"
+        return f"below the truth by {(low - answer) / abs(low):.1e}"
     return "within our interval" if answer <= high else f"above by {(answer - high) / high:.1e}"
 
 
 def last(result: Result) -> float | None:
-    """The last number of an answer."""
+    """The last number of the first answer."""
     value = result.answer.value
     while isinstance(value, list) and value:
         value = value[-1]
@@ -52,7 +61,7 @@ def times_table(work: Work, read: str) -> Table:
     for result in work.results:
         label, number = result.who.label, last(result)
         if result.cpu is None:
-            rows.append([label, result.why, "", "", ""])
+            rows.append([label, result.why[:60], "", "", ""])
             continue
         ratio = work.ratio(label)
         said = "" if number is None else f"{number:.6g}"
@@ -79,7 +88,7 @@ def faster(work: Work) -> list[str]:
 
 
 def goal(work: Work, label: str, target: float) -> Goal | None:
-    ratio = work.ratio(label)
+    ratio = work.least_ratio(label)
     return None if ratio is None else at_least(f"{work.name}, beside {label}", ratio, target)
 
 

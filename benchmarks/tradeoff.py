@@ -40,7 +40,7 @@ def compared(name: str, work: Work, ends: list[list[float]]) -> Table:
     for result in work.results:
         label = result.who.label
         if result.cpu is None:
-            rows.append([label, result.why, "", "", ""])
+            rows.append([label, result.why[:60], "", "", ""])
             continue
         ratio = work.ratio(label)
         above, off = errors(result, ends)
@@ -70,10 +70,10 @@ def measure(run: Run) -> Section:
             {"parts": works(share)[name], "alphas": alphas} for share in shares
         ]
         results = race(run.field, RACERS, "tradeoff", inputs)
-        ends = run.field.ask(US, "tradeoff_ends", **inputs[-1]).value
+        ends = run.field.ask(US, "tradeoff_ends", **inputs[0]).value
         work = Work(f"Tradeoff curve of {name}", tuple(results))
         found.append(work)
-        tables.append(compared(shown(inputs[-1]["parts"]), work, ends))
+        tables.append(compared(shown(inputs[0]["parts"]), work, ends))
         aims += [goal(work, peer.label, 1.0) for peer in (RISKCAL_FINE, RISKCAL_COARSE)]
     return Section(
         "tradeoff",

@@ -36,7 +36,7 @@ PEERS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Participant:
     """A column of the tables. `options` go to the adapter with every question."""
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+START = 300.0
+"""Seconds that the imports of a peer may take."""
 GRACE = 20.0
 """Seconds beyond its limit after which a process that does not answer is killed."""
 
@@ -45,6 +47,8 @@ class Worker:
 
     def ask(self, operation: str, arguments: dict[str, Any], limit: float = 60.0) -> Answer:
         process = self._process or self._start()
+        if process is None:
+            return Answer(cannot=f"{self._command[-1]} does not start")
         assert process.stdin is not None and process.stdout is not None
         task = {"operation": operation, "arguments": arguments, "limit": limit}
         try:
@@ -58,7 +62,7 @@ class Worker:
             return Answer(error=f"no answer in {limit:g} s, or the process died")
         return Answer(**json.loads(line))
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str] | None:
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -67,6 +71,8 @@ class Worker:
             text=True,
             env=self._environment,
         )
+        if _line(self._process, START) != "ready\n":
+            self.stop()
         return self._process
 
     def stop(self) -> None:

@@ -42,21 +42,24 @@ def composed(parts: list[Any], which: str) -> Any:
     return compose([made(m, which) for m, _ in parts], [count for _, count in parts])
 
 
-def epsilons(parts: list[Any], deltas: list[float], which: str = "rdp") -> list[Any]:
+def epsilons(
+    parts: list[Any], deltas: list[float], which: str = "rdp", eps_error: float = 1e-6
+) -> list[Any]:
     total = composed(parts, which)
     if which == "afa":
-        return protocol.each(lambda delta: inverted(total.get_approx_delta, delta), deltas)
+        curve = total.get_approx_delta
+        return protocol.each(lambda delta: inverted(curve, delta, eps_error), deltas)
     return protocol.each(total.get_approxDP, deltas)
 
 
-def inverted(curve: Callable[[float], float], delta: float) -> float:
-    """The least eps at which the curve is at most `delta`, from above, to a millionth."""
+def inverted(curve: Callable[[float], float], delta: float, error: float) -> float:
+    """The least eps at which the curve is at most `delta`, from above, with this relative error."""
     low, high = 0.0, 1.0
     while not curve(high) <= delta:
         low, high = high, 2.0 * high
         if high > 1000.0:
             raise ValueError("no eps below 1000 has this delta")
-    while high - low > 1e-6 * high:
+    while high - low > error * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if curve(middle) <= delta else (middle, high)
     return high

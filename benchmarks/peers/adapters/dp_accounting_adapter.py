@@ -54,10 +54,11 @@ def event(mechanism: dict[str, Any]) -> Any:
     raise protocol.Cannot(f"no {mechanism['kind']}")
 
 
-def accountant(mechanism: dict[str, Any], orders: list[float] | None = None) -> Any:
+def accountant(mechanisms: list[dict[str, Any]], orders: list[float] | None = None) -> Any:
     made = rdp.RdpAccountant(orders)
-    if not made.supports(event(mechanism)):
-        raise protocol.Cannot(f"no Rényi divergence of {mechanism['kind']}")
+    for mechanism in mechanisms:
+        if not made.supports(event(mechanism)):
+            raise protocol.Cannot(f"no Rényi divergence of {mechanism['kind']}")
     return made
 
 
@@ -65,7 +66,7 @@ def epsilons(
     parts: list[Any], deltas: list[float], grid: float = 1e-4, pessimistic: bool = True
 ) -> list[Any]:
     if not grid:
-        made = accountant(parts[0][0])
+        made = accountant([mechanism for mechanism, _ in parts])
         for mechanism, count in parts:
             made.compose(event(mechanism), count)
         return protocol.each(made.get_epsilon, deltas)
@@ -74,7 +75,7 @@ def epsilons(
 
 def delta(parts: list[Any], eps: float, grid: float = 1e-4) -> float:
     if not grid:
-        made = accountant(parts[0][0])
+        made = accountant([mechanism for mechanism, _ in parts])
         for mechanism, count in parts:
             made.compose(event(mechanism), count)
         return float(made.get_delta(eps))
@@ -85,7 +86,7 @@ def stream(mechanisms: list[dict[str, Any]], eps: float, grid: float = 1e-4) -> 
     total = None
     deltas = []
     if not grid:
-        made = accountant(mechanisms[0])
+        made = accountant(mechanisms[:3])
         for mechanism in mechanisms:
             deltas.append(float(made.compose(event(mechanism)).get_delta(eps)))
         return deltas
@@ -104,7 +105,7 @@ def admitted(eps: float, delta: float, queries: list[Any], expected: Any) -> int
     """
 
     def room(order: float) -> float:
-        made = accountant(expected, [order])
+        made = accountant([expected], [order])
         made.compose(event(expected))
         # Linear in the count: the divergence that is left over that of one query.
         allowed = _room(order, eps, delta)

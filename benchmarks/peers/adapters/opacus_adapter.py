@@ -28,8 +28,12 @@ def composed(parts: list[Any], which: str) -> Any:
     return made
 
 
-def epsilons(parts: list[Any], deltas: list[float], which: str = "prv") -> list[Any]:
-    return protocol.each(composed(parts, which).get_epsilon, deltas)
+def epsilons(
+    parts: list[Any], deltas: list[float], which: str = "prv", eps_error: float = 0.01
+) -> list[Any]:
+    total = composed(parts, which)
+    more = {"eps_error": eps_error} if which == "prv" else {}
+    return protocol.each(lambda delta: total.get_epsilon(delta, **more), deltas)
 
 
 def stream_epsilon(

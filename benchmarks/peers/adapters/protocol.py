@@ -1,5 +1,6 @@
 """What every adapter speaks: a task a line on stdin, an answer a line on stdout, both JSON.
 
+    ready                                 once, when everything is imported
     {"operation": "epsilons", "arguments": {...}, "limit": 20.0}
     {"value": [...], "cpu": 0.0123, "wall": 0.0125}
     {"error": "ValueError: ..."}          the peer raised
@@ -44,6 +45,8 @@ def serve(operations: Mapping[str, Operation]) -> None:
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)
         signal.signal(signal.SIGALRM, _late)
+        out.write("ready\n")
+        out.flush()
         for line in sys.stdin:
             out.write(json.dumps(answer(operations, json.loads(line))) + "\n")
             out.flush()

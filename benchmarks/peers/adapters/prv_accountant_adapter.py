@@ -25,21 +25,23 @@ def variable(mechanism: dict[str, Any]) -> Any:
     raise protocol.Cannot(f"no {mechanism['kind']}")
 
 
-def accountant(parts: list[Any], delta_error: float) -> tuple[Any, list[int]]:
+def accountant(
+    parts: list[Any], delta_error: float, eps_error: float = EPS_ERROR
+) -> tuple[Any, list[int]]:
     counts = [count for _, count in parts]
     variables = [variable(mechanism) for mechanism, _ in parts]
     made = prv_accountant.PRVAccountant(
         prvs=variables,
         max_self_compositions=counts,
-        eps_error=EPS_ERROR,
+        eps_error=eps_error,
         delta_error=delta_error,
     )
     return made, counts
 
 
-def epsilons(parts: list[Any], deltas: list[float]) -> list[Any]:
+def epsilons(parts: list[Any], deltas: list[float], eps_error: float = EPS_ERROR) -> list[Any]:
     def upper(delta: float) -> float:
-        made, counts = accountant(parts, 1e-3 * delta)
+        made, counts = accountant(parts, 1e-3 * delta, eps_error)
         return made.compute_epsilon(delta=delta, num_self_compositions=counts)[2]
 
     return protocol.each(upper, deltas)

@@ -1,0 +1,133 @@
+"""The benchmarks run: every adapter answers, and a rehearsal becomes a report.
+
+Real peers, those of this environment; the figures of a rehearsal are of no account.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks import claims, soundness
+from benchmarks.__main__ import main
+from benchmarks.parts import gaussian
+from benchmarks.peers.participants import (
+    AUTODP_RDP,
+    GOOGLE_COARSE,
+    GOOGLE_RDP,
+    MICROSOFT,
+    OPENDP,
+    PEERS,
+    RISKCAL_COARSE,
+    US,
+    Field,
+    Participant,
+    open_field,
+)
+from benchmarks.section import Section
+
+from snippets import ROOT
+
+DELTA = 1e-6
+PARTS = [[gaussian(20.0), 10]]
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    with open_field(install=False) as found:
+        yield found
+
+
+def ask(field: Field, who: Participant, operation: str, **arguments: object) -> object:
+    answer = field.ask(who, operation, 60.0, **arguments)
+    assert answer.given, answer
+    return answer.value
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        pytest.param(who, marks=pytest.mark.needs(module), id=who.label)
+        for who, module in (
+            (US, "residuum"),
+            (GOOGLE_COARSE, "dp_accounting"),
+            (GOOGLE_RDP, "dp_accounting"),
+            (MICROSOFT, "prv_accountant"),
+            (OPENDP, "opendp"),
+            (AUTODP_RDP, "autodp"),
+        )
+    ],
+)
+def test_accountants_answer_above_the_truth(field: Field, who: Participant) -> None:
+    ((low, high),) = ask(field, US, "epsilon_ends", parts=PARTS, deltas=[DELTA])
+    (eps,) = ask(field, who, "epsilons", parts=PARTS, deltas=[DELTA])
+    assert low <= eps <= 1.15 * high
+
+
+@pytest.mark.needs("riskcal")
+def test_riskcal_answers_near_the_truth(field: Field) -> None:
+    alphas = [0.1, 0.5]
+    ends = ask(field, US, "tradeoff_ends", parts=PARTS, alphas=alphas)
+    betas = ask(field, RISKCAL_COARSE, "tradeoff", parts=PARTS, alphas=alphas)
+    for beta, (low, high) in zip(betas, ends, strict=True):
+        assert low - 1e-3 <= beta <= high + 1e-3
+
+
+@pytest.mark.needs("dp_accounting")
+def test_an_error_of_a_peer_is_an_answer(field: Field) -> None:
+    answer = field.ask(GOOGLE_COARSE, "epsilons", parts=[[gaussian(-1.0), 1]], deltas=[DELTA])
+    assert "Error" in answer.error
+    assert field.ask(GOOGLE_COARSE, "decisions").cannot
+    assert field.ask(GOOGLE_COARSE, "epsilons", parts=PARTS, deltas=[DELTA]).given
+
+
+def test_a_missing_peer_says_so(field: Field) -> None:
+    for peer in PEERS:
+        if field.homes[peer.package].python is None:
+            answer = field.ask(Participant("", peer.package), "epsilons")
+            assert answer.cannot.startswith("not installed")
+
+
+@pytest.mark.needs("dp_accounting", "prv_accountant", "opendp", "matplotlib")
+def test_a_rehearsal_becomes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, saved = tmp_path / "docs" / "benchmarks.md", tmp_path / "saved.json"
+    only = ["--only", "filter_history", "--only", "tradeoff", "--only", "supremum_finite"]
+    given = ["--quick", "--no-install", "--repeats", "1", "--json", *only]
+    files = ["--markdown", str(page), "--html", str(tmp_path / "b.html"), "--save", str(saved)]
+    main([*given, *files])
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == json.loads(saved.read_text())
+    names = [section["name"] for section in shown["sections"]]
+    assert names == ["filter_history", "tradeoff", "supremum_finite"]
+    text = page.read_text(encoding="utf-8")
+    assert "## Where a peer is better" in text and "make bench" in text
+    assert (page.parent / "figures" / "bench-filter-history.svg").exists()
+    assert "<svg" in (tmp_path / "b.html").read_text(encoding="utf-8")
+    for section in shown["sections"]:
+        assert json.loads(json.dumps(Section.from_json(section).to_json())) == section
+    main(["--load", str(saved)])
+    assert "Filter decisions" in capsys.readouterr().out
+
+
+def test_the_sweep_is_large_enough() -> None:
+    settings = soundness.settings()
+    assert len(settings) * len(soundness.DELTAS) >= 500
+    assert len({json.dumps(parts) for parts in settings}) == len(settings)
+
+
+def test_verdicts_of_the_sweep() -> None:
+    ends, nan = [1.0, 1.0], math.nan
+    for value, said in ((0.5, "clearly below"), (-1.0, "negative"), (math.inf, "infinite")):
+        assert soundness.verdict(value, PARTS, DELTA, ends) == said
+    for value, said in ((nan, "error"), ("ValueError", "error"), (1.5, "holds")):
+        assert soundness.verdict(value, PARTS, DELTA, ends) == said
+    assert soundness.verdict(1.0 - 1e-9, PARTS, DELTA, ends) == "below"
+
+
+def test_readme_has_the_claims() -> None:
+    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for claim in claims.CLAIMS:
+        assert claim.words in words
