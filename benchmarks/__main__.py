@@ -62,18 +62,27 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
 
 def measured(chosen: argparse.Namespace) -> dict[str, Any]:
     """Facts and sections of a run, as JSON has them."""
-    sections = []
+    found: dict[str, Any] = {"environment": {}, "sections": []}
     with open_field(install=not chosen.no_install) as field:
         run = Run(field, chosen.repeats, chosen.quick)
-        for name in chosen.only or NAMES:
-            print(f"{name} ...", end="", file=sys.stderr, flush=True)
+        names = chosen.only or NAMES
+        for place, name in enumerate(names, 1):
+            print(f"{place}/{len(names)} {name} ...", end="", file=sys.stderr, flush=True)
             started = time.perf_counter()
-            sections.append(_section(name, run))
+            found["sections"].append(_section(name, run).to_json())
+            found["environment"] = machine.facts(field, chosen.quick)
+            # A run that is stopped keeps what it has.
+            if chosen.save:
+                saved(found, chosen.save)
             print(f" {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-        facts = machine.facts(field)
     if warning := machine.busy():
         print(warning, file=sys.stderr)
-    return {"environment": facts, "sections": [section.to_json() for section in sections]}
+    return found
+
+
+def saved(found: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def _section(name: str, run: Run) -> Section:
@@ -108,9 +117,6 @@ def written(chosen: argparse.Namespace, facts: dict[str, str], sections: list[Se
 def main(given: list[str] | None = None) -> None:
     chosen = arguments(given)
     found = json.loads(chosen.load.read_text()) if chosen.load else measured(chosen)
-    if chosen.save:
-        chosen.save.parent.mkdir(parents=True, exist_ok=True)
-        chosen.save.write_text(json.dumps(found, indent=1), encoding="utf-8")
     facts, sections = found["environment"], [Section.from_json(s) for s in found["sections"]]
     written(chosen, facts, sections)
     print(json.dumps(found, indent=2) if chosen.json else text.page(facts, sections))

@@ -11,14 +11,14 @@ from pathlib import Path
 from benchmarks.peers.participants import PEERS, Field
 
 
-def facts(field: Field) -> dict[str, str]:
+def facts(field: Field, rehearsal: bool = False) -> dict[str, str]:
     """The date, the machine, and every version that matters."""
-    peers = {
-        peer.package: field.homes[peer.package].version or field.homes[peer.package].why
-        for peer in PEERS
-    }
+    kind = {"run": "a rehearsal with few settings: figures of no account"} if rehearsal else {}
+    asked = {peer.package: field.homes.get(peer.package) for peer in PEERS}
+    peers = {name: home.version or home.why for name, home in asked.items() if home}
     return {
         "date": date.today().isoformat(),
+        **kind,
         "processor": f"{_model()}, {os.cpu_count()} cores",
         "memory": f"{_memory():.0f} GB",
         "system": f"{platform.system()} {platform.machine()}",

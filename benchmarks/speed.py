@@ -96,23 +96,5 @@ def goals(*found: Goal | None) -> tuple[Goal, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def fastest_at_least_as_tight(work: Work) -> str | None:
-    """The fastest peer whose answer is no further from the proven interval than a thousandth.
-
-    And not below it: an answer that does not hold is no competitor.
-    """
-    if work.ends is None:
-        return None
-    low, high = work.ends
-    fit: dict[str, float] = {}
-    for result in work.results:
-        number = last(result)
-        if result.who.label == OURS or result.cpu is None or number is None:
-            continue
-        if low <= number <= high * (1.0 + 1e-3) + 1e-3:
-            fit[result.who.label] = result.cpu
-    return min(fit, key=fit.__getitem__) if fit else None
-
-
 def all_of(works: Sequence[Work]) -> tuple[str, ...]:
     return tuple(line for work in works for line in faster(work))

@@ -86,9 +86,14 @@ def test_an_error_of_a_peer_is_an_answer(field: Field) -> None:
 
 def test_a_missing_peer_says_so(field: Field) -> None:
     for peer in PEERS:
-        if field.homes[peer.package].python is None:
+        if field.home(peer.package).python is None:
             answer = field.ask(Participant("", peer.package), "epsilons")
             assert answer.cannot.startswith("not installed")
+
+
+def test_nobody_is_looked_for_who_is_not_asked() -> None:
+    with open_field(install=True) as field:
+        assert not field.homes
 
 
 @pytest.mark.needs("dp_accounting", "prv_accountant", "opendp", "matplotlib")

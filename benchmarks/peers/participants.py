@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.environments import ADAPTERS, Home, find
-from benchmarks.peers.worker import Answer, Worker, running
+from benchmarks.peers.worker import Answer, Worker
 
 OURS = "residuum"
 
@@ -79,38 +79,49 @@ ACCOUNTANTS = (
 
 
 class Field:
-    """All peers of this run: found once, each with its process while the field is open."""
+    """All peers of a run: each is looked for when it is first asked, and then keeps its process."""
 
-    def __init__(self, homes: dict[str, Home], workers: dict[str, Worker]):
-        self.homes, self._workers = homes, workers
+    def __init__(self, install: bool):
+        self.homes: dict[str, Home] = {}
+        self._install = install
+        self._workers: dict[str, Worker] = {}
 
     def ask(
         self, who: Participant, operation: str, limit: float = 60.0, **arguments: Any
     ) -> Answer:
         """Ask a participant; one that is not installed answers with the reason."""
+        home = self.home(who.package)
+        if home.python is None:
+            return Answer(cannot=home.why)
         if who.package not in self._workers:
-            return Answer(cannot=self.homes[who.package].why)
+            peer = _PEER[who.package]
+            path = _source() if peer.package == OURS else ""
+            self._workers[who.package] = Worker(home.python, ADAPTERS / f"{peer.adapter}.py", path)
         return self._workers[who.package].ask(operation, arguments | who.options, limit)
 
-    def has(self, who: Participant) -> bool:
-        return who.package in self._workers
+    def home(self, package: str) -> Home:
+        """Where a package is; installs it the first time, if this run may."""
+        if package not in self.homes:
+            peer = _PEER[package]
+            self.homes[package] = find(peer.package, peer.requirements, self._install)
+        return self.homes[package]
+
+    def close(self) -> None:
+        for worker in self._workers.values():
+            worker.stop()
+
+
+_PEER = {peer.package: peer for peer in PEERS}
 
 
 @contextmanager
 def open_field(install: bool) -> Iterator[Field]:
-    """Find (and, where wanted, install) the peers, and keep their processes."""
-    homes = {peer.package: find(peer.package, peer.requirements, install) for peer in PEERS}
-    with ExitStack() as stack:
-        workers = {}
-        for peer in PEERS:
-            home = homes[peer.package]
-            if home.python is not None:
-                path = _source() if peer.package == OURS else ""
-                adapter = ADAPTERS / f"{peer.adapter}.py"
-                workers[peer.package] = stack.enter_context(
-                    running(Worker(home.python, adapter, path))
-                )
-        yield Field(homes, workers)
+    """The peers of a run, whose processes end with it."""
+    field = Field(install)
+    try:
+        yield field
+    finally:
+        field.close()
 
 
 def _source() -> str:

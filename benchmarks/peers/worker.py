@@ -6,8 +6,6 @@ import json
 import os
 import selectors
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,11 +86,3 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
     with selectors.DefaultSelector() as waiting:
         waiting.register(process.stdout, selectors.EVENT_READ)
         return process.stdout.readline() if waiting.select(seconds) else ""
-
-
-@contextmanager
-def running(worker: Worker) -> Iterator[Worker]:
-    try:
-        yield worker
-    finally:
-        worker.stop()

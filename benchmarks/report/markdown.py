@@ -20,6 +20,7 @@ def page(facts: Mapping[str, str], sections: Sequence[Section], figures: str) ->
         "answer. Times are medians of *processor* seconds, which other work on the machine "
         'disturbs less than the clock. "Proven" is said of our numbers only: '
         "[what that means](guarantee.md).\n",
+        *([f"**This is {facts['run']}.**\n"] if "run" in facts else []),
         "## In short\n",
         goals([goal for section in sections for goal in section.goals]),
         "## Where a peer is better\n",

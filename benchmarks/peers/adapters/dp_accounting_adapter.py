@@ -73,6 +73,14 @@ def epsilons(
     return protocol.each(composed(parts, grid, pessimistic).get_epsilon_for_delta, deltas)
 
 
+def epsilon_ends(parts: list[Any], deltas: list[float], grid: float = 1e-4) -> list[list[float]]:
+    """Rounded down to the grid and up: two PLDs, one for each end."""
+    if not grid:
+        raise protocol.Cannot("upper ends alone")
+    low, high = (composed(parts, grid, side) for side in (False, True))
+    return [[float(p.get_epsilon_for_delta(d)) for p in (low, high)] for d in deltas]
+
+
 def delta(parts: list[Any], eps: float, grid: float = 1e-4) -> float:
     if not grid:
         made = accountant([mechanism for mechanism, _ in parts])
@@ -134,4 +142,5 @@ def _room(order: float, eps: float, delta: float) -> float:
 
 
 if __name__ == "__main__":
-    protocol.serve({"epsilons": epsilons, "delta": delta, "stream": stream, "admitted": admitted})
+    operations = (epsilons, epsilon_ends, delta, stream, admitted)
+    protocol.serve({operation.__name__: operation for operation in operations})

@@ -47,6 +47,15 @@ def epsilons(parts: list[Any], deltas: list[float], eps_error: float = EPS_ERROR
     return protocol.each(upper, deltas)
 
 
+def epsilon_ends(parts: list[Any], deltas: list[float]) -> list[list[float]]:
+    found = []
+    for delta in deltas:
+        made, counts = accountant(parts, 1e-3 * delta)
+        low, _, high = made.compute_epsilon(delta=delta, num_self_compositions=counts)
+        found.append([float(low), float(high)])
+    return found
+
+
 def delta(parts: list[Any], eps: float) -> float:
     made, counts = accountant(parts, 1e-10)
     return float(made.compute_delta(eps, counts)[2])
@@ -63,4 +72,6 @@ def stream(mechanisms: list[dict[str, Any]], eps: float) -> list[float]:
 
 
 if __name__ == "__main__":
-    protocol.serve({"epsilons": epsilons, "delta": delta, "stream": stream})
+    protocol.serve(
+        {"epsilons": epsilons, "epsilon_ends": epsilon_ends, "delta": delta, "stream": stream}
+    )

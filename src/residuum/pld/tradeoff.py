@@ -53,10 +53,16 @@ _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
 _CORE = slice(3, 10)
 """Those near it, whose error is that of the level."""
-_CLEAR = 30.0
-"""Up to here a curve is told from 1 by its own digits; beyond, the best `t` is not enough."""
 _ABOUT = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
 """The same where the best `t` is known, in standard deviations."""
+
+
+class Heights(NamedTuple):
+    """Enclosures of a curve, and an upper bound of what it lacks to 1."""
+
+    lo: Floats
+    hi: Floats
+    lacking: Floats
 
 
 class Samples(NamedTuple):
@@ -134,7 +140,7 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
         level, gap = alpha[active], high[active] - low[active]
         if known is None:
             accuracy = max(_ACCURATE, min(0.05 * float(np.min(np.diff(t, axis=1))), 1.0))
-            lower, upper = _supports(level[:, None], t, *_heights(pld, t, accuracy))
+            lower, upper = _supports(level[:, None], t, _heights(pld, t, accuracy))
             core = slice(None)
         else:
             accuracy, (lower, upper), known = _ACCURATE, known, None
@@ -162,9 +168,9 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
 def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
     """Where to look at first."""
     if pld.gaussian is not None and not pld.terms:
-        known = _known(pld.gaussian.variance, alpha)
-        if np.max(np.abs(known.t)) <= _CLEAR:
-            return known
+        t = _known(pld.gaussian.variance, alpha)
+        if np.max(np.abs(t)) < _FAR:
+            return Samples(t, _every_second(t))
     left, right = _brackets(pld, alpha, mass)
     # Past the ends there must be room to see the curve fall.
     room = right - left
@@ -184,22 +190,20 @@ def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
     return left, np.maximum(right, 0.0) + 1e-3
 
 
-def _known(variance: float, alpha: Floats) -> Samples:
-    """Of `G_mu`, where `Z` is normal with mean `mu²/2` and variance `mu²`."""
+def _known(variance: float, alpha: Floats) -> Floats:
+    """Points about the best of `G_mu`, where `Z` is normal with mean `mu²/2` and variance `mu²`."""
     from scipy.special import ndtri
 
     mu = float(np.sqrt(variance))
-    t = (0.5 * variance + mu * ndtri(alpha))[:, None] + mu * _ABOUT
-    return Samples(t, _every_second(t))
+    return np.asarray((0.5 * variance + mu * ndtri(alpha))[:, None] + mu * _ABOUT)
 
 
 def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     """A guess for every level from a net of few points; then each guess serves all around it."""
     net = np.linspace(left, right, _NET)
     rough = max(_ACCURATE, min(0.05 * float(net[1] - net[0]), 1.0))
-    low, high, lack = _heights(pld, net, rough)
     level = alpha[:, None]
-    lower, _ = _supports(level, np.broadcast_to(net, (alpha.size, _NET)), low, high, lack)
+    lower, _ = _supports(level, net, _heights(pld, net, rough))
     rows, peak = np.arange(alpha.size), np.clip(np.argmax(lower, axis=1), 1, _NET - 2)
     a, b, c = (lower[rows, peak + k] for k in (-1, 0, 1))
     top, step = net[peak], float(net[1] - net[0])
@@ -209,12 +213,12 @@ def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     places = np.unique(np.concatenate([net, guess]))
     apart = np.diff(places, prepend=-np.inf) > 1e-6 * step
     places = places[apart]
-    low, high, lack = _heights(pld, places, _ACCURATE)
+    heights = _heights(pld, places, _ACCURATE)
     reach = int(_STRIDES[-1])
     centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
     at = centre[:, None] + _STRIDES
     t = places[at]
-    return Samples(t, _every_second(t), _supports(level, t, low[at], high[at], lack[at]))
+    return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
 
 
 def _every_second(t: Floats) -> NDArray[np.intp]:
@@ -223,38 +227,29 @@ def _every_second(t: Floats) -> NDArray[np.intp]:
     return np.broadcast_to(chosen, (t.shape[0], chosen.size))
 
 
-def _heights(pld: Pld, t: Floats, accuracy: float) -> tuple[Floats, Floats, Floats]:
-    """Enclosure of `h(e^t)` where `t >= 0`, and of the reversed `h(e^-t)` elsewhere.
-
-    And an upper bound of what it lacks to 1, with digits of its own.
-    """
-    lo, hi, lack = np.empty_like(t), np.empty_like(t), np.empty_like(t)
+def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
+    """The curve at `e^t` where `t >= 0`, and the reversed one at `e^-t` elsewhere."""
+    lo, hi, lacking = np.empty_like(t), np.empty_like(t), np.empty_like(t)
     right = t >= 0.0
-    for side, curve in ((right, pld), (~right, pld.reverse())):
+    for side, one in ((right, pld), (~right, pld.reverse())):
         if side.any():
-            far = np.abs(t[side])
-            lo[side], hi[side] = curve._evaluator.right(far, 0.0, accuracy)
-            lack[side] = _lacking(curve, far, lo[side])
-    return lo, hi, lack
+            at = np.abs(t[side])
+            lo[side], hi[side] = one._evaluator.right(at, 0.0, accuracy)
+            lacking[side] = _lacking(one, at, lo[side])
+    return Heights(lo, hi, lacking)
 
 
-def _supports(
-    alpha: Floats, t: Floats, low: Floats, high: Floats, lack: Floats
-) -> tuple[Floats, Floats]:
-    """Enclosure of `(1 - alpha - h(e^t)) e^-t` at the points `t`, from their heights."""
+def _supports(alpha: Floats, t: Floats, h: Heights) -> tuple[Floats, Floats]:
+    """Enclosure of `(1 - alpha - h(e^t)) e^-t` at the points `t`, from the heights there."""
     right = t >= 0.0
     # One exponential serves both sides: for `t < 0` the number is `1 - alpha e^-t - h_rev(e^-t)`.
     scale = np.exp(-t)
     cost = alpha * scale
     slack = (EXP_ULPS + 8.0) * U * np.where(right, scale, 1.0 + cost)
-    lo = np.where(right, (1.0 - alpha - high) * scale, 1.0 - cost - high) - slack
-    hi = np.where(right, (1.0 - alpha - low) * scale, 1.0 - cost - low) + slack
-    next_to_one = np.where(
-        right,
-        (lack - alpha) * scale + slack * (lack + alpha),
-        lack - cost + slack * (lack + cost),
-    )
-    return lo, np.minimum(hi, next_to_one)
+    unit, level = np.where(right, scale, 1.0), np.where(right, alpha, cost)
+    lo = (1.0 - level - h.hi) * unit - slack
+    hi = (1.0 - level - h.lo) * unit + slack
+    return lo, np.minimum(hi, (h.lacking - level) * unit + slack * (h.lacking + level))
 
 
 def _lacking(pld: Pld, t: Floats, low: Floats) -> Floats:
