@@ -122,3 +122,31 @@ def test_shared_samples_around_the_truth(scale: float) -> None:
                 truth = 1 / (4 * e * a) if 2 * a <= 1 else (1 - a) / e
             assert oracles.agrees(rz.Interval(float(lo), float(hi)), truth)
     assert np.max(bounds.hi - bounds.lo) <= 1e-12
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.01, 0.7, 3.0, 20.0, 37.0, 60.0])
+def test_gaussians_in_closed_form(mu: float) -> None:
+    """Both ends about the truth, and within 1e-10 of each other wherever floats reach."""
+    rng = np.random.default_rng(8)
+    small = 10.0 ** rng.uniform(-307.0, -1.0, 12)
+    alpha = np.concatenate([small, rng.uniform(size=12), 1.0 - 10.0 ** rng.uniform(-15.0, -1.0, 6)])
+    found = (3 * rz.gaussian(mu=mu)).tradeoff_bounds(alpha)
+    with mp.workdps(80):
+        for a, low, high in zip(alpha.tolist(), found.lo, found.hi, strict=True):
+            truth = mp.erfc(mp.sqrt(mpf(3) / 2) * mpf(mu) - _inverse_erfc(2 * mpf(a))) / 2
+            assert low <= truth <= high
+            assert high - low <= 1e-10 * high + 1e-300
+
+
+def _inverse_erfc(y: mpf) -> mpf:
+    """Where the complementary error function is `y`, by Newton steps on its logarithm."""
+    if y > 1:
+        return -_inverse_erfc(2 - y)
+    x = mp.sqrt(-mp.log(y)) if y < 0.1 else mp.mpf(0)
+    for _ in range(60):
+        value = mp.erfc(x)
+        step = mp.log(value / y) * value * mp.sqrt(mp.pi) / 2 * mp.exp(x * x)
+        x += step
+        if abs(step) < mpf(10) ** -60:
+            return x
+    raise AssertionError(y)

@@ -1,4 +1,5 @@
-"""Normal quantiles with proven bounds, and the GDP parameter of finitely many atoms by them.
+"""Normal quantiles with proven bounds; by them the tradeoff curve of a Gaussian, and the GDP
+parameter of finitely many atoms.
 
 The tradeoff curve of `G_nu` is `τ(α) = Φ(Φ⁻¹(1-α) - nu)`, so `L ⪯ G_nu` iff
 
@@ -15,7 +16,19 @@ from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld.excess import FiniteExcess
-from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio, normal_density
+from residuum.pld.gaussian import Gaussian
+from residuum.pld.special import EXP_ULPS, MILLS_ULPS, TINY, U, mills_ratio, normal_density
+
+
+def gaussian_tradeoff(gaussian: Gaussian, alpha: Floats) -> tuple[Floats, Floats]:
+    """Enclosure of `Φ(Φ⁻¹(1-α) - mu)` for `0 < α < 1`."""
+    mu, off = float(np.sqrt(gaussian.variance)), gaussian.variance_error + 4.0 * U
+    # From a half on, `1 - α` is exact.
+    low, high = _quantile(alpha, 1.0 - alpha, 0.0)
+    slack = off * mu + 2.0 * U * (mu + np.abs(low) + np.abs(high))
+    least, _ = _tail_bounds(mu - low + slack)
+    _, most = _tail_bounds(mu - high - slack)
+    return least, most
 
 
 def finite_parameter(excess: FiniteExcess) -> tuple[float, float]:
@@ -90,6 +103,16 @@ def _tail(y: Floats) -> tuple[Floats, Floats]:
     """`1 - Φ(y)` for `y >= -0.3` or so, and its relative error."""
     at = np.maximum(y, -0.4)
     return normal_density(at) * mills_ratio(at), (EXP_ULPS + MILLS_ULPS + 8.0 + 2.0 * at * at) * U
+
+
+def _tail_bounds(y: Floats) -> tuple[Floats, Floats]:
+    """Enclosure of `1 - Φ(y)` for every `y`."""
+    value, error = _tail(np.minimum(np.abs(y), 1e4))
+    low = np.where(value > 4.0 * TINY, value * (1.0 - error), 0.0)
+    high = value * (1.0 + error) + 4.0 * TINY
+    right = y >= 0.0
+    low, high = np.where(right, low, 1.0 - high - U), np.where(right, high, 1.0 - low + U)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 def _tail_at_least(y: Floats, level: Floats) -> NDArray[np.bool_]:

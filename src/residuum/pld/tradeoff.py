@@ -10,9 +10,10 @@ lies below the chords of the neighbouring cells, extended. For `t < 0` the same 
 All levels `alpha` are worked on together. Each has a bracket around its best `t`, sampled evenly
 and, finely, around two guesses: where a parabola through the highest sample has its top, and where
 the chords meet, which is exact at a kink. The neighbours of the highest sample are the next
-bracket, until the error of the curve itself is all that is left. The best `t` of a Gaussian is
-known beforehand. Many levels share their first samples: an even net, and then the guess of each,
-which its neighbours look at too.
+bracket, until the error of the curve itself is all that is left. Many levels share their first
+samples: an even net, and then the guess of each, which its neighbours look at too.
+
+A Gaussian alone has a curve in closed form (`normal_quantiles.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats, Interval, float_down, float_up
 from residuum.pld import complement
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.normal_quantiles import gaussian_tradeoff
 from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, U
 
 if TYPE_CHECKING:
@@ -53,8 +55,6 @@ _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
 _CORE = slice(3, 10)
 """Those near it, whose error is that of the level."""
-_ABOUT = np.array([-1e-1, -1e-3, -1e-6, 0.0, 1e-6, 1e-3, 1e-1])
-"""The same where the best `t` is known, in standard deviations."""
 
 
 class Heights(NamedTuple):
@@ -125,7 +125,10 @@ def _bounds(pld: Pld, alpha: Floats) -> tuple[Floats, Floats]:
         left = [max(end - Fraction(a), Fraction(0)) for a in alpha.tolist()]
         chord = np.array([float_up(first * rest / end) if rest else 0.0 for rest in left])
     inside = np.flatnonzero(~start & (chord > 0.0))
-    if inside.size:
+    if inside.size and pld.gaussian is not None and not pld.terms:
+        least, most = gaussian_tradeoff(pld.gaussian, alpha[inside])
+        lo[inside], hi[inside] = least, np.minimum(most, chord[inside])
+    elif inside.size:
         lo[inside], hi[inside] = _searched(pld, alpha[inside], chord[inside], float(plus.hi))
     return lo, hi
 
@@ -167,10 +170,6 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
 
 def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
     """Where to look at first."""
-    if pld.gaussian is not None and not pld.terms:
-        t = _known(pld.gaussian.variance, alpha)
-        if np.max(np.abs(t)) < _FAR:
-            return Samples(t, _every_second(t))
     left, right = _brackets(pld, alpha, mass)
     # Past the ends there must be room to see the curve fall.
     room = right - left
@@ -188,14 +187,6 @@ def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
     above = np.maximum(1.0 - alpha - mass, 0.0)
     right = np.minimum(evaluator.reaches(above), min(evaluator._top, _FAR))
     return left, np.maximum(right, 0.0) + 1e-3
-
-
-def _known(variance: float, alpha: Floats) -> Floats:
-    """Points about the best of `G_mu`, where `Z` is normal with mean `mu²/2` and variance `mu²`."""
-    from scipy.special import ndtri
-
-    mu = float(np.sqrt(variance))
-    return np.asarray((0.5 * variance + mu * ndtri(alpha))[:, None] + mu * _ABOUT)
 
 
 def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
