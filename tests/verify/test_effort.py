@@ -86,5 +86,5 @@ def test_whatever_a_record_asks_the_verifier_ends(filter: rz.Filter) -> None:
         body = json.loads(chain.records[1].text)
         body["mechanism"] = mechanism
         texts = [chain.texts()[0], canonical(body)]
-        report = verify_records({"b": texts}, chain.tables, limit=0.2)
+        report = verify_records({"b": texts}, chain.tables, limit=0.1)
         assert report.steps[1].verdict != "proven", mechanism

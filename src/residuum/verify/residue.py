@@ -37,7 +37,7 @@ from residuum.verify.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
 _GRID = 10
-_MOST = 3000
+_MOST = 30_000
 _NEWTON = 30
 
 
