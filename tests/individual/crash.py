@@ -17,6 +17,7 @@ the first Java writes, which halves its start.
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -98,6 +99,11 @@ def spend_for_ever(engine: str, archive: Path, turn: int, pipe: int) -> None:
     """Get ready, wait for a directory and a number, and spend from there on."""
     session = started(archive) if engine in SPARK else None
     os.write(pipe, b"ready\n")
+    parent = os.getppid()
+    while not select.select([turn], [], [], 1.0)[0]:
+        if os.getppid() != parent:
+            # Nobody is left to say so: do not wait for ever.
+            os.killpg(0, signal.SIGKILL)
     directory, number = json.loads(os.read(turn, 4096))
     state = opened(engine, Path(directory), session)
     os.write(pipe, b"set\n")
@@ -208,33 +214,37 @@ def main(engine: str, kills: int, directory: Path) -> None:
     if engine in SPARK and kills > 2:
         os.waitpid(child(write_archive, archive, directory / "first")[0], 0)
     waiting: list[Spender] = []
-    for kill in range(kills):
-        if kill % 20 == 0:
-            # A new state now and then: the check replays every spend.
-            spends, done = spends + done, 0
-            directory = directory / "next"
-            directory.mkdir()
-        ahead = min(AHEAD if engine in SPARK else 1, kills - kill)
-        waiting += [Spender(engine, archive) for _ in range(ahead - len(waiting))]
-        spender = waiting.pop(0)
-        spender.go(directory, done)
-        count = rng.randrange(2 if engine in SPARK else 3)
-        for number in range(count):
-            lasted = spender.hear_a_spend()
-            first, later = (first, lasted) if number else (lasted, later)
-        # At any moment of a spend; every other time near its end, where old becomes new.
-        share = rng.uniform(0.75 * (kill % 2), 1.1)
-        time.sleep(share * (later if count else first))
-        done = max([done, *(number + 1 for number in spender.kill())])
-        pid, pipe = child(look, engine, directory, done)
-        os.waitpid(pid, 0)
-        answer = os.read(pipe, 64)
-        os.close(pipe)
-        assert answer in (b"0", b"1"), f"neither old nor new after {done} spends: {answer!r}"
-        unheard += int(answer)
-        lost += 1 - int(answer)
-        done += int(answer)
-        print(f"{kill + 1} of {kills} kills, {unheard} new", file=sys.stderr, flush=True)
+    try:
+        for kill in range(kills):
+            if kill % 20 == 0:
+                # A new state now and then: the check replays every spend.
+                spends, done = spends + done, 0
+                directory = directory / "next"
+                directory.mkdir()
+            ahead = min(AHEAD if engine in SPARK else 1, kills - kill)
+            waiting += [Spender(engine, archive) for _ in range(ahead - len(waiting))]
+            spender = waiting.pop(0)
+            spender.go(directory, done)
+            count = rng.randrange(2 if engine in SPARK else 3)
+            for number in range(count):
+                lasted = spender.hear_a_spend()
+                first, later = (first, lasted) if number else (lasted, later)
+            # At any moment of a spend; every other time near its end, where old becomes new.
+            share = rng.uniform(0.75 * (kill % 2), 1.1)
+            time.sleep(share * (later if count else first))
+            done = max([done, *(number + 1 for number in spender.kill())])
+            pid, pipe = child(look, engine, directory, done)
+            os.waitpid(pid, 0)
+            answer = os.read(pipe, 64)
+            os.close(pipe)
+            assert answer in (b"0", b"1"), f"neither old nor new after {done} spends: {answer!r}"
+            unheard += int(answer)
+            lost += 1 - int(answer)
+            done += int(answer)
+            print(f"{kill + 1} of {kills} kills, {unheard} new", file=sys.stderr, flush=True)
+    finally:
+        for spender in waiting:
+            spender.kill()
     print(json.dumps({"kills": kills, "spends": spends + done, "old": lost, "new": unheard}))
 
 
