@@ -23,9 +23,11 @@ bounds the relative error by 3e-14 for the panel at the peak. What is outside th
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +49,7 @@ _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
 _NEGLIGIBLE = 1e-14
+_SMALL, _MOST_HELD = 1 << 11, 8
 _FINER = 3
 """Halvings of panels up to which a quadrature that is there is used again."""
 _FEW_PANELS = 8
@@ -156,15 +159,22 @@ class FiniteExcess:
         """One quadrature for all of these `l`, unless the losses reach too far for that."""
         reach = max(self.top, -self.bottom)
         kind = longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2)
-        for finer in range(kind, kind - _FINER, -1):
-            if finer in self._quadratures:
-                return self._quadratures[finer]
+        for finer in range(kind - 1, kind - _FINER, -1):
+            made = self._quadratures.get(finer)
+            if made is not None:
+                return made
         return self._made(kind)
 
     def _made(self, kind: int) -> Nodes | None:
-        if kind not in self._quadratures:
-            self._quadratures[kind] = quadrature(self.weights, self.losses, kind)
-        return self._quadratures[kind]
+        kept = self._quadratures
+        try:
+            return kept[kind]
+        except KeyError:
+            made = quadrature(self.weights, self.losses, kind)
+        kept[kind] = made
+        if made is not None and made.places.size > _SMALL:
+            _hold(kept, kind)
+        return made
 
     def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
         rows = max(1, _CHUNK // nodes.places.size)
@@ -294,6 +304,26 @@ class FiniteExcess:
         # Atoms closer to 0 than that have at most (5 δ)² of it each.
         tiny = float(self.weights[~np.isfinite(near)].sum()) * 36.0 * self.loss_error
         return np.asarray(self.loss_error * (1.05 * effect + tiny))
+
+
+_HELD: deque[dict[int, Nodes | None]] = deque()
+_HOLDING = Lock()
+
+
+def _hold(kept: dict[int, Nodes | None], kind: int) -> None:
+    """Keep long quadratures of a few lists only, and one of each."""
+    with _HOLDING:
+        _drop(kept, kind)
+        if all(kept is not other for other in _HELD):
+            _HELD.append(kept)
+        while len(_HELD) > _MOST_HELD:
+            _drop(_HELD.popleft(), None)
+
+
+def _drop(kept: dict[int, Nodes | None], but: int | None) -> None:
+    for kind, made in list(kept.items()):
+        if made is not None and made.places.size > _SMALL and kind != but:
+            kept.pop(kind, None)
 
 
 def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
