@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
 import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+import residuum as rz
+from residuum.ledger import gate, turns
 from residuum.ledger.turns import Ticket, Turns
+from residuum.mechanisms import PureDp
 
 
 def test_who_comes_first_leads_and_the_next_leads_after() -> None:
-    turns: Turns[str] = Turns()
+    queue: Turns[str] = Turns()
     first = Ticket(["a"])
-    assert turns.leads(first)
+    assert queue.leads(first)
     found: list[tuple[str, bool]] = []
 
     def come(name: str) -> None:
         ticket = Ticket([name])
-        if turns.leads(ticket):
-            batch = turns.take()
+        if queue.leads(ticket):
+            batch = queue.take(ticket)
             found.append((name, True))
-            turns.pass_on()
+            queue.pass_on(ticket)
             for each in batch:
                 each.finish()
         else:
             found.append((name, False))
 
-    assert turns.take() == [first]
+    assert queue.take(first) == [first]
     others = [threading.Thread(target=come, args=(name,)) for name in "bcd"]
     for number, other in enumerate(others, 1):
         other.start()
-        while len(turns._waiting) < number:
+        while len(queue._waiting) < number:
             time.sleep(0.001)
-    turns.pass_on()
+    queue.pass_on(first)
     first.finish()
     for other in others:
         other.join()
     assert sorted(found) == [("b", True), ("c", False), ("d", False)]
     again = Ticket(["e"])
-    assert turns.leads(again), "nobody leads any more"
+    assert queue.leads(again), "nobody leads any more"
 
 
 class _Interrupted:
@@ -56,13 +64,17 @@ class _Interrupted:
     def release(self) -> None:
         pass
 
+    def locked(self) -> bool:
+        return True
+
 
 @pytest.mark.parametrize("told", [False, True])
 def test_one_who_is_interrupted_while_waiting_holds_nobody_up(told: bool) -> None:
     """Even one who has been told to lead."""
-    turns: Turns[str] = Turns()
-    assert turns.leads(Ticket(["a"]))
-    turns.take()
+    queue: Turns[str] = Turns()
+    leader = Ticket(["a"])
+    assert queue.leads(leader)
+    queue.take(leader)
     press, waits = threading.Event(), threading.Event()
     leaving: Ticket[str] = Ticket(["b"])
     leaving._turn = _Interrupted(press, waits)  # type: ignore[assignment]
@@ -70,19 +82,84 @@ def test_one_who_is_interrupted_while_waiting_holds_nobody_up(told: bool) -> Non
 
     def come() -> None:
         try:
-            turns.leads(leaving)
+            queue.leads(leaving)
         except KeyboardInterrupt as error:
+            assert queue.leave(leaving) == []
             raised.append(error)
 
     thread = threading.Thread(target=come)
     thread.start()
     waits.wait()
     if told:
-        turns.pass_on()
+        queue.pass_on(leader)
     press.set()
     thread.join()
-    if not told:
-        turns.pass_on()
+    queue.pass_on(leader)
     assert len(raised) == 1 and not leaving.done
-    assert turns.leads(Ticket(["c"])), "nobody leads, so whoever comes does"
-    assert [ticket.wanted for ticket in turns.take()] == [["c"]], "what nobody took is not done"
+    last = Ticket(["c"])
+    assert queue.leads(last), "nobody leads, so whoever comes does"
+    assert [ticket.wanted for ticket in queue.take(last)] == [["c"]], "what nobody took is not done"
+
+
+class _Key:
+    """Presses it when a thread comes to so-and-so-many-th line of what queues and leads."""
+
+    FILES = (turns.__file__, gate.__file__)
+    NAMES = ("leads", "take", "pass_on", "_pass_on", "leave", "finish", "_through", "_answer")
+
+    def __init__(self, at: int):
+        self.at = at
+        self.lines = 0
+        self.where = ""
+
+    def traced(self, frame: FrameType, event: str, arg: object) -> Any:
+        code = frame.f_code
+        known = code.co_filename in self.FILES and code.co_name in self.NAMES
+        return self.line if known else None
+
+    def line(self, frame: FrameType, event: str, arg: object) -> Any:
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        # No signal is looked at between the end of such a block and its lock being let go.
+        if event == "line" and not text.startswith("with "):
+            self.lines += 1
+            if self.lines == self.at:
+                self.where = f"{frame.f_code.co_name}: {text}"
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.line
+
+
+def test_whoever_is_interrupted_at_whatever_line_holds_nobody_up(tmp_path: Path) -> None:
+    with rz.open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_budget("b", rz.PureFilter(600.0))
+        ledger.spend("b", PureDp(0.25))
+        at, before = 0, None
+        while before != "":
+            at += 1
+            key = _Key(at)
+
+            def interrupted(key: _Key = key) -> None:
+                before = sys.gettrace()
+                sys.settrace(key.traced)
+                try:
+                    ledger.spend("b", PureDp(0.25))
+                except KeyboardInterrupt:
+                    assert key.where
+                finally:
+                    sys.settrace(before)
+
+            def another() -> None:
+                try:
+                    ledger.spend("b", PureDp(0.25))
+                except rz.OutcomeUnknown as error:
+                    assert "interrupted" in str(error)
+
+            threads = [threading.Thread(target=f, daemon=True) for f in (interrupted, another)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60.0)
+                assert not thread.is_alive(), f"waits for ever after {key.where}"
+            assert ledger.spend("b", PureDp(0.25)).admitted
+            before = key.where
+        assert at > 10

@@ -123,38 +123,36 @@ class Gate:
         if not slots:
             return slots
         mine = Ticket(slots)
-        if self._turns.leads(mine):
-            self._answer(slots)
+        try:
+            if self._turns.leads(mine):
+                self._answer(mine)
+        except BaseException:
+            # Interrupted, perhaps after the commit; nobody else was.
+            for ticket in self._turns.leave(mine):
+                for slot in ticket.wanted:
+                    slot.error = OutcomeUnknown(
+                        "the transaction was interrupted; ask again with the same key, until then"
+                        " it counts as spent"
+                    )
+                ticket.finish()
+            raise
         return slots
 
-    def _answer(self, own: Sequence[_Slot]) -> None:
+    def _answer(self, mine: Ticket[_Slot]) -> None:
         """Lead: do everything that waits, and wake who waits for it."""
-        batch: list[Ticket[_Slot]] = []
-        slots: list[_Slot] = []
-        leads = True
+        batch = self._turns.take(mine)
+        slots = [slot for ticket in batch for slot in ticket.wanted]
         try:
-            batch = self._turns.take()
-            slots = [slot for ticket in batch for slot in ticket.wanted]
             heads = self._lead(slots)
-            self._turns.pass_on()
-            leads = False
+            self._turns.pass_on(mine)
             self._mark(heads)
         except Exception as error:
+            own = set(map(id, mine.wanted))
             for each in slots:
-                each.error = error if each in own else _copied(error)
-        except BaseException:
-            # The leader was interrupted, perhaps after the commit; nobody else was.
-            for each in slots:
-                each.error = OutcomeUnknown(
-                    "the transaction was interrupted; ask again with the same key, until then it"
-                    " counts as spent"
-                )
-            raise
-        finally:
-            if leads:
-                self._turns.pass_on()
-            for ticket in batch:
-                ticket.finish()
+                each.error = error if id(each) in own else _copied(error)
+        self._turns.pass_on(mine)
+        for ticket in batch:
+            ticket.finish()
         faults.point("answered")
 
     # -- one transaction ----------------------------------------------------------------

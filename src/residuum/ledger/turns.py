@@ -2,7 +2,8 @@
 
 Whoever comes to an idle queue leads. A leader takes everything that waits, passes the lead on to
 the first who came meanwhile as soon as it can, and wakes those whose work is done, each by a lock
-of its own: nobody else is woken.
+of its own: nobody else is woken. Whoever is interrupted, wherever that was, leaves: the lead goes
+on, and those whose work was taken are woken.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ T = TypeVar("T")
 class Ticket(Generic[T]):
     """What one caller wants done, and its place in the queue."""
 
-    __slots__ = ("_leads", "_turn", "done", "wanted")
+    __slots__ = ("_turn", "done", "taken", "wanted")
 
     def __init__(self, wanted: Sequence[T]):
         self.wanted = wanted
         self.done = False
-        self._leads = False
+        self.taken: list[Ticket[T]] = []
+        """Whose work it has taken, when it led."""
         self._turn = Lock()
         self._turn.acquire()
 
     def finish(self) -> None:
         """Wake the caller: it is done."""
         self.done = True
-        self._turn.release()
+        if self._turn.locked():
+            self._turn.release()
 
 
 class Turns(Generic[T]):
@@ -38,45 +41,44 @@ class Turns(Generic[T]):
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: list[Ticket[T]] = []
-        self._led = False
+        self._leader: Ticket[T] | None = None
 
     def leads(self, ticket: Ticket[T]) -> bool:
-        """Queue up, and wait: True for who must lead now, False for whom it was done."""
+        """Queue up, and wait: True for who must lead now, False for whom it was done.
+
+        Who is interrupted from here on, until all is finished that it took, must `leave`.
+        """
         with self._lock:
             self._waiting.append(ticket)
-            if not self._led:
-                self._led = ticket._leads = True
+            if self._leader is None:
+                self._leader = ticket
                 return True
-        try:
-            ticket._turn.acquire()
-        except BaseException:
-            self._leave(ticket)
-            raise
+        ticket._turn.acquire()
         return not ticket.done
 
-    def take(self) -> list[Ticket[T]]:
+    def take(self, leader: Ticket[T]) -> list[Ticket[T]]:
         """Everything that waits, for who leads."""
         with self._lock:
-            taken, self._waiting = self._waiting, []
-        return taken
+            leader.taken, self._waiting = self._waiting, []
+        return leader.taken
 
-    def pass_on(self) -> None:
-        """Let the first who waits lead, if anyone does."""
+    def pass_on(self, leader: Ticket[T]) -> None:
+        """Let the first who waits lead, if anyone does; nothing where it was passed on before."""
         with self._lock:
-            self._pass_on()
+            self._pass_on(leader)
 
-    def _pass_on(self) -> None:
-        if self._waiting:
-            first = self._waiting[0]
-            first._leads = True
-            first._turn.release()
-        else:
-            self._led = False
+    def _pass_on(self, leader: Ticket[T]) -> None:
+        if self._leader is leader:
+            self._leader = self._waiting[0] if self._waiting else None
+        following = self._leader
+        # Perhaps a second time: who is awake does not mind.
+        if following in self._waiting and following._turn.locked():
+            following._turn.release()
 
-    def _leave(self, ticket: Ticket[T]) -> None:
-        """Somebody was interrupted while waiting: what nobody took is not done."""
+    def leave(self, ticket: Ticket[T]) -> list[Ticket[T]]:
+        """Go away: what nobody took is not done. What it took itself and did not finish."""
         with self._lock:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
-                if ticket._leads:
-                    self._pass_on()
+            self._pass_on(ticket)
+        return [each for each in ticket.taken if not each.done]
