@@ -119,6 +119,7 @@ class Gate:
     def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
+        self.store.check_process()
         slots = [_Slot(request, insist) for request in requests]
         if not slots:
             return slots
