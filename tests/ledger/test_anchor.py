@@ -303,6 +303,51 @@ def test_lines_are_written_into_room_that_is_there(tmp_path: Path) -> None:
     two.close()
 
 
+def test_a_file_that_is_gone_is_an_error_for_every_writer(tmp_path: Path) -> None:
+    """The lock on it is not left behind, on which the others would wait for ever."""
+    path = tmp_path / "anchor"
+    one, two = FileAnchor(path), FileAnchor(path)
+    one.create(Anchored("l", "i"))
+    for each in (one, two):
+        each.write({"b": (1, "h")})
+    path.rename(tmp_path / "elsewhere")
+    for each in (one, two, one):
+        with pytest.raises(FileNotFoundError):
+            each.write({"b": (2, "h")})
+    (tmp_path / "elsewhere").rename(path)
+    for seq, each in enumerate((one, two), 3):
+        each.write({"b": (seq, "h")})
+    said = one.read()
+    assert said is not None and said.marks == {"b": (4, "h")}
+
+
+def test_after_a_sync_that_failed_the_file_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a failed sync lost is clean in memory, so that no other sync would bring it back."""
+    from residuum.ledger import anchor as module
+
+    path = tmp_path / "anchor"
+    one = FileAnchor(path)
+    one.create(Anchored("l", "i", {"a": (1, "h")}))
+    one.write({"b": (1, "h")})
+    first = path.stat().st_ino
+
+    def fails(file: int) -> None:
+        raise OSError("input/output error")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="input/output"):
+        patched.setattr(module, "_sync", fails)
+        one.write({"b": (2, "h")})
+    one.write({"b": (3, "h")})
+    assert path.stat().st_ino != first
+    second = path.stat().st_ino
+    one.write({"b": (4, "h")})
+    assert path.stat().st_ino == second, "once"
+    said = one.read()
+    assert said is not None and said.marks == {"a": (1, "h"), "b": (4, "h")}
+
+
 def test_writers_follow_a_file_that_was_replaced(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     one, two = FileAnchor(path), FileAnchor(path)

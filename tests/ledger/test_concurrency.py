@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -202,3 +203,23 @@ def test_what_is_kept_of_a_head_does_not_count_when_another_wrote(open_: Open) -
     records = one.history("b")[1:]
     assert all(b.body["before"] == a.body["after"] for a, b in itertools.pairwise(records))
     assert intact(two, "b") == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_forked_must_open_the_ledger_again(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    child = os.fork()
+    if not child:
+        told = 0
+        for ask in (lambda: ledger.spend("b", rz.pure_dp(0.25)), lambda: ledger.budget("b")):
+            try:
+                ask()
+            except rz.StoreUnavailable as error:
+                told += "forked" in str(error)
+        ledger.close()
+        os._exit(told)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 2
+    assert ledger.spend("b", rz.pure_dp(0.25)).admitted
+    assert len(ledger.history("b")) == 2

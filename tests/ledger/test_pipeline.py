@@ -173,3 +173,85 @@ def test_a_statement_that_fails_leaves_a_connection_that_works(remote: rz.Ledger
             remote.store.ask(connection, [(BUDGETS, {"names": "[]"}), (broken, {}), (broken, {})])
         connection.rollback()
         assert remote.store.ask(connection, [(BUDGETS, {"names": '["x"]'})]) == [[]]
+
+
+def _set(postgres: str, setting: str, value: str | None) -> None:
+    """Change a setting of the server, and wait until new sessions see it."""
+    import psycopg
+
+    change = f"RESET {setting}" if value is None else f"SET {setting} = '{value}'"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        before = connection.execute(f"SHOW {setting}").fetchone()
+        connection.execute(f"ALTER SYSTEM {change}")
+        connection.execute("SELECT pg_reload_conf()")
+    shown = before
+    while shown == before:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            shown = connection.execute(f"SHOW {setting}").fetchone()
+
+
+def test_a_commit_that_did_not_wait_for_its_standby_is_not_acknowledged(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """Told to stop waiting, the server only warns that it may not be there after a failover."""
+    import psycopg
+
+    raised: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            remote.spend("b", PureDp(0.25), key="k")
+        except rz.OutcomeUnknown as error:
+            raised.append(error)
+
+    _set(postgres, "synchronous_standby_names", "nobody")
+    try:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        with psycopg.connect(postgres, autocommit=True) as watcher:
+            while thread.is_alive():
+                watcher.execute(
+                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'residuum' AND wait_event = 'SyncRep'"
+                )
+                time.sleep(0.02)
+        thread.join()
+    finally:
+        _set(postgres, "synchronous_standby_names", None)
+    (error,) = raised
+    assert "synchronous replication" in str(error)
+    assert remote.spend("b", PureDp(0.25), key="k").replayed
+    assert left(remote) == Fraction(1, 2)
+
+
+def test_every_new_connection_looks_at_the_settings(postgres: str, remote: rz.Ledger) -> None:
+    _set(postgres, "fsync", "off")
+    try:
+        assert remote.spend("b", PureDp(0.125), key="k").admitted, "on a connection from before"
+        remote.store.engine.dispose()
+        with pytest.raises(rz.UnsafeStore, match="fsync"):
+            remote.spend("b", PureDp(0.125), key="l")
+    finally:
+        _set(postgres, "fsync", None)
+    assert not remote.spend("b", PureDp(0.125), key="l").replayed
+
+
+@pytest.mark.parametrize("usual", ["repeatable read", "serializable"])
+def test_what_is_usual_at_the_server_does_not_make_reads_older_than_locks(
+    postgres: str, schema_url: str, tmp_path: Path, usual: str
+) -> None:
+    import psycopg
+
+    where = schema_url + f"%20-cdefault_transaction_isolation={usual.replace(' ', '%5C%20')}"
+    where += "%20-cdefault_transaction_read_only=on"
+    with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+    with rz.open_ledger(where, anchor=tmp_path / "anchor") as ledger:
+        assert ledger.spend("b", PureDp(0.25)).admitted
+        path = ledger.store.place.url.query["options"]
+        with psycopg.connect(postgres, options=str(path)) as other:
+            other.execute("SET TRANSACTION READ WRITE")
+            other.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+            other.execute("UPDATE residuum_meta SET value = 'x' WHERE name = 'incarnation'")
+            answers = asked_meanwhile(ledger, postgres, lambda _: other.commit())
+    assert all(isinstance(each, rz.ReadOnlyLedger) for each in answers)

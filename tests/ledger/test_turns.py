@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
 import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+import residuum as rz
+from residuum.ledger import gate, turns
 from residuum.ledger.turns import Ticket, Turns
+from residuum.mechanisms import PureDp
 
 
 def test_who_comes_first_leads_and_the_next_leads_after() -> None:
-    turns: Turns[str] = Turns()
+    queue: Turns[str] = Turns()
     first = Ticket(["a"])
-    assert turns.leads(first)
-    assert turns.take() == [first]
+    assert queue.leads(first)
     found: list[tuple[str, bool]] = []
 
     def come(name: str) -> None:
         ticket = Ticket([name])
-        leads = turns.leads(ticket)
-        found.append((name, leads))
-        if leads:
-            turns.done(turns.take())
+        if queue.leads(ticket):
+            queue.take(ticket)
+            found.append((name, True))
+            queue.done(ticket)
+        else:
+            found.append((name, False))
 
+    assert queue.take(first) == [first]
     others = [threading.Thread(target=come, args=(name,)) for name in "bcd"]
     for number, other in enumerate(others, 1):
         other.start()
-        while len(turns._waiting) < number:
+        while len(queue._waiting) < number:
             time.sleep(0.001)
-    turns.done([first])
+    queue.done(first)
     for other in others:
         other.join()
     assert sorted(found) == [("b", True), ("c", False), ("d", False)]
-    assert turns.leads(Ticket(["e"])), "nobody leads any more"
+    again = Ticket(["e"])
+    assert queue.leads(again), "nobody leads any more"
 
 
 def test_a_leader_waits_for_those_who_were_there_and_no_longer() -> None:
-    turns: Turns[str] = Turns()
+    queue: Turns[str] = Turns()
     first = Ticket(["a"])
-    assert turns.leads(first)
-    assert turns.take() == [first], "who is alone does not wait"
-    turns._around, turns._patience = 3, 60.0
-    turns._waiting.append(Ticket(["b"]))
-    came = [threading.Thread(target=lambda: turns.leads(Ticket(["c"]))) for _ in range(2)]
+    assert queue.leads(first)
+    assert queue.take(first) == [first], "who is alone does not wait"
+    queue._around, queue._patience = 3, 60.0
+    came = [threading.Thread(target=lambda: queue.leads(Ticket(["c"]))) for _ in range(3)]
     for one in came:
         one.start()
-    batch = turns.take()
-    assert [ticket.wanted for ticket in batch] == [["b"], ["c"], ["c"]]
-    turns.done(batch)
+    assert [ticket.wanted for ticket in queue.take(first)] == [["c"]] * 3
+    queue.done(first)
     for one in came:
         one.join()
-    assert turns._around == 3 and 0.0 < turns._patience <= 0.02
-    assert turns.leads(Ticket(["d"]))
-    (late,) = turns.take()
-    assert late.wanted == ["d"], "nobody came, and it went on"
-    turns.done([late])
-    assert turns._around == 1
+    assert queue._around == 3 and 0.0 < queue._patience <= turns.LONGEST_PAUSE
+    late = Ticket(["d"])
+    assert queue.leads(late)
+    assert queue.take(late) == [late], "nobody came, and it went on"
+    queue.done(late)
+    assert queue._around == 1
 
 
 class _Interrupted:
@@ -73,13 +82,17 @@ class _Interrupted:
     def release(self) -> None:
         pass
 
+    def locked(self) -> bool:
+        return True
+
 
 @pytest.mark.parametrize("told", [False, True])
 def test_one_who_is_interrupted_while_waiting_holds_nobody_up(told: bool) -> None:
     """Even one who has been told to lead."""
-    turns: Turns[str] = Turns()
-    assert turns.leads(Ticket(["a"]))
-    first = turns.take()
+    queue: Turns[str] = Turns()
+    leader = Ticket(["a"])
+    assert queue.leads(leader)
+    queue.take(leader)
     press, waits = threading.Event(), threading.Event()
     leaving: Ticket[str] = Ticket(["b"])
     leaving._turn = _Interrupted(press, waits)  # type: ignore[assignment]
@@ -87,19 +100,85 @@ def test_one_who_is_interrupted_while_waiting_holds_nobody_up(told: bool) -> Non
 
     def come() -> None:
         try:
-            turns.leads(leaving)
+            queue.leads(leaving)
         except KeyboardInterrupt as error:
+            assert queue.leave(leaving) == []
             raised.append(error)
 
     thread = threading.Thread(target=come)
     thread.start()
     waits.wait()
     if told:
-        turns.done(first)
+        queue.done(leader)
     press.set()
     thread.join()
     if not told:
-        turns.done(first)
+        queue.done(leader)
     assert len(raised) == 1 and not leaving.done
-    assert turns.leads(Ticket(["c"])), "nobody leads, so whoever comes does"
-    assert [ticket.wanted for ticket in turns.take()] == [["c"]], "what nobody took is not done"
+    last = Ticket(["c"])
+    assert queue.leads(last), "nobody leads, so whoever comes does"
+    assert [ticket.wanted for ticket in queue.take(last)] == [["c"]], "what nobody took is not done"
+
+
+class _Key:
+    """Presses it when a thread comes to so-and-so-many-th line of what queues and leads."""
+
+    FILES = (turns.__file__, gate.__file__)
+    NAMES = ("leads", "take", "done", "_pass_on", "leave", "finish", "_through", "_answer")
+
+    def __init__(self, at: int):
+        self.at = at
+        self.lines = 0
+        self.where = ""
+
+    def traced(self, frame: FrameType, event: str, arg: object) -> Any:
+        code = frame.f_code
+        known = code.co_filename in self.FILES and code.co_name in self.NAMES
+        return self.line if known else None
+
+    def line(self, frame: FrameType, event: str, arg: object) -> Any:
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        # No signal is looked at between the end of such a block and its lock being let go.
+        if event == "line" and not text.startswith("with "):
+            self.lines += 1
+            if self.lines == self.at:
+                self.where = f"{frame.f_code.co_name}: {text}"
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.line
+
+
+def test_whoever_is_interrupted_at_whatever_line_holds_nobody_up(tmp_path: Path) -> None:
+    with rz.open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_budget("b", rz.PureFilter(600.0))
+        ledger.spend("b", PureDp(0.25))
+        at, before = 0, None
+        while before != "":
+            at += 1
+            key = _Key(at)
+
+            def interrupted(key: _Key = key) -> None:
+                before = sys.gettrace()
+                sys.settrace(key.traced)
+                try:
+                    ledger.spend("b", PureDp(0.25))
+                except KeyboardInterrupt:
+                    assert key.where
+                finally:
+                    sys.settrace(before)
+
+            def another() -> None:
+                try:
+                    ledger.spend("b", PureDp(0.25))
+                except rz.OutcomeUnknown as error:
+                    assert "interrupted" in str(error)
+
+            threads = [threading.Thread(target=f, daemon=True) for f in (interrupted, another)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60.0)
+                assert not thread.is_alive(), f"waits for ever after {key.where}"
+            assert ledger.spend("b", PureDp(0.25)).admitted
+            before = key.where
+        assert at > 10

@@ -82,6 +82,8 @@ class FileAnchor(Anchor):
         self._file: int | None = None
         self._end = 0
         """Where the lines ended when this process looked last."""
+        self._doubtful = False
+        """Whether a sync failed: lines may be missing on the disk that are seen in memory."""
         self._lock = Lock()
 
     def __str__(self) -> str:
@@ -120,6 +122,8 @@ class FileAnchor(Anchor):
 
     def write(self, marks: Marks) -> None:
         lines = b"".join(_mark(name, mark) for name, mark in marks.items())
+        if self._doubtful:
+            self.compact(whole=True)
         with self._held() as (file, size):
             end = self._found_end(file)
             grows = end + len(lines) > size
@@ -134,6 +138,10 @@ class FileAnchor(Anchor):
         # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
         try:
             _sync(own)
+        except OSError:
+            # Another sync would not write again what this one lost.
+            self._doubtful = True
+            raise
         finally:
             os.close(own)
 
@@ -154,32 +162,34 @@ class FileAnchor(Anchor):
         self._end += whole
         return self._end
 
-    def compact(self) -> None:
+    def compact(self, whole: bool = False) -> None:
         """Rewrite a long file, or one whose last line was cut short, by its last marks."""
         with self._held():
             content = self.path.read_bytes()
             lines, _, rest = content.partition(b"\0")
-            if len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
+            if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
                 self.start(_parsed(content, str(self.path)))
+                self._doubtful = False
 
     @contextmanager
     def _held(self) -> Iterator[tuple[int, int]]:
         """The file, locked against other processes, and how long it is; the present one."""
         with self._lock:
-            while True:
-                if self._file is None:
-                    self._file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-                    self._end = 0
-                if fcntl is not None:
-                    fcntl.flock(self._file, fcntl.LOCK_EX)
-                facts = os.fstat(self._file)
-                if facts.st_ino == os.stat(self.path).st_ino:
-                    break
-                self._drop()  # It was replaced.
             try:
+                while True:
+                    if self._file is None:
+                        self._file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+                        self._end = 0
+                    if fcntl is not None:
+                        fcntl.flock(self._file, fcntl.LOCK_EX)
+                    facts = os.fstat(self._file)
+                    if facts.st_ino == os.stat(self.path).st_ino:
+                        break
+                    self._drop()  # It was replaced.
                 yield self._file, facts.st_size
             finally:
-                if fcntl is not None:
+                # Also where the path is gone: others may have the same file open.
+                if fcntl is not None and self._file is not None:
                     fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _drop(self) -> None:

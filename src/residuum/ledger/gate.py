@@ -116,37 +116,37 @@ class Gate:
     def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
+        self.store.check_process()
         slots = [_Slot(request, insist) for request in requests]
         if not slots:
             return slots
         mine = Ticket(slots)
-        if self._turns.leads(mine):
-            self._answer(mine)
+        try:
+            if self._turns.leads(mine):
+                self._answer(mine)
+        except BaseException:
+            # Interrupted, perhaps after the commit; nobody else was.
+            for ticket in self._turns.leave(mine):
+                for slot in ticket.wanted:
+                    slot.error = OutcomeUnknown(
+                        "the transaction was interrupted; ask again with the same key, until then"
+                        " it counts as spent"
+                    )
+                ticket.finish()
+            raise
         return slots
 
     def _answer(self, mine: Ticket[_Slot]) -> None:
         """Lead: do everything that waits, and wake who waits for it."""
-        try:
-            batch = self._turns.take()
-        except BaseException:
-            self._turns.leave(mine)
-            raise
+        batch = self._turns.take(mine)
         slots = [slot for ticket in batch for slot in ticket.wanted]
         try:
             self._lead(slots)
         except Exception as error:
+            own = set(map(id, mine.wanted))
             for each in slots:
-                each.error = error if each in mine.wanted else _copied(error)
-        except BaseException:
-            # The leader was interrupted, perhaps after the commit; nobody else was.
-            for each in slots:
-                each.error = OutcomeUnknown(
-                    "the transaction was interrupted; ask again with the same key, until then it"
-                    " counts as spent"
-                )
-            raise
-        finally:
-            self._turns.done(batch)
+                each.error = error if id(each) in own else _copied(error)
+        self._turns.done(mine)
         faults.point("answered")
 
     # -- one transaction ----------------------------------------------------------------

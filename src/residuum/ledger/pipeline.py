@@ -41,6 +41,13 @@ class Pipeline:
         self._prepared: set[bytes] = set()
         self._waiting: list[bytes | None] = []
         """Of each answer to come, the name that it prepares, if that is what it is for."""
+        self.warnings: list[str] = []
+        """What the server warned of since somebody looked."""
+        connection.add_notice_handler(self._noticed)
+
+    def _noticed(self, notice: errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self.warnings.append(notice.message_primary or "a warning")
 
     @property
     def under_way(self) -> bool:

@@ -1,9 +1,9 @@
 """A ledger in a PostgreSQL database (psycopg 3).
 
 Row locks on the budgets of a transaction, always in the order of their names; `synchronous_commit`
-on for each transaction that writes. A server that may lose what it acknowledged is refused when the
-ledger is opened: `fsync` or `full_page_writes` off, a server in recovery, and standbys that are
-not synchronous unless that is accepted, which `facts` then says.
+on for each transaction that writes. A server that may lose what it acknowledged is refused by every
+new connection, and none is kept for long: `fsync` or `full_page_writes` off, a server in recovery,
+and standbys that are not synchronous unless that is accepted, which `facts` then says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import psycopg
-from sqlalchemy import Connection, create_engine, literal_column, select, text
+from sqlalchemy import Connection, create_engine, event, literal_column, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from residuum.errors import StoreUnavailable, UnsafeStore
@@ -26,6 +26,8 @@ _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
 _SCHEMA_LOCK = 0x72657369
 _CONNECT_SECONDS = 10
+_RENEW_SECONDS = 600
+"""After which a connection is replaced, and the server's settings are looked at again."""
 
 _DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
@@ -36,7 +38,16 @@ _LOCK = Prepared(
     .order_by(schema.budgets.c.name)
     .with_for_update()
 )
-_BEGIN, _COMMIT = b"BEGIN", b"COMMIT"
+# Whatever is usual at the server: each statement must see what was committed before it began, or
+# what is read after a lock could be older than the lock.
+_ISOLATION = "READ COMMITTED"
+_BEGIN, _COMMIT = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", b"COMMIT"
+_SETTINGS = """
+SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery(),
+    current_setting('server_version'), current_setting('synchronous_standby_names'),
+    (SELECT count(*) FROM pg_stat_replication
+     WHERE coalesce(application_name, '') <> 'pg_basebackup')
+"""
 _PIPELINE = "residuum_pipeline"
 
 
@@ -54,6 +65,8 @@ class PostgresStore(Store):
             place.url,
             pool_size=8,
             max_overflow=64,
+            pool_recycle=_RENEW_SECONDS,
+            isolation_level=_ISOLATION,
             connect_args={
                 "connect_timeout": _CONNECT_SECONDS,
                 "application_name": "residuum",
@@ -63,43 +76,46 @@ class PostgresStore(Store):
         )
         super().__init__(place, engine)
         self._facts: dict[str, str] = {}
+        self._accept_async_standby = accept_async_standby
+        event.listen(engine, "connect", self._looked_at)
         try:
-            with self.connection() as connection:
-                self._check_server(connection, accept_async_standby)
+            with self.connection():
+                pass
         except BaseException:
             engine.dispose()
             raise
 
-    def _check_server(self, connection: Connection, accept_async_standby: bool) -> None:
-        def shown(name: str) -> str:
-            return str(connection.execute(text(f"SHOW {name}")).scalar_one())
+    def _looked_at(self, connection: psycopg.Connection[Any], _: object) -> None:
+        try:
+            self._check_server(connection)
+        except BaseException:
+            connection.close()
+            raise
 
-        for name in ("fsync", "full_page_writes"):
-            if shown(name) != "on":
+    def _check_server(self, connection: psycopg.Connection[Any]) -> None:
+        found = connection.execute(_SETTINGS).fetchone()
+        connection.rollback()
+        assert found is not None
+        *on, recovers, version, synchronous, standbys = found
+        for name, value in zip(("fsync", "full_page_writes"), on, strict=True):
+            if value != "on":
                 raise UnsafeStore(
-                    f"{self.place}: {name} must be on, got {shown(name)!r}: a crash could lose"
+                    f"{self.place}: {name} must be on, got {value!r}: a crash could lose"
                     " what was acknowledged"
                 )
-        if connection.execute(text("SELECT pg_is_in_recovery()")).scalar_one():
+        if recovers:
             raise UnsafeStore(f"{self.place} is in recovery: use the primary")
-        self._facts["store"] = f"PostgreSQL {shown('server_version')}"
-        query = (
-            "SELECT count(*) FROM pg_stat_replication"
-            " WHERE coalesce(application_name, '') <> 'pg_basebackup'"
-        )
-        standbys = connection.execute(text(query)).scalar_one()
-        synchronous = shown("synchronous_standby_names")
+        facts = {"store": f"PostgreSQL {version}"}
         if standbys and not synchronous:
-            if not accept_async_standby:
+            if not self._accept_async_standby:
                 raise UnsafeStore(
                     f"{self.place} has {standbys} standbys and none is synchronous: a failover"
                     " could lose spends; set synchronous_standby_names, or accept_async_standby"
                 )
-            self._facts["standbys"] = (
-                f"{standbys}, asynchronous, accepted: a failover may lose spends"
-            )
+            facts["standbys"] = f"{standbys}, asynchronous, accepted: a failover may lose spends"
         elif synchronous:
-            self._facts["standbys"] = f"synchronous: {synchronous}"
+            facts["standbys"] = f"synchronous: {synchronous}"
+        self._facts = facts
 
     def begin_writing(self, connection: Connection) -> None:
         """Whoever writes locks first, and with the locks comes the promise of durability."""
@@ -184,13 +200,20 @@ class PostgresStore(Store):
         try:
             pipeline.send(_COMMIT, _COMMIT, ())
             puts = pipeline.sent - 1
-            pipeline.answers()
+            pipeline.warnings.clear()
+            *_, done = pipeline.answers()
         except Failed as failed:
             error = _raised(connection, failed)
             if failed.place is not None and failed.place < puts:
                 # It was refused before the server came to the commit, and then skipped that.
                 raise self.translated(error) from failed
             raise error from failed
+        if pipeline.warnings:
+            # Such as that it did not wait for the standby: committed here, perhaps not there.
+            connection.invalidate()
+            raise Unsure(pipeline.warnings[0])
+        if done.command_status != _COMMIT:
+            raise Again  # It was rolled back.
 
     def facts(self) -> dict[str, str]:
         return dict(self._facts)

@@ -7,6 +7,7 @@ outcome unknown. Statements are SQLAlchemy Core and the same for both stores; wh
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -46,6 +47,15 @@ class Store(ABC):
     def __init__(self, place: Place, engine: Engine):
         self.place = place
         self.engine = engine
+        self._process = os.getpid()
+
+    def check_process(self) -> None:
+        """Raise in a process that inherited the ledger: connections and locks are not shared."""
+        if os.getpid() != self._process:
+            raise StoreUnavailable(
+                f"{self.place} was opened before the process forked: open it again in this one;"
+                " nothing was spent"
+            )
 
     @abstractmethod
     def begin_writing(self, connection: Connection) -> None:
@@ -102,6 +112,7 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection from the pool, given back whatever happens."""
+        self.check_process()
         try:
             connection = self.engine.connect()
         except SQLAlchemyError as error:
@@ -148,7 +159,8 @@ class Store(ABC):
 
     def close(self) -> None:
         """Give all connections back to the system."""
-        self.engine.dispose()
+        # What was inherited is the other process's to close.
+        self.engine.dispose(close=os.getpid() == self._process)
 
 
 def postgres(place: Place, accept_async_standby: bool) -> Store:

@@ -4,7 +4,8 @@ Whoever comes to an idle queue leads. A leader takes everything that waits, and 
 wakes each caller by a lock of its own, and passes the lead on to the first who came meanwhile. What
 a turn costs hardly depends on how many are in it, and those who were just answered may well come
 again; so a leader waits for them for a little while, a part of what the last turn took. Nobody
-waits who is alone.
+waits who is alone. Whoever is interrupted, wherever that was, leaves: the lead goes on, and those
+whose work was taken are woken.
 """
 
 from __future__ import annotations
@@ -23,14 +24,21 @@ LONGEST_PAUSE, SHARE = 0.02, 0.25
 class Ticket(Generic[T]):
     """What one caller wants done, and its place in the queue."""
 
-    __slots__ = ("_leads", "_turn", "done", "wanted")
+    __slots__ = ("_turn", "done", "taken", "wanted")
 
     def __init__(self, wanted: Sequence[T]):
         self.wanted = wanted
         self.done = False
-        self._leads = False
+        self.taken: list[Ticket[T]] = []
+        """Whose work it has taken, when it led."""
         self._turn = Lock()
         self._turn.acquire()
+
+    def finish(self) -> None:
+        """Wake the caller: it is done."""
+        self.done = True
+        if self._turn.locked():
+            self._turn.release()
 
 
 class Turns(Generic[T]):
@@ -39,7 +47,7 @@ class Turns(Generic[T]):
     def __init__(self) -> None:
         self._lock = Lock()
         self._waiting: list[Ticket[T]] = []
-        self._led = False
+        self._leader: Ticket[T] | None = None
         self._around = 1
         """How many may come: those of the last turn, and those who waited then."""
         self._patience = 0.0
@@ -48,58 +56,59 @@ class Turns(Generic[T]):
         """Let go when as many wait as are around; None where nobody waits for that."""
 
     def leads(self, ticket: Ticket[T]) -> bool:
-        """Queue up, and wait: True for who must lead now, False for whom it was done."""
+        """Queue up, and wait: True for who must lead now, False for whom it was done.
+
+        Who is interrupted from here on, until all is finished that it took, must `leave`.
+        """
         with self._lock:
             self._waiting.append(ticket)
-            if not self._led:
-                self._led = ticket._leads = True
+            if self._leader is None:
+                self._leader = ticket
                 return True
             if self._gathered is not None and len(self._waiting) >= self._around:
                 self._gathered.release()
                 self._gathered = None
-        try:
-            ticket._turn.acquire()
-        except BaseException:
-            self.leave(ticket)
-            raise
+        ticket._turn.acquire()
         return not ticket.done
 
-    def take(self) -> list[Ticket[T]]:
+    def take(self, leader: Ticket[T]) -> list[Ticket[T]]:
         """Everything that waits, for who leads."""
+        gathered = Lock()
+        gathered.acquire()
         with self._lock:
             short = len(self._waiting) < self._around and self._patience > 0
-            gathered = self._gathered = Lock() if short else None
-        if gathered is not None:
-            gathered.acquire()
+            self._gathered = gathered if short else None
+        if short:
             gathered.acquire(timeout=self._patience)
         with self._lock:
             self._gathered = None
-            taken, self._waiting = self._waiting, []
+            leader.taken, self._waiting = self._waiting, []
         self._begun = time.monotonic()
-        return taken
+        return leader.taken
 
-    def done(self, taken: Sequence[Ticket[T]]) -> None:
+    def done(self, leader: Ticket[T]) -> None:
         """Wake those for whom it was done, and let the first who waits lead, if anyone does."""
-        for ticket in taken:
-            ticket.done = True
-            ticket._turn.release()
+        for ticket in leader.taken:
+            ticket.finish()
         with self._lock:
-            self._around = max(1, len(taken) + len(self._waiting))
+            self._around = max(1, len(leader.taken) + len(self._waiting))
             self._patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - self._begun))
-            self._pass_on()
+            self._pass_on(leader)
 
-    def leave(self, ticket: Ticket[T]) -> None:
-        """Somebody was interrupted while waiting: what nobody took is not done."""
+    def leave(self, ticket: Ticket[T]) -> list[Ticket[T]]:
+        """Go away: what nobody took is not done. What it took itself and did not finish."""
         with self._lock:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
-                if ticket._leads:
-                    self._pass_on()
+            self._pass_on(ticket)
+        return [each for each in ticket.taken if not each.done]
 
-    def _pass_on(self) -> None:
-        if self._waiting:
-            first = self._waiting[0]
-            first._leads = True
-            first._turn.release()
-        else:
-            self._led = False
+    def _pass_on(self, leader: Ticket[T]) -> None:
+        """Let the first who waits lead, if anyone does; nothing where it was passed on before."""
+        if self._leader is leader:
+            self._gathered = None
+            self._leader = self._waiting[0] if self._waiting else None
+        following = self._leader
+        # Perhaps a second time: who is awake does not mind.
+        if following in self._waiting and following._turn.locked():
+            following._turn.release()
