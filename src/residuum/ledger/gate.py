@@ -2,16 +2,14 @@
 
 Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
 whoever comes to an idle gate leads (`turns.py`): it takes everything that waits, decides on it in
-one transaction, commits and anchors once, and answers all; the next transaction may begin while
-this one is anchored. A request that fails is answered with its error and leaves the others alone; a
-transaction that fails is answered to all of its batch.
+one transaction, commits and anchors once, and answers all. A request that fails is answered with
+its error and leaves the others alone; a transaction that fails is answered to all of its batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -77,7 +75,6 @@ class Gate:
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
-        self._marking = Lock()
 
     # -- queueing -----------------------------------------------------------------------
 
@@ -124,24 +121,22 @@ class Gate:
             return slots
         mine = Ticket(slots)
         if self._turns.leads(mine):
-            self._answer(slots)
+            self._answer(mine)
         return slots
 
-    def _answer(self, own: Sequence[_Slot]) -> None:
+    def _answer(self, mine: Ticket[_Slot]) -> None:
         """Lead: do everything that waits, and wake who waits for it."""
-        batch: list[Ticket[_Slot]] = []
-        slots: list[_Slot] = []
-        leads = True
         try:
             batch = self._turns.take()
-            slots = [slot for ticket in batch for slot in ticket.wanted]
-            heads = self._lead(slots)
-            self._turns.pass_on()
-            leads = False
-            self._mark(heads)
+        except BaseException:
+            self._turns.leave(mine)
+            raise
+        slots = [slot for ticket in batch for slot in ticket.wanted]
+        try:
+            self._lead(slots)
         except Exception as error:
             for each in slots:
-                each.error = error if each in own else _copied(error)
+                each.error = error if each in mine.wanted else _copied(error)
         except BaseException:
             # The leader was interrupted, perhaps after the commit; nobody else was.
             for each in slots:
@@ -151,21 +146,18 @@ class Gate:
                 )
             raise
         finally:
-            if leads:
-                self._turns.pass_on()
-            for ticket in batch:
-                ticket.finish()
+            self._turns.done(batch)
         faults.point("answered")
 
     # -- one transaction ----------------------------------------------------------------
 
-    def _lead(self, batch: Sequence[_Slot]) -> Marks:
-        """Decide, write and commit; what is to be anchored before anyone is answered."""
+    def _lead(self, batch: Sequence[_Slot]) -> None:
         extra: set[str] = set()
         lost = False
         for _ in range(_TRIES):
             try:
-                return self._transact(batch, extra)
+                self._transact(batch, extra)
+                return
             except _Wider as wider:
                 extra |= wider.names
             except Lost as error:
@@ -180,7 +172,7 @@ class Gate:
             f"{self.store.place}: too many transactions at once; nothing was spent"
         )
 
-    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> Marks:
+    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
             faults.point("begun")
             page = self._opened(connection, [slot.request for slot in batch], extra)
@@ -213,7 +205,7 @@ class Gate:
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
-        return page.heads()
+        self._mark(page.heads())
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
@@ -274,12 +266,7 @@ class Gate:
                     f" ({error}); ask again with the same key, until then it counts as spent"
                 ) from error
         faults.point("anchored")
-        with self._marking:
-            self.anchored.update(
-                (name, mark)
-                for name, mark in new.items()
-                if name not in self.anchored or self.anchored[name][0] < mark[0]
-            )
+        self.anchored.update(new)
 
 
 def _copied(error: Exception) -> Exception:

@@ -1,17 +1,23 @@
 """Whose turn it is: callers queue up, and one of them leads for all that wait.
 
-Whoever comes to an idle queue leads. A leader takes everything that waits, passes the lead on to
-the first who came meanwhile as soon as it can, and wakes those whose work is done, each by a lock
-of its own: nobody else is woken.
+Whoever comes to an idle queue leads. A leader takes everything that waits, and when that is done
+wakes each caller by a lock of its own, and passes the lead on to the first who came meanwhile. What
+a turn costs hardly depends on how many are in it, and those who were just answered may well come
+again; so a leader waits for them for a little while, a part of what the last turn took. Nobody
+waits who is alone.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+LONGEST_PAUSE, SHARE = 0.02, 0.25
+"""How long a leader waits for who may come, in seconds, and as a share of the last turn."""
 
 
 class Ticket(Generic[T]):
@@ -26,11 +32,6 @@ class Ticket(Generic[T]):
         self._turn = Lock()
         self._turn.acquire()
 
-    def finish(self) -> None:
-        """Wake the caller: it is done."""
-        self.done = True
-        self._turn.release()
-
 
 class Turns(Generic[T]):
     """The queue."""
@@ -39,6 +40,12 @@ class Turns(Generic[T]):
         self._lock = Lock()
         self._waiting: list[Ticket[T]] = []
         self._led = False
+        self._around = 1
+        """How many may come: those of the last turn, and those who waited then."""
+        self._patience = 0.0
+        self._begun = 0.0
+        self._gathered: Lock | None = None
+        """Let go when as many wait as are around; None where nobody waits for that."""
 
     def leads(self, ticket: Ticket[T]) -> bool:
         """Queue up, and wait: True for who must lead now, False for whom it was done."""
@@ -47,23 +54,47 @@ class Turns(Generic[T]):
             if not self._led:
                 self._led = ticket._leads = True
                 return True
+            if self._gathered is not None and len(self._waiting) >= self._around:
+                self._gathered.release()
+                self._gathered = None
         try:
             ticket._turn.acquire()
         except BaseException:
-            self._leave(ticket)
+            self.leave(ticket)
             raise
         return not ticket.done
 
     def take(self) -> list[Ticket[T]]:
         """Everything that waits, for who leads."""
         with self._lock:
+            short = len(self._waiting) < self._around and self._patience > 0
+            gathered = self._gathered = Lock() if short else None
+        if gathered is not None:
+            gathered.acquire()
+            gathered.acquire(timeout=self._patience)
+        with self._lock:
+            self._gathered = None
             taken, self._waiting = self._waiting, []
+        self._begun = time.monotonic()
         return taken
 
-    def pass_on(self) -> None:
-        """Let the first who waits lead, if anyone does."""
+    def done(self, taken: Sequence[Ticket[T]]) -> None:
+        """Wake those for whom it was done, and let the first who waits lead, if anyone does."""
+        for ticket in taken:
+            ticket.done = True
+            ticket._turn.release()
         with self._lock:
+            self._around = max(1, len(taken) + len(self._waiting))
+            self._patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - self._begun))
             self._pass_on()
+
+    def leave(self, ticket: Ticket[T]) -> None:
+        """Somebody was interrupted while waiting: what nobody took is not done."""
+        with self._lock:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+                if ticket._leads:
+                    self._pass_on()
 
     def _pass_on(self) -> None:
         if self._waiting:
@@ -72,11 +103,3 @@ class Turns(Generic[T]):
             first._turn.release()
         else:
             self._led = False
-
-    def _leave(self, ticket: Ticket[T]) -> None:
-        """Somebody was interrupted while waiting: what nobody took is not done."""
-        with self._lock:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-                if ticket._leads:
-                    self._pass_on()

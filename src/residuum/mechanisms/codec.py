@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from residuum import checks
@@ -58,12 +59,25 @@ def parsed_json(name: str, given: Any) -> Any:
             raise ArgumentError(f"{name} must be JSON in UTF-8, got {error}") from None
     if not isinstance(given, str):
         return given
+    try:
+        return _decoder(name).decode(given)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
+    except RecursionError:
+        raise ArgumentError(f"{name} must be nested less deeply") from None
+
+
+@lru_cache(maxsize=64)
+def _decoder(name: str) -> json.JSONDecoder:
+    """For texts of that name: a field stands once, numbers are finite and of ordinary size."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        for field, value in pairs:
-            checks.require(field not in fields, name, "without doubled fields", field)
-            fields[field] = value
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            seen: set[str] = set()
+            for field, _ in pairs:
+                checks.require(field not in seen, name, "without doubled fields", field)
+                seen.add(field)
         return fields
 
     def constant(text: str) -> Any:
@@ -73,12 +87,7 @@ def parsed_json(name: str, given: Any) -> Any:
         checks.require(len(text) < 400, name, "made of numbers of ordinary size", text)
         return int(text)
 
-    try:
-        return json.loads(given, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
-    except json.JSONDecodeError as error:
-        raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
-    except RecursionError:
-        raise ArgumentError(f"{name} must be nested less deeply") from None
+    return json.JSONDecoder(object_pairs_hook=once, parse_constant=constant, parse_int=whole)
 
 
 def from_dict(given: Any, depth: int = 0) -> Mechanism:

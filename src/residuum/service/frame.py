@@ -176,9 +176,12 @@ async def answer(send: Send, problem: Problem, id: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def encoded(value: Any) -> bytes:
     """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _ENCODER.encode(value).encode("ascii")
 
 
 def internal() -> Problem:
