@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import alone, machine
-from benchmarks.peers.participants import open_field
+from benchmarks.peers.participants import PACKAGES, open_field
 from benchmarks.report import html, markdown, pictures, text
 from benchmarks.run import Run
 from benchmarks.section import Section
@@ -47,6 +47,13 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--no-install", action="store_true", help="only peers that are installed already"
     )
+    parser.add_argument(
+        "--peer",
+        metavar="PACKAGE",
+        action="append",
+        choices=PACKAGES,
+        help=f"ask this peer and no other (may be repeated): {', '.join(PACKAGES)}",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the report here")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write it as one HTML file")
@@ -63,7 +70,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
 def measured(chosen: argparse.Namespace) -> dict[str, Any]:
     """Facts and sections of a run, as JSON has them."""
     found: dict[str, Any] = {"environment": {}, "sections": []}
-    with open_field(install=not chosen.no_install) as field:
+    with open_field(not chosen.no_install, chosen.peer or PACKAGES) as field:
         run = Run(field, chosen.repeats, chosen.quick)
         names = chosen.only or NAMES
         for place, name in enumerate(names, 1):

@@ -39,7 +39,7 @@ CLAIMS = (
         "times as many",
     ),
     Claim(
-        "individual accounting in training: a point of accuracy for nothing",
+        "individual accounting in training: a point of accuracy at the same noise",
         "examples.training",
         (),
         ("--runs", "1", "--steps", "4"),

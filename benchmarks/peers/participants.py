@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,9 +81,9 @@ ACCOUNTANTS = (
 class Field:
     """All peers of a run: each is looked for when it is first asked, and then keeps its process."""
 
-    def __init__(self, install: bool):
+    def __init__(self, install: bool, invited: Collection[str]):
         self.homes: dict[str, Home] = {}
-        self._install = install
+        self._install, self._invited = install, invited
         self._workers: dict[str, Worker] = {}
 
     def ask(
@@ -101,6 +101,8 @@ class Field:
 
     def home(self, package: str) -> Home:
         """Where a package is; installs it the first time, if this run may."""
+        if package not in self._invited:
+            return Home(None, why="left out of this run")
         if package not in self.homes:
             peer = _PEER[package]
             self.homes[package] = find(peer.package, peer.requirements, self._install)
@@ -112,12 +114,13 @@ class Field:
 
 
 _PEER = {peer.package: peer for peer in PEERS}
+PACKAGES = tuple(_PEER)
 
 
 @contextmanager
-def open_field(install: bool) -> Iterator[Field]:
+def open_field(install: bool, invited: Collection[str] = PACKAGES) -> Iterator[Field]:
     """The peers of a run, whose processes end with it."""
-    field = Field(install)
+    field = Field(install, {OURS, *invited})
     try:
         yield field
     finally:
