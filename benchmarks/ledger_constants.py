@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import residuum as rz
-from benchmarks.ledger import QUERY, postgres, spends
+from benchmarks.ledger import QUERY, postgres, rate, spending
 from residuum.ledger.calls import Call
 
 SIZES = (1, 4, 16, 64)
@@ -122,7 +122,7 @@ def scalar(address: str, query: str) -> Any:
 
 def measured(budgets: int, seconds: float) -> Constants:
     """Constants on a database with so many budgets, in about `8 seconds` and their creation."""
-    with tempfile.TemporaryDirectory() as folder, postgres() as (address, _):
+    with tempfile.TemporaryDirectory() as folder, postgres() as (address, _, _):
         # Some process of the server that outlives the question; all have one parent.
         living = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
         postmaster = _parent(int(scalar(address, living)))
@@ -146,9 +146,15 @@ def measured(budgets: int, seconds: float) -> Constants:
             after = processor_seconds(postmaster), time.process_time(), int(scalar(address, log))
             base, own, log_bytes = ((b - a) / count for a, b in zip(before, after, strict=True))
             told(f"{CLIENTS} threads ...")
-            rate = spends(ledger, CLIENTS, seconds, hot=False)
+            together = rate(CLIENTS, seconds, spending(ledger, CLIENTS, hot=False))
     return Constants(
-        max(float(fixed), 0.0), float(each), base, own, log_bytes, (full - empty) / budgets, rate
+        max(float(fixed), 0.0),
+        float(each),
+        base,
+        own,
+        log_bytes,
+        (full - empty) / budgets,
+        together,
     )
 
 
