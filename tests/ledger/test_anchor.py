@@ -72,6 +72,26 @@ def test_a_store_behind_its_anchor_opens_read_only(open_: Open) -> None:
     assert again.check("b", rz.pure_dp(0.1)).admitted
 
 
+def test_a_store_that_is_put_back_is_noticed_by_who_has_not_spent_what_it_lost(
+    open_: Open,
+) -> None:
+    """A process that is open knows what others acknowledged since it looked last."""
+    one, two = open_(), open_()
+    one.create_budget("b", rz.PureFilter(1.0))
+    two.spend("b", rz.pure_dp(0.125))
+    for place_ in range(3):
+        one.spend("b", rz.pure_dp(0.125), key=f"k{place_}")
+    cut(one, "b", 2)
+    with pytest.raises(rz.ReadOnlyLedger, match="restored"):
+        two.spend("b", rz.pure_dp(0.125))
+    assert two.budget("b").seq == 2
+    assert two.recover(retire=True).retired == ("b",)
+    with pytest.raises(rz.RetiredBudget):
+        two.spend("b", rz.pure_dp(0.125))
+    two.create_budget("c", rz.PureFilter(1.0))
+    assert two.spend("c", rz.pure_dp(0.125)).admitted
+
+
 def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
     ledger = open_()
     for name in ("b", "c"):

@@ -66,6 +66,10 @@ class Anchor(ABC):
     def write(self, marks: Marks) -> None:
         """Add marks, durably."""
 
+    def news(self) -> Marks:
+        """What was marked since this was asked last, where that is quickly told."""
+        return {}
+
     @abstractmethod
     def __str__(self) -> str: ...
 
@@ -82,6 +86,8 @@ class FileAnchor(Anchor):
         self._file: int | None = None
         self._end = 0
         """Where the lines ended when this process looked last."""
+        self._seen = 0
+        """Up to where `news` has told."""
         self._doubtful = False
         """Whether a sync failed: lines may be missing on the disk that are seen in memory."""
         self._lock = Lock()
@@ -134,6 +140,8 @@ class FileAnchor(Anchor):
                     os.ftruncate(file, end)
                 raise
             self._end = end + len(lines)
+            if self._seen == end:
+                self._seen = self._end
             own = os.dup(file)
         # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
         try:
@@ -145,6 +153,28 @@ class FileAnchor(Anchor):
         finally:
             os.close(own)
 
+    def news(self) -> Marks:
+        with self._lock:
+            file = self._file
+            if file is not None and os.fstat(file).st_ino != os.stat(self.path).st_ino:
+                self._drop()
+            if self._file is None:
+                self._file = self._opened()
+            lines = _lines_from(self._file, self._seen)
+            whole = lines[: lines.rfind(b"\n") + 1]
+            first, self._seen = self._seen, self._seen + len(whole)
+            if not whole:
+                return {}
+            try:
+                return _parsed(_HEADING + whole if first else whole, str(self.path)).marks
+            except BrokenRecord:
+                self._seen = 0  # Perhaps what was seen was taken back; from the start, then.
+                raise
+
+    def _opened(self) -> int:
+        self._end = self._seen = 0
+        return os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+
     def _found_end(self, file: int) -> int:
         """Where the lines end. Others may have written some since, or died while they did."""
         around = _get(file, self._end - 1, 2) if self._end else b""
@@ -152,10 +182,7 @@ class FileAnchor(Anchor):
             return self._end
         if not around.startswith(b"\n"):
             self._end = 0  # It was not read yet, or something else was put in its place.
-        added = b""
-        while b"\0" not in added and (more := _get(file, self._end + len(added), 4096)):
-            added += more
-        added = added.partition(b"\0")[0]
+        added = _lines_from(file, self._end)
         whole = added.rfind(b"\n") + 1
         if whole < len(added):
             os.ftruncate(file, self._end + whole)
@@ -178,8 +205,7 @@ class FileAnchor(Anchor):
             try:
                 while True:
                     if self._file is None:
-                        self._file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-                        self._end = 0
+                        self._file = self._opened()
                     if fcntl is not None:
                         fcntl.flock(self._file, fcntl.LOCK_EX)
                     facts = os.fstat(self._file)
@@ -225,6 +251,17 @@ def _line(said: Mapping[str, object]) -> bytes:
 
 def _mark(name: str, mark: tuple[int, str]) -> bytes:
     return _line({"budget": name, "seq": mark[0], "head": mark[1]})
+
+
+_HEADING = _line({"ledger": "", "incarnation": ""})
+
+
+def _lines_from(file: int, place: int) -> bytes:
+    """What there is before the first zero; the last line may have been cut short."""
+    found = b""
+    while b"\0" not in found and (more := _get(file, place + len(found), 4096)):
+        found += more
+    return found.partition(b"\0")[0]
 
 
 def _parsed(content: bytes, where: str) -> Anchored:

@@ -9,7 +9,7 @@ its error and leaves the others alone; a transaction that fails is answered to a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -72,6 +72,8 @@ class Gate:
         self.closed: LedgerError | None = None
         """Why nothing may be written, if so."""
         self.anchored: dict[str, tuple[int, str]] = {}
+        self.others: dict[str, int] = {}
+        """What others wrote to the anchor, which need not be synced yet."""
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
@@ -152,6 +154,7 @@ class Gate:
     # -- one transaction ----------------------------------------------------------------
 
     def _lead(self, batch: Sequence[_Slot]) -> None:
+        self._learn()
         extra: set[str] = set()
         lost = False
         for _ in range(_TRIES):
@@ -237,12 +240,19 @@ class Gate:
             sweep.run(page)
         return page
 
+    def _learn(self) -> None:
+        """What other processes have acknowledged, before anything is read: it must be there."""
+        if self.anchor is not None:
+            with suppress(OSError):  # Whoever writes to it is told.
+                for name, (seq, _) in self.anchor.news().items():
+                    self.others[name] = max(seq, self.others.get(name, 0))
+
     def _check_anchored(self, page: Page) -> None:
         for name, entry in page.entries.items():
-            known = self.anchored.get(name)
-            if known is not None and entry.head_seq < known[0]:
+            known = max(self.anchored.get(name, (0, ""))[0], self.others.get(name, 0))
+            if entry.head_seq < known:
                 self.closed = ReadOnlyLedger(
-                    f"budget {name!r} ends with number {entry.head_seq}, but number {known[0]} was"
+                    f"budget {name!r} ends with number {entry.head_seq}, but number {known} was"
                     " acknowledged: a backup was restored; recover the ledger (residuum recover)"
                 )
                 raise self.closed

@@ -77,6 +77,7 @@ def recover(gate: Gate, by: str, export: Any = None, retire: bool = False) -> Re
     heads = {name: (entry.head_seq, entry.head_hash) for name, entry in page.entries.items()}
     gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
     gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
+    gate.others.clear()
     return Recovered(applied, tuple(lost))
 
 
