@@ -330,7 +330,8 @@ def test_committed_files_are_current(pictures: dict[str, Picture]) -> None:
     page = (ROOT / "docs" / "why-the-natural-filter-fails.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\(figures/([\w-]+)\.svg\)", page)) == set(GALLERY)
     committed = {path.stem for path in (ROOT / "docs" / "figures").glob("*")}
-    assert committed == set(GALLERY)
+    # Those of the benchmarks are drawn by `make bench`.
+    assert {name for name in committed if not name.startswith("bench-")} == set(GALLERY)
 
 
 @pytest.mark.parametrize("name", GALLERY)
