@@ -52,12 +52,14 @@ def sampled(rng: np.random.Generator, count: int) -> Stream:
 STREAMS = {
     "Gaussians": (gaussians, 4.0, (100, 1000)),
     "Gaussian, Laplace and randomized response in turn": (mixed, 4.0, (100, 1000)),
-    "subsampled Gaussians": (sampled, 1.0, (100,)),
+    "subsampled Gaussians": (sampled, 2.0, (100,)),
 }
+"""At eps = 2 the smaller direction of the last is past its largest loss. A read just before that,
+where its delta is 1e-100, costs us seconds: see the known limits."""
 DELTA_READERS = (US, GOOGLE_FINE, GOOGLE_COARSE, GOOGLE_RDP, MICROSOFT)
 EPSILON_READERS = (US, OPACUS_PRV, OPACUS_RDP, AUTODP_RDP)
 LIMIT = 200.0
-SHORT = {MICROSOFT: 30.0, OPACUS_PRV: 60.0}
+SHORT = {MICROSOFT: 10.0, OPACUS_PRV: 30.0}
 """Those that compose everything anew for each read: they would take the square of the time."""
 
 
@@ -77,12 +79,14 @@ def inputs(run: Run, made: object, count: int, **more: float) -> list[dict[str, 
 def tightness(work: Work, who: Participant) -> Goal | None:
     """How many of our reads are at most the peer's: "equal or better accuracy"."""
     found = {r.who.label: r for r in work.results if r.cpu is not None}
+    what = f"{work.name}: reads at least as tight as {who.label}"
+    if US.label not in found:
+        return Goal(what, "no answer of ours", "all", False)
     if who.label not in found:
         return None
     ours, theirs = _reads(found[US.label]), _reads(found[who.label])
     allowed = [value * (1.0 + TIGHT) for value in theirs]
     tight = sum(map(operator.le, ours, allowed))
-    what = f"{work.name}: reads at least as tight as {who.label}"
     return Goal(what, f"{tight} of {len(ours)}", "all", tight == len(ours))
 
 
