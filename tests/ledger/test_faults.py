@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -230,6 +231,7 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(tmp_path:
             "checkout",
             lambda driver, *_: driver.set_trace_callback(statements.append),
         )
+        ledger.store._let_go()  # So that the writer's connection is traced from here on.
         early = spend()
         ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
         assert [text[:30] for text in spend()] == [text[:30] for text in early]
@@ -245,8 +247,8 @@ def test_a_spend_takes_two_round_trips_however_long_the_history_is(
 ) -> None:
     """By what libpq says that it sent."""
     remote.spend("b", PureDp(0.001), key="0")
-    with remote.store.connection() as connection:
-        libpq = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+    ((writer, _),) = remote.store._kept
+    libpq = writer.connection.driver_connection.pgconn  # type: ignore[union-attr]
 
     def spend(key: str) -> list[str]:
         with (tmp_path / key).open("w+b") as file:
@@ -265,11 +267,17 @@ def test_a_spend_takes_two_round_trips_however_long_the_history_is(
     assert kinds.count("Execute") == 9, "begin, lock, meta, head, key; row, record, key, commit"
 
 
-def test_what_waits_shares_a_transaction(open_: Open) -> None:
+def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     commits: list[object] = []
-    event.listen(ledger.store.engine, "commit", commits.append)
+    commit = ledger.store.commit
+
+    def counted(connection: Any, landed: Any) -> None:
+        commits.append(connection)
+        commit(connection, landed)
+
+    monkeypatch.setattr(ledger.store, "commit", counted)
     ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)
     assert len(commits) == 1 and len(ledger.history("b")) == 51
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import inspect, update
@@ -161,16 +162,12 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     """The database refuses to write, as on a disk that is mounted read-only."""
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
-        with ledger.store.connection() as connection:
-            raw = connection.connection.dbapi_connection
-            assert raw is not None
-            raw.execute("PRAGMA query_only=ON")  # type: ignore[attr-defined]
+        ((writer, _),) = ledger.store._kept
+        raw: Any = writer.connection.dbapi_connection
+        raw.execute("PRAGMA query_only=ON")
         with pytest.raises(rz.StoreUnavailable, match="readonly"):
             ledger.spend("b", rz.pure_dp(0.1), key="k")
-        with ledger.store.connection() as connection:
-            raw = connection.connection.dbapi_connection
-            assert raw is not None
-            raw.execute("PRAGMA query_only=OFF")  # type: ignore[attr-defined]
+        raw.execute("PRAGMA query_only=OFF")
         assert not ledger.spend("b", rz.pure_dp(0.1), key="k").replayed
 
 

@@ -127,12 +127,11 @@ def test_a_server_that_was_away_is_noticed_once_however_many_connections_were_id
 
 
 def test_a_session_that_forgot_what_was_prepared_is_replaced(remote: rz.Ledger) -> None:
-    with remote.store.connection() as connection:
-        driver: Any = connection.connection.driver_connection
-        driver.rollback()
-        driver.autocommit = True
-        driver.execute("DEALLOCATE ALL")
-        driver.autocommit = False
+    ((writer, _),) = remote.store._kept
+    driver: Any = writer.connection.driver_connection
+    driver.autocommit = True
+    driver.execute("DEALLOCATE ALL")
+    driver.autocommit = False
     assert remote.spend("b", PureDp(0.25), key="k").admitted
     assert left(remote) == Fraction(1, 2)
 
@@ -171,7 +170,7 @@ def test_a_statement_that_fails_leaves_a_connection_that_works(remote: rz.Ledger
     with remote.store.writing() as connection:
         with pytest.raises(Exception, match="division by zero"):
             remote.store.ask(connection, [(BUDGETS, {"names": "[]"}), (broken, {}), (broken, {})])
-        connection.rollback()
+        connection.connection.rollback()
         assert remote.store.ask(connection, [(BUDGETS, {"names": '["x"]'})]) == [[]]
 
 
@@ -228,7 +227,7 @@ def test_every_new_connection_looks_at_the_settings(postgres: str, remote: rz.Le
     _set(postgres, "fsync", "off")
     try:
         assert remote.spend("b", PureDp(0.125), key="k").admitted, "on a connection from before"
-        remote.store.engine.dispose()
+        remote.store.close()
         with pytest.raises(rz.UnsafeStore, match="fsync"):
             remote.spend("b", PureDp(0.125), key="l")
     finally:

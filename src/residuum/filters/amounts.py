@@ -25,6 +25,8 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 _LONGEST = 512
 _DIGITS = 17
 _TEXT_LIMIT = 600
+_MOST_PLACES = 60
+_FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
 
 
 def written(value: float) -> Fraction:
@@ -128,19 +130,21 @@ def _root(amount: Fraction) -> float:
 
 def text(amount: Fraction) -> str:
     """The amount as text: a decimal where it is one, `p/q` otherwise."""
-    rest = amount.denominator
-    twos = (rest & -rest).bit_length() - 1
-    rest >>= twos
-    fives = 0
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
+    top, bottom = amount.as_integer_ratio()
+    twos = (bottom & -bottom).bit_length() - 1
+    fives = _FIVES.get(bottom >> twos, _MOST_PLACES + 1)
     places = max(twos, fives)
-    if rest != 1 or places > 60:
-        return f"{amount.numerator}/{amount.denominator}"
-    digits = str(abs(amount.numerator) * 10**places // amount.denominator).rjust(places + 1, "0")
-    sign = "-" if amount < 0 else ""
+    if places > _MOST_PLACES:
+        return f"{top}/{bottom}"
+    digits = str(abs(top) * 10**places // bottom).rjust(places + 1, "0")
+    sign = "-" if top < 0 else ""
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def at_most(amount: Fraction, most: Fraction) -> bool:
+    """`amount <= most`, exactly. A rational's own comparison asks first what it is given."""
+    (a, b), (c, d) = amount.as_integer_ratio(), most.as_integer_ratio()
+    return a * d <= c * b
 
 
 def from_text(name: str, given: Any) -> Fraction:

@@ -118,8 +118,11 @@ def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
             raise ArgumentError(f"{what} takes {', '.join(known)}, got the unknown field {name!r}")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(data)
 
 
 def _plain(value: Any) -> Any:
@@ -144,7 +147,14 @@ def _parsed(value: Any) -> Any:
 
 
 def _state_fields(state: State) -> dict[str, Any]:
-    return {f.name: _state_plain(getattr(state, f.name)) for f in dataclasses.fields(state)}
+    cls = type(state)
+    if cls not in _NAMES:
+        _NAMES[cls] = tuple(each.name for each in dataclasses.fields(cls))
+    return {name: _state_plain(getattr(state, name)) for name in _NAMES[cls]}
+
+
+_NAMES: dict[type[State], tuple[str, ...]] = {}
+"""The fields of each kind of state."""
 
 
 def _state_plain(value: Any) -> Any:

@@ -346,6 +346,8 @@ class Additive(Filter):
 
     def own(self, state: Any) -> State:
         """Check that a state is one of this filter's, and holds no more than it ever gave."""
+        if type(state) is Left and state.within == self.fingerprint:
+            return state
         state = super().own(state)
         whole = self._whole
         if (
@@ -359,7 +361,7 @@ class Additive(Filter):
             )
         if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
-        return state
+        return state.found_within()
 
     @property
     def skips(self) -> bool:
@@ -387,10 +389,11 @@ class Additive(Filter):
             return self._decision(state, None, None, query, relation, costs)
         left = []
         for cost, before in zip(costs, state.left, strict=True):
-            if not cost <= before:
+            if not amounts.at_most(cost, before):
                 return self._decision(state, None, costs, query, relation)
             left.append(amounts.shortened(before - cost) if cost else before)
-        return self._decision(state, Left(state.of, tuple(left)), costs, query, relation)
+        after = Left(state.of, tuple(left)).found_within()
+        return self._decision(state, after, costs, query, relation)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None

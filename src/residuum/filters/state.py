@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,18 @@ class Left(State):
     """What is left of each of the filter's amounts, exactly."""
 
     left: tuple[Fraction, ...]
+
+    within: ClassVar[str | None] = None
+    """The filter that has found it to be one of its own, by its fingerprint."""
+
+    def found_within(self) -> Left:
+        """The same, so that it need not be looked at again."""
+        self.__dict__["within"] = self.of
+        return self
+
+    def __getstate__(self) -> dict[str, object]:
+        # Whoever reads it elsewhere looks at it again.
+        return {name: value for name, value in self.__dict__.items() if name != "within"}
 
     def __hash__(self) -> int:
         # A rational's own hash needs an inverse modulo a prime; equal ones have equal terms.

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from residuum.errors import BrokenRecord
 from residuum.records import canonical, digest
@@ -177,7 +178,7 @@ class FileAnchor(Anchor):
 
     def _found_end(self, file: int) -> int:
         """Where the lines end. Others may have written some since, or died while they did."""
-        around = _get(file, self._end - 1, 2) if self._end else b""
+        around = _get_at(file, 2, self._end - 1) if self._end else b""
         if around in (b"\n\0", b"\n"):
             return self._end
         if not around.startswith(b"\n"):
@@ -259,7 +260,7 @@ _HEADING = _line({"ledger": "", "incarnation": ""})
 def _lines_from(file: int, place: int) -> bytes:
     """What there is before the first zero; the last line may have been cut short."""
     found = b""
-    while b"\0" not in found and (more := _get(file, place + len(found), 4096)):
+    while b"\0" not in found and (more := _get_at(file, 4096, place + len(found))):
         found += more
     return found.partition(b"\0")[0]
 
@@ -284,14 +285,22 @@ def _parsed(content: bytes, where: str) -> Anchored:
 
 
 def _put(file: int, place: int, content: bytes) -> None:
-    os.lseek(file, place, os.SEEK_SET)
-    if os.write(file, content) != len(content):
+    if _write_at(file, content, place) != len(content):
         raise OSError("only a part was taken: the disk is full")
 
 
-def _get(file: int, place: int, most: int) -> bytes:
-    os.lseek(file, place, os.SEEK_SET)
-    return os.read(file, most)
+if hasattr(os, "pread"):
+    _get_at, _write_at = os.pread, os.pwrite
+
+else:  # pragma: no cover  (Windows)
+
+    def _get_at(file: int, most: int, place: int, /) -> bytes:
+        os.lseek(file, place, os.SEEK_SET)
+        return os.read(file, most)
+
+    def _write_at(file: int, content: Any, place: int, /) -> int:
+        os.lseek(file, place, os.SEEK_SET)
+        return os.write(file, content)
 
 
 def _sync(file: int) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
-import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -62,7 +62,7 @@ def window(value: Any) -> float | None:
 
 def key(value: Any) -> str:
     """The caller's key, or a fresh one."""
-    return uuid.uuid4().hex if value is None else label("key", value)
+    return os.urandom(16).hex() if value is None else label("key", value)
 
 
 def names(value: Any) -> tuple[tuple[str, ...], bool]:

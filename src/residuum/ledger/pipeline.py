@@ -68,7 +68,7 @@ class Pipeline:
         """Have a statement executed; its text is sent once for a connection."""
         libpq = self._libpq
         try:
-            if not self.under_way:
+            if not self._waiting and not self.under_way:
                 libpq.enter_pipeline_mode()
             if name not in self._prepared and name not in self._waiting:
                 libpq.send_prepare(name, text)
@@ -77,13 +77,6 @@ class Pipeline:
         except psycopg.Error as error:
             raise Failed(error, None, self._lost()) from error
         self._waiting.append(None)
-
-    def push(self) -> None:
-        """Let the server begin; nobody waits for it."""
-        try:
-            self._libpq.flush()
-        except psycopg.Error as error:
-            raise Failed(error, None, self._lost()) from error
 
     def answers(self) -> list[pq.abc.PGresult]:
         """What the server says to all statements since the last time."""

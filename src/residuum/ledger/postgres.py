@@ -119,7 +119,12 @@ class PostgresStore(Store):
 
     def begin_writing(self, connection: Connection) -> None:
         """Whoever writes locks first, and with the locks comes the promise of durability."""
-        connection.begin()
+
+    def is_idle(self, connection: Connection) -> bool:
+        if connection.invalidated or connection.in_transaction():
+            return False
+        pipeline = _pipeline(connection)
+        return not pipeline.under_way and not pipeline.in_transaction
 
     def begin_reading(self, connection: Connection) -> None:
         connection.execution_options(isolation_level="REPEATABLE READ")
@@ -151,12 +156,10 @@ class PostgresStore(Store):
     def put(
         self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
     ) -> None:
-        """They are on their way to the server when this returns."""
         pipeline = _pipeline(connection)
         try:
             for write, rows in writes:
                 pipeline.send(write.name, write.postgres, (write.json(rows),))
-            pipeline.push()
         except Failed as failed:
             raise _raised(connection, failed) from failed
 
@@ -183,7 +186,8 @@ class PostgresStore(Store):
         try:
             if _pipeline(connection).under_way:
                 self._commit_put(connection)
-            connection.commit()
+            if connection.in_transaction():
+                connection.commit()
         except DBAPIError as error:
             failure = self.translated(error)
             sqlstate = getattr(error.orig, "sqlstate", None)

@@ -78,7 +78,6 @@ class SqliteStore(Store):
 
     def begin_writing(self, connection: Connection) -> None:
         self._check_file()
-        connection.begin()
         try:
             _driver(connection).execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -95,6 +94,11 @@ class SqliteStore(Store):
             self._file = (now.st_dev, now.st_ino)
         elif self._file != (now.st_dev, now.st_ino):
             raise ReadOnlyLedger(f"{self.place} was replaced since it was opened: open it again")
+
+    def is_idle(self, connection: Connection) -> bool:
+        if connection.invalidated or connection.in_transaction():
+            return False
+        return not _driver(connection).in_transaction
 
     def begin_reading(self, connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")
@@ -144,7 +148,10 @@ class SqliteStore(Store):
 
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
         try:
-            connection.commit()
+            if connection.in_transaction():
+                connection.commit()
+            else:
+                _commit(connection)
         except DBAPIError as error:
             # What failed may have been the last step, after which it counts: look.
             connection.invalidate()
@@ -163,6 +170,14 @@ class SqliteStore(Store):
             if self.wal
             else "rollback journal, synchronous=EXTRA",
         }
+
+
+def _commit(connection: Connection) -> None:
+    """Commit what SQLAlchemy has not heard of."""
+    try:
+        _driver(connection).commit()
+    except sqlite3.Error as error:
+        raise raised_by(connection, error) from error
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:

@@ -8,9 +8,10 @@ outcome unknown. Statements are SQLAlchemy Core and the same for both stores; wh
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +22,10 @@ from residuum.errors import LedgerError, MissingPackage, StoreUnavailable
 from residuum.ledger import schema
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Prepared, Question, Write
+
+_KEPT_SECONDS = 60.0
+"""For which a connection goes from writer to writer; after that the pool looks at it."""
+_MOST_KEPT = 1
 
 
 class Again(Exception):
@@ -48,6 +53,8 @@ class Store(ABC):
         self.place = place
         self.engine = engine
         self._process = os.getpid()
+        self._kept: list[tuple[Connection, float]] = []
+        """Connections of writers that are done, and when they came from the pool."""
 
     def check_process(self) -> None:
         """Raise in a process that inherited the ledger: connections and locks are not shared."""
@@ -60,6 +67,10 @@ class Store(ABC):
     @abstractmethod
     def begin_writing(self, connection: Connection) -> None:
         """Begin a transaction that writes, durably."""
+
+    @abstractmethod
+    def is_idle(self, connection: Connection) -> bool:
+        """Whether nothing is under way on a connection, and no transaction open."""
 
     @abstractmethod
     def begin_reading(self, connection: Connection) -> None:
@@ -112,55 +123,109 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection from the pool, given back whatever happens."""
-        self.check_process()
-        try:
-            connection = self.engine.connect()
-        except SQLAlchemyError as error:
-            raise self.translated(error) from error
-        try:
+        with self._used(self._opened(lambda _: None)) as connection:
             yield connection
-        except SQLAlchemyError as error:
-            raise self.translated(error) from error
-        finally:
-            self.tidy(connection)
-            give_back(connection)
-
-    def tidy(self, connection: Connection) -> None:  # noqa: B027
-        """Leave nothing under way on a connection that is given back."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, and sees one state."""
         try:
-            with self._begun(self.begin_reading) as connection:
+            with self._used(self._opened(self.begin_reading)) as connection:
                 yield connection
         except Again as again:
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
 
     @contextmanager
-    def _begun(self, begin: Callable[[Connection], None]) -> Iterator[Connection]:
-        """A connection on which a transaction was begun; a new one if the first is dead."""
-        with ExitStack() as stack:
-            try:
-                connection = stack.enter_context(self.connection())
-                begin(connection)
-            except DBAPIError as error:
-                if not isinstance(self.translated(error), Lost):
-                    raise self.translated(error) from error
-                connection = stack.enter_context(self.connection())
-                begin(connection)
-            yield connection
-
-    @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is rolled back unless it is committed inside."""
-        with self._begun(self.begin_writing) as connection:
+        connection, since = self._writer()
+        try:
             yield connection
+            kept = self.is_idle(connection) and time.monotonic() < since + _KEPT_SECONDS
+        except BaseException as error:
+            self._end(connection)
+            self._let_go()
+            if isinstance(error, SQLAlchemyError):
+                raise self.translated(error) from error
+            raise
+        if kept and len(self._kept) < _MOST_KEPT:
+            self._kept.append((connection, since))
+        else:
+            self._end(connection)
+
+    def _writer(self) -> tuple[Connection, float]:
+        """A connection on which a transaction was begun, and when the pool gave it."""
+        self.check_process()
+        try:
+            connection, since = self._kept.pop()
+        except IndexError:
+            return self._opened(self.begin_writing), time.monotonic()
+        try:
+            self.begin_writing(connection)
+        except BaseException as error:
+            self._end(connection)
+            self._let_go()
+            if not isinstance(error, SQLAlchemyError):
+                raise
+            failure = self.translated(error)
+            if not isinstance(failure, Lost):
+                raise failure from error
+            return self._opened(self.begin_writing), time.monotonic()
+        return connection, since
+
+    def _opened(self, begin: Callable[[Connection], None]) -> Connection:
+        """A connection on which a transaction was begun; a new one if the first is dead."""
+        self.check_process()
+        for again in (True, False):
+            try:
+                connection = self.engine.connect()
+            except SQLAlchemyError as error:
+                raise self.translated(error) from error
+            try:
+                begin(connection)
+            except BaseException as error:
+                self._end(connection)
+                if not isinstance(error, SQLAlchemyError):
+                    raise
+                failure = self.translated(error)
+                if again and isinstance(failure, Lost):
+                    continue
+                raise failure from error
+            break
+        return connection
+
+    @contextmanager
+    def _used(self, connection: Connection) -> Iterator[Connection]:
+        try:
+            yield connection
+        except SQLAlchemyError as error:
+            raise self.translated(error) from error
+        finally:
+            self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        """Give a connection back, whatever is under way on it."""
+        self.tidy(connection)
+        give_back(connection)
+
+    def tidy(self, connection: Connection) -> None:  # noqa: B027
+        """Leave nothing under way on a connection that is given back."""
+
+    def _let_go(self) -> None:
+        """Close what was kept: the others may have been cut as well."""
+        while self._kept:
+            with suppress(IndexError, SQLAlchemyError, OSError):
+                connection, _ = self._kept.pop()
+                connection.invalidate()
+                connection.close()
 
     def close(self) -> None:
         """Give all connections back to the system."""
         # What was inherited is the other process's to close.
-        self.engine.dispose(close=os.getpid() == self._process)
+        mine = os.getpid() == self._process
+        if mine:
+            self._let_go()
+        self.engine.dispose(close=mine)
 
 
 def postgres(place: Place, accept_async_standby: bool) -> Store:
