@@ -158,6 +158,8 @@ _NAMES: dict[type[State], tuple[str, ...]] = {}
 
 
 def _state_plain(value: Any) -> Any:
+    if type(value) is str:
+        return value
     if isinstance(value, Fraction):
         return amounts.text(value)
     if isinstance(value, tuple):

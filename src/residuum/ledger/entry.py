@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from residuum.errors import BrokenRecord
@@ -120,7 +120,7 @@ class Entry:
     time: str
     """Of the head record."""
 
-    @property
+    @cached_property
     def filter(self) -> Filter:
         return filter_of(self.filter_text)
 
