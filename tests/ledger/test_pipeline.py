@@ -254,3 +254,28 @@ def test_what_is_usual_at_the_server_does_not_make_reads_older_than_locks(
             other.execute("UPDATE residuum_meta SET value = 'x' WHERE name = 'incarnation'")
             answers = asked_meanwhile(ledger, postgres, lambda _: other.commit())
     assert all(isinstance(each, rz.ReadOnlyLedger) for each in answers)
+
+
+def test_a_young_ledger_is_read_by_keys_however_it_grows(remote: rz.Ledger) -> None:
+    """By the plans that the server keeps, made when there was nothing in the tables."""
+    from residuum.ledger import rows
+    from residuum.ledger.postgres import _LOCK
+
+    for number in range(8):  # after five times it keeps one plan for all values
+        assert remote.spend("b", PureDp(0.001), key=f"first {number}").admitted
+    ((writer, _),) = remote.store._kept
+    driver: Any = writer.connection.driver_connection
+    reads: dict[bytes, str] = {
+        each.name: "(" + ", ".join(["'[\"b\"]'"] * len(each.postgres[1])) + ")"
+        for each in (_LOCK, rows.BUDGETS, rows.KEYS)
+    }
+    reads[rows.CHANGED_BUDGETS.name] = "('[]')"
+    for name, values in reads.items():
+        plan = driver.execute(f"EXPLAIN EXECUTE {name.decode()} {values}").fetchall()
+        text = "\n".join(line for (line,) in plan)
+        assert "Seq Scan" not in text and "Bitmap" not in text, text
+        assert "Hash" not in text and "Merge" not in text, text
+        assert "Index Cond" in text, text
+        if name == rows.KEYS.name:
+            assert "principal" in text.split("Index Cond")[1] and "key" in text, text
+    driver.rollback()

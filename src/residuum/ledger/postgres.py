@@ -48,6 +48,12 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_r
     (SELECT count(*) FROM pg_stat_replication
      WHERE coalesce(application_name, '') <> 'pg_basebackup')
 """
+# Every statement finds its rows by a key. What the server plans for a table that is still empty,
+# and then keeps until somebody analyses the table, reads all of it; so it is told not to.
+_BY_KEY = """
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SET enable_hashjoin = off; SET enable_mergejoin = off
+"""
 _PIPELINE = "residuum_pipeline"
 
 
@@ -88,6 +94,8 @@ class PostgresStore(Store):
     def _looked_at(self, connection: psycopg.Connection[Any], _: object) -> None:
         try:
             self._check_server(connection)
+            connection.execute(_BY_KEY)
+            connection.commit()
         except BaseException:
             connection.close()
             raise
