@@ -157,6 +157,18 @@ def wipe(ledger: rz.Ledger) -> None:
         connection.commit()
 
 
+@pytest.mark.needs("flint")
+def test_an_emptied_store_does_not_verify(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    receipt = ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.verify().ok
+    wipe(ledger)
+    for expected in (None, receipt, receipt.head):
+        report = ledger.verify(expect_head=expected)
+        assert not report.ok and report.exit_code == 1
+
+
 def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
@@ -431,7 +443,7 @@ def test_an_anchor_without_numbers_is_given_them(url: str) -> None:
     anchor = DatabaseAnchor(place(url), "l")
     with anchor.store.writing() as connection:
         for statement in (
-            "DROP TABLE residuum_anchors",
+            "DROP TABLE IF EXISTS residuum_anchors",
             "CREATE TABLE residuum_anchors (ledger TEXT NOT NULL, budget TEXT NOT NULL,"
             " seq INTEGER NOT NULL, head TEXT NOT NULL, PRIMARY KEY (ledger, budget))",
             "INSERT INTO residuum_anchors VALUES ('l', '', 0, 'i'), ('l', 'b', 3, 'x')",

@@ -63,7 +63,11 @@ class DatabaseAnchor(Anchor):
         """The number of the last write that `news` has told of."""
         self._mine = _A.c.ledger == ledger
         try:
-            self._change(_make_tables)
+            with self.store.reading() as connection:
+                older = inspect(connection).has_table(_TABLE)
+                self._made = _is_made(connection)
+            if older and not self._made:
+                self._change(lambda _: None)
         except BaseException:
             self.store.close()
             raise
@@ -75,6 +79,8 @@ class DatabaseAnchor(Anchor):
         return self.store.facts()
 
     def read(self) -> Anchored | None:
+        if not self._ready():
+            return None
         with self.store.reading() as connection:
             rows = connection.execute(select(_A).where(self._mine)).all()
         said = {row.budget: (row.seq, row.head) for row in rows}
@@ -88,6 +94,8 @@ class DatabaseAnchor(Anchor):
 
         Raises where that is away or lost the anchor: nothing is spent that could not be anchored.
         """
+        if not self._ready():
+            raise StoreUnavailable(f"the anchor {self} is gone; nothing was spent")
         with self.store.reading() as connection:
             wanted = or_(_A.c.change > self._seen, _A.c.budget == _ITSELF)
             rows = connection.execute(select(_A).where(self._mine, wanted)).all()
@@ -99,6 +107,13 @@ class DatabaseAnchor(Anchor):
             raise StoreUnavailable(f"the anchor {self} is gone; nothing was spent")
         self._seen = last
         return {row.budget: (row.seq, row.head) for row in rows if row.budget != _ITSELF}
+
+    def _ready(self) -> bool:
+        """Whether the table is there, perhaps by now; whoever only reads does not make it."""
+        if not self._made:
+            with self.store.reading() as connection:
+                self._made = _is_made(connection)
+        return self._made
 
     def create(self, said: Anchored) -> None:
         if self.read() is None:
@@ -145,8 +160,11 @@ class DatabaseAnchor(Anchor):
             try:
                 with self.store.writing() as connection:
                     self.store.lock_schema(connection)
+                    if not self._made:
+                        _make(connection)
                     change(connection)
                     self.store.commit(connection, lambda _: False)
+                self._made = True
                 return
             except (Again, Unsure) as error:
                 if isinstance(error, Unsure) and not left:
@@ -158,10 +176,16 @@ class DatabaseAnchor(Anchor):
         self.store.close()
 
 
-def _make_tables(connection: Connection) -> None:
+def _is_made(connection: Connection) -> bool:
+    found = inspect(connection)
+    if not found.has_table(_TABLE):
+        return False
+    return "change" in {column["name"] for column in found.get_columns(_TABLE)}
+
+
+def _make(connection: Connection) -> None:
     connection.execute(text(_MADE))
-    columns = {column["name"] for column in inspect(connection).get_columns(_TABLE)}
-    if "change" not in columns:
+    if not _is_made(connection):
         connection.execute(text(_NUMBERED))
     connection.execute(text(_FOUND))
 
