@@ -542,6 +542,34 @@ def test_tampering_with_the_head_is_an_error_before_anything_is_spent(open_: Ope
         assert connection.execute(select(func.count()).select_from(r)).scalar_one() == 2
 
 
+def test_rows_that_no_ledger_writes_are_an_error_and_nothing_is_spent(open_: Open) -> None:
+    """Whoever can write to the database can make it say anything; nobody waits for ever."""
+    ledger = open_()
+    ledger.create_budget("cap", rz.PureFilter(1.0))
+    ledger.create_budget("b", rz.PureFilter(1.0), parent="cap")
+    ledger.reserve("b", rz.pure_dp(0.25))
+    b = schema.budgets
+    of_b, of_cap = b.c.name == "b", b.c.name == "cap"
+    with ledger.store.reading() as connection:
+        (held,) = connection.execute(select(b.c.holds).where(of_b)).one()
+    for where, damaged, good in (
+        (of_b, {"holds": '"'}, {"holds": held}),
+        (of_b, {"holds": "null"}, {"holds": held}),
+        (of_b, {"holds": '["gone"]'}, {"holds": held}),
+        (of_b, {"filter": "{}"}, {"filter": rz.PureFilter(1.0).to_json()}),
+        (of_cap, {"parent": "b"}, {"parent": None}),
+        (of_cap, {"head_seq": 7}, {"head_seq": 1}),
+    ):
+        for values, broken in ((damaged, True), (good, False)):
+            with ledger.store.writing() as connection:
+                connection.execute(update(b).where(where).values(values))
+                connection.commit()
+            if broken:
+                with pytest.raises(rz.ResiduumError):
+                    ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.spend("b", rz.pure_dp(0.25)).seq == 2
+
+
 def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:
     from residuum.ledger.export import read_export
 
