@@ -57,6 +57,26 @@ def test_an_earlier_report_settles_only_what_it_has_proven(tmp_path: Path, chain
     run("verify", export, "--since", str(report), code=1)
 
 
+def test_a_cut_tail_shows_against_the_anchor_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an option, or by the setting of the service; the default anchor does not know."""
+    store, anchor = tmp_path / "a.db", f"sqlite:///{tmp_path}/anchors.db"
+    with rz.open_ledger(store, anchor=anchor) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        kept = store.read_bytes()
+        ledger.spend("b", m.PureDp(0.5))
+    run("verify", str(store), "--anchor", anchor)
+    store.write_bytes(kept)
+    assert "cut off would not show" in run("verify", str(store))
+    assert "that was given out is gone" in run("verify", str(store), "--anchor", anchor, code=1)
+    monkeypatch.setenv("RESIDUUM_ANCHOR", anchor)
+    run("verify", str(store), code=1)
+    assert "1 was acknowledged" in run("recover", "--store", str(store), code=4)
+    assert run_json("recover", "--store", str(store), "--retire")["retired"] == ["b"]
+    run("verify", str(store))
+
+
 def test_a_limit(tmp_path: Path, chain: Written) -> None:
     export = _exported(tmp_path / "e.jsonl", chain)
     assert "work limit" in run("verify", export, "--limit", "0.0001", code=4)

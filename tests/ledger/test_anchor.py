@@ -157,6 +157,18 @@ def wipe(ledger: rz.Ledger) -> None:
         connection.commit()
 
 
+@pytest.mark.needs("flint")
+def test_an_emptied_store_does_not_verify(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    receipt = ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.verify().ok
+    wipe(ledger)
+    for expected in (None, receipt, receipt.head):
+        report = ledger.verify(expect_head=expected)
+        assert not report.ok and report.exit_code == 1
+
+
 def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
@@ -399,6 +411,87 @@ def test_an_anchor_in_another_database(database: DatabaseAnchor) -> None:
     assert database.read() == Anchored("l", "j", {"b": (3, "three")})
 
 
+def test_an_anchor_in_another_database_tells_what_is_new(url: str) -> None:
+    one, two = DatabaseAnchor(place(url), "l"), DatabaseAnchor(place(url), "l")
+    other = DatabaseAnchor(place(url), "another")
+    with pytest.raises(rz.StoreUnavailable, match="is gone"):
+        one.news()
+    with pytest.raises(rz.StoreUnavailable, match="is gone"):
+        one.write({"b": (1, "x")})
+    one.create(Anchored("l", "i", {"a": (5, "five")}))
+    other.create(Anchored("another", "i", {"b": (9, "nine")}))
+    assert two.news() == {"a": (5, "five")} and two.news() == {}
+    one.write({"b": (1, "x")})
+    one.write({"b": (2, "y"), "c": (1, "z")})
+    one.write({"b": (1, "x")})
+    assert two.news() == {"b": (2, "y"), "c": (1, "z")} and two.news() == {}
+    assert set(one.news()) == {"a", "b", "c"}, "who wrote is told as well, once"
+    one.start(Anchored("l", "j", {"c": (3, "w")}))
+    assert two.news() == {"c": (3, "w")}
+    # The anchor itself is put back, and goes on from there.
+    with one.store.writing() as connection:
+        connection.exec_driver_sql("UPDATE residuum_anchors SET change = 1")
+        connection.commit()
+    one.write({"c": (4, "v")})
+    assert two.news() == {"c": (4, "v")}
+    for each in (one, two, other):
+        each.close()
+
+
+def test_an_anchor_without_numbers_is_given_them(url: str) -> None:
+    """The table as it was before changes were numbered."""
+    anchor = DatabaseAnchor(place(url), "l")
+    with anchor.store.writing() as connection:
+        for statement in (
+            "DROP TABLE IF EXISTS residuum_anchors",
+            "CREATE TABLE residuum_anchors (ledger TEXT NOT NULL, budget TEXT NOT NULL,"
+            " seq INTEGER NOT NULL, head TEXT NOT NULL, PRIMARY KEY (ledger, budget))",
+            "INSERT INTO residuum_anchors VALUES ('l', '', 0, 'i'), ('l', 'b', 3, 'x')",
+        ):
+            connection.exec_driver_sql(statement)
+        connection.commit()
+    anchor.close()
+    again = DatabaseAnchor(place(url), "l")
+    assert again.read() == Anchored("l", "i", {"b": (3, "x")})
+    again.write({"b": (4, "y")})
+    assert again.news() == {"b": (4, "y")}
+    again.close()
+
+
+def test_others_notice_a_store_put_back_by_an_anchor_in_another_database(
+    url: str, tmp_path: Path
+) -> None:
+    where = tmp_path / "a.db"
+    with rz.open_ledger(where, anchor=url) as one, rz.open_ledger(where, anchor=url) as two:
+        one.create_budget("b", rz.PureFilter(1.0))
+        two.spend("b", rz.pure_dp(0.125))
+        for key in ("k", "l"):
+            one.spend("b", rz.pure_dp(0.125), key=key)
+        cut(one, "b", 2)
+        with pytest.raises(rz.ReadOnlyLedger, match="restored"):
+            two.spend("b", rz.pure_dp(0.125))
+
+
+def test_an_anchor_that_is_gone_from_its_database_is_noticed(open_: Open, tmp_path: Path) -> None:
+    """Whatever the store: everybody has the same one, so nobody is new there."""
+    where = f"sqlite:///{tmp_path}/anchors.db"
+    ledger = open_(anchor=where)
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.export(tmp_path / "export.jsonl")
+    anchor = ledger._gate.anchor
+    assert isinstance(anchor, DatabaseAnchor)
+    with anchor.store.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM residuum_anchors")
+        connection.commit()
+    with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
+        ledger.spend("b", rz.pure_dp(0.25), key="k")
+    again = open_(anchor=where)
+    assert "is gone" in (again.read_only or "")
+    assert again.budget("b").seq == 0
+    again.recover(export=tmp_path / "export.jsonl")
+    assert not again.spend("b", rz.pure_dp(0.25), key="k").replayed
+
+
 def test_a_ledger_anchored_in_another_database(url: str, tmp_path: Path) -> None:
     with rz.open_ledger(tmp_path / "a.db", anchor=url) as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
@@ -447,6 +540,34 @@ def test_tampering_with_the_head_is_an_error_before_anything_is_spent(open_: Ope
         ledger.spend("b", rz.pure_dp(1.0))
     with ledger.store.reading() as connection:
         assert connection.execute(select(func.count()).select_from(r)).scalar_one() == 2
+
+
+def test_rows_that_no_ledger_writes_are_an_error_and_nothing_is_spent(open_: Open) -> None:
+    """Whoever can write to the database can make it say anything; nobody waits for ever."""
+    ledger = open_()
+    ledger.create_budget("cap", rz.PureFilter(1.0))
+    ledger.create_budget("b", rz.PureFilter(1.0), parent="cap")
+    ledger.reserve("b", rz.pure_dp(0.25))
+    b = schema.budgets
+    of_b, of_cap = b.c.name == "b", b.c.name == "cap"
+    with ledger.store.reading() as connection:
+        (held,) = connection.execute(select(b.c.holds).where(of_b)).one()
+    for where, damaged, good in (
+        (of_b, {"holds": '"'}, {"holds": held}),
+        (of_b, {"holds": "null"}, {"holds": held}),
+        (of_b, {"holds": '["gone"]'}, {"holds": held}),
+        (of_b, {"filter": "{}"}, {"filter": rz.PureFilter(1.0).to_json()}),
+        (of_cap, {"parent": "b"}, {"parent": None}),
+        (of_cap, {"head_seq": 7}, {"head_seq": 1}),
+    ):
+        for values, broken in ((damaged, True), (good, False)):
+            with ledger.store.writing() as connection:
+                connection.execute(update(b).where(where).values(values))
+                connection.commit()
+            if broken:
+                with pytest.raises(rz.ResiduumError):
+                    ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.spend("b", rz.pure_dp(0.25)).seq == 2
 
 
 def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:

@@ -223,6 +223,36 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_not_acknowledged(
     assert left(remote) == Fraction(1, 2)
 
 
+def test_a_mark_that_did_not_wait_for_its_standby_is_made_again(
+    postgres: str, schema_url: str, tmp_path: Path
+) -> None:
+    """Nor is a spend acknowledged by an anchor whose server was told to stop waiting."""
+    import psycopg
+
+    # A role that hears of nothing less than errors, unless it asks to.
+    where = schema_url + "%20-cclient_min_messages=error"
+    told: list[int] = []
+    with rz.open_ledger(tmp_path / "a.db", anchor=where) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        _set(postgres, "synchronous_standby_names", "nobody")
+        try:
+            thread = threading.Thread(target=lambda: ledger.spend("b", PureDp(0.25)))
+            thread.start()
+            with psycopg.connect(postgres, autocommit=True) as watcher:
+                while len(told) < 2 and thread.is_alive():
+                    found = watcher.execute(
+                        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                        " WHERE application_name = 'residuum' AND wait_event = 'SyncRep'"
+                    ).fetchall()
+                    told += [1] * len(found)
+                    time.sleep(0.02)
+                assert thread.is_alive(), "it waits again"
+        finally:
+            _set(postgres, "synchronous_standby_names", None)
+        thread.join()
+        assert len(told) == 2
+
+
 def test_every_new_connection_looks_at_the_settings(postgres: str, remote: rz.Ledger) -> None:
     _set(postgres, "fsync", "off")
     try:

@@ -81,6 +81,45 @@ def test_one_contact_to_the_last_digits(kind: str, mu: float) -> None:
     assert prove_residue(factor.law, v - low * (1 - Fraction(1, 10**8)), v).verdict == "refuted"
 
 
+@pytest.mark.parametrize("kind", ["response", "laplace", "range"])
+def test_tiny_costs_are_settled(kind: str) -> None:
+    """Down to a share of 1e-24 of the budget, though the charge is as near to it as floats are."""
+    from residuum.verify.factors import Noise, Response
+    from residuum.verify.residue import prove_residue
+
+    none, v = Fraction(0), Fraction(1)
+    for exponent in (-6, -9, -12):
+        eps = 10.0**exponent
+        size = Fraction(eps)
+        factor, loss = {
+            "response": (Response(size, none, size, none), rz.pure_dp(eps)),
+            "laplace": (Noise(size, size), rz.laplace(1.0, eps)),
+            "range": (Noise(size, size, none), rz.mechanisms.ExponentialMechanism(eps).pld()),
+        }[kind]
+        bounds = cost_bounds(v, loss)
+        assert bounds is not None
+        low, high = bounds
+        assert high - low < high * Fraction(1, 10**10)
+        assert prove_residue(factor.law, v - high, v).verdict == "proven"
+        assert prove_residue(factor.law, v - low * (1 - Fraction(1, 10**8)), v).verdict == "refuted"
+
+
+@pytest.mark.parametrize("x", [-3.0, -1.5e4, -1e6, -1e9])
+def test_tails_are_known_relatively(x: float) -> None:
+    from flint import arb
+
+    from residuum.verify.balls import bits, normal
+
+    with bits(160), mpmath.workdps(60):
+        found = normal(arb(x) / 3 * 3)
+        exponent = mpmath.mpf(x) ** 2 / 2
+        # What is left of it when the exponential is taken off: a number near 1/|x|.
+        scaled = found * arb(str(exponent)).exp()
+        truth = mpmath.erfc(-mpmath.mpf(x) / mpmath.sqrt(2)) / 2 * mpmath.exp(exponent)
+        assert scaled.contains(arb(mpmath.nstr(truth, 55), "1e-50"))
+        assert int(found.rel_accuracy_bits()) > 80
+
+
 def test_half_a_proof_is_not_a_proof() -> None:
     """Checked for `x >= 1` alone, an asymmetric query would be charged too little."""
     from residuum.verify.residue import prove_residue

@@ -87,6 +87,20 @@ def test_a_missing_budget_shows_against_a_receipt() -> None:
     assert "gone" in report.problems[0].what
 
 
+def test_nothing_at_all_does_not_pass_for_a_ledger_whose_heads_are_known() -> None:
+    """A store that was emptied has no chain to find fault with."""
+    chain = _chain()
+    head = chain.records[-1].hash
+    for expected in (head, {"b": head}, {"b": (4, head)}):
+        report = verify_records({}, {}, expect_head=expected)
+        assert not report.ok and report.exit_code == 1
+    before = _report(chain)
+    report = verify_records({}, {}, since=before)
+    assert [problem.budget for problem in report.problems] == ["b"]
+    assert any("cut off" in note for note in before.notes)
+    assert not any("cut off" in note for note in _report(chain, expect_head=head).notes)
+
+
 def test_swapped_and_doubled_records_are_found() -> None:
     texts = _chain().texts()
     for tampered in ([*texts[:2], texts[3], texts[2], texts[4]], [*texts[:3], *texts[2:]],

@@ -20,6 +20,7 @@ def recover(
         bool, typer.Option("--retire", help="Retire what lost spends, as if all were spent.")
     ] = False,
     store: stores.Store = stores.DEFAULT,
+    anchor: stores.AnchorText = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Make a restored ledger writable again, without un-spending.
@@ -34,7 +35,7 @@ def recover(
     """
     from residuum.service.values import plain_data
 
-    with stores.ledger_at(store, create=False) as ledger:
+    with stores.ledger_at(store, create=False, anchor=anchor) as ledger:
         found = plain_data(ledger.recover(export=exported, retire=retire))
     if as_json:
         output.print_json(found)

@@ -2,10 +2,13 @@
 
 `--store` takes the path of a file, `sqlite:///…`, `postgresql://…`, or the address of a service
 (`http://…`), for which `--token` opens the door. Without it, `RESIDUUM_STORE` and
-`RESIDUUM_TOKEN` in the environment count, then the file `budgets.db` in this directory.
+`RESIDUUM_TOKEN` in the environment count, then the file `budgets.db` in this directory. What
+`RESIDUUM_ANCHOR` and `RESIDUUM_ACCEPT_ASYNC_STANDBY` say to a service holds here too, so that both
+go by the same anchor.
 """
 
 import getpass
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -18,9 +21,10 @@ from residuum.errors import ArgumentError, MissingPackage
 if TYPE_CHECKING:
     from residuum.ledger.ledger import Ledger
 
-__all__ = ["DEFAULT", "Store", "TokenText", "books", "ledger_at"]
+__all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at"]
 
 DEFAULT = "sqlite:///budgets.db"
+_SETTINGS = ("RESIDUUM_ANCHOR", "RESIDUUM_ACCEPT_ASYNC_STANDBY")
 
 Store = Annotated[
     str,
@@ -39,6 +43,16 @@ TokenText = Annotated[
         metavar="TOKEN",
         show_envvar=False,
         help="For a service. Better in RESIDUUM_TOKEN, where other users do not see it.",
+    ),
+]
+AnchorText = Annotated[
+    str | None,
+    typer.Option(
+        "--anchor",
+        envvar="RESIDUUM_ANCHOR",
+        metavar="PATH|URL",
+        show_envvar=False,
+        help="The anchor, if it is not the default one; or RESIDUUM_ANCHOR.",
     ),
 ]
 
@@ -63,14 +77,19 @@ def books(store: str, token: str | None = None, *, read_only: bool = False) -> I
 
 
 @contextmanager
-def ledger_at(store: str, *, create: bool, read_only: bool = False) -> Iterator["Ledger"]:
-    """The ledger at a file or database."""
+def ledger_at(
+    store: str, *, create: bool, read_only: bool = False, anchor: str | None = None
+) -> Iterator["Ledger"]:
+    """The ledger at a file or database, with the anchor that is given or that the settings name."""
     if is_service(store):
         raise ArgumentError(f"store must be a file or a database here, got the service {store}")
     need("sqlalchemy")
     from residuum.ledger.opening import open_ledger
+    from residuum.service.settings import from_environment
 
-    ledger = open_ledger(store, principal=_who(), create=create, read_only=read_only)
+    settings = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
+    chosen = {**from_environment(settings), **({"anchor": anchor} if anchor else {})}
+    ledger = open_ledger(store, principal=_who(), create=create, read_only=read_only, **chosen)
     try:
         yield ledger
     finally:

@@ -51,6 +51,7 @@ def verify(
         Path | None,
         typer.Option(metavar="KEYFILE", help="Sign the report with this Ed25519 key (PEM)."),
     ] = None,
+    anchor: stores.AnchorText = None,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
@@ -80,7 +81,9 @@ def verify(
     }
     try:
         with patience("steps") as tell:
-            found = _verified(ledger, token, lambda done, whole: tell("", done, whole), options)
+            found = _verified(
+                ledger, token, anchor, lambda done, whole: tell("", done, whole), options
+            )
     except (LedgerError, OSError) as error:
         print(f"residuum verify: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -93,7 +96,9 @@ def verify(
     raise typer.Exit(found.exit_code)
 
 
-def _verified(ledger: str, token: str | None, progress: Any, options: dict[str, Any]) -> "Report":
+def _verified(
+    ledger: str, token: str | None, anchor: str | None, progress: Any, options: dict[str, Any]
+) -> "Report":
     from residuum.verify import verify_export
 
     if stores.is_service(ledger):
@@ -102,12 +107,7 @@ def _verified(ledger: str, token: str | None, progress: Any, options: dict[str, 
             return served
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
-    import residuum
-
-    opened = getattr(residuum, "open_ledger", None)
-    if opened is None:
-        raise ArgumentError(f"LEDGER must be an exported file here, got {ledger!r}")
-    with opened(ledger, read_only=True, create=False) as store:
+    with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
         found: Report = store.verify(progress=progress, **options)
         return found
 

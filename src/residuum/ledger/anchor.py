@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from residuum.errors import BrokenRecord
 from residuum.records import canonical, digest
@@ -51,6 +51,9 @@ class Anchored:
 class Anchor(ABC):
     """Somewhere outside the store."""
 
+    shared: ClassVar[bool] = False
+    """Whether everybody who opens the ledger has the same one, wherever they are."""
+
     @abstractmethod
     def read(self) -> Anchored | None:
         """What it says; None where there is none."""
@@ -68,7 +71,11 @@ class Anchor(ABC):
         """Add marks, durably."""
 
     def news(self) -> Marks:
-        """What was marked since this was asked last, where that is quickly told."""
+        """What was marked since this was asked last."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """How it is kept, for people."""
         return {}
 
     @abstractmethod

@@ -29,7 +29,7 @@ from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.recover import Recovered, recover
 from residuum.ledger.requests import binding, standings_now
 from residuum.ledger.spending import judged
-from residuum.ledger.status import Status, by_data, promises
+from residuum.ledger.status import ANCHOR_STANDBYS, Status, by_data, promises
 from residuum.ledger.store import Store
 from residuum.ledger.views import Budget, view
 from residuum.mechanisms import relations
@@ -249,6 +249,9 @@ class Ledger:
     def status(self) -> Status:
         """Budgets, open holds with their ages, what is promised of each data set, the store."""
         gate, facts = self._gate, self.store.facts()
+        kept = {} if gate.anchor is None else gate.anchor.facts()
+        if "standbys" in kept:
+            facts[ANCHOR_STANDBYS] = kept["standbys"]
         budgets = self.budgets()
         return Status(
             ledger=gate.ledger,

@@ -46,10 +46,11 @@ def open_ledger(
     checks.flag("read_only", read_only)
     checks.flag("create", create)
     store = _store(where, accept_async_standby, read_only, create)
+    gate = None
     try:
         facts = migrate(store, create and not read_only)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
-        gate.anchor = _anchor(where, anchor, gate.ledger)
+        gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby)
         if read_only:
             gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
@@ -57,6 +58,8 @@ def open_ledger(
         return Ledger(gate, principal)
     except BaseException:
         store.close()
+        if gate is not None and gate.anchor is not None:
+            gate.anchor.close()
         raise
 
 
@@ -76,7 +79,7 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
     return SqliteStore(where, read_only)
 
 
-def _anchor(where: Place, given: Any, ledger: str) -> Anchor:
+def _anchor(where: Place, given: Any, ledger: str, accept_async_standby: bool) -> Anchor:
     if isinstance(given, Anchor):
         return given
     if given is None and where.path is not None:
@@ -86,7 +89,7 @@ def _anchor(where: Place, given: Any, ledger: str) -> Anchor:
     if isinstance(given, str) and "://" in given:
         from residuum.ledger.database_anchor import DatabaseAnchor
 
-        return DatabaseAnchor(place(given), ledger)
+        return DatabaseAnchor(place(given), ledger, accept_async_standby)
     return FileAnchor(Path(given))
 
 
@@ -148,7 +151,9 @@ def what_is_lost(
 ) -> dict[str, str]:
     """The budgets of which something may be lost, and why; under `""`, of all."""
     if said is None:
-        lost_anchor = gate.store.place.path is not None and heads
+        # The file of a user for PostgreSQL may be that of a machine which is new here.
+        shared = gate.anchor is not None and gate.anchor.shared
+        lost_anchor = heads and (shared or gate.store.place.path is not None)
         return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
     if said.ledger != gate.ledger:
         return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}

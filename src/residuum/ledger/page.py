@@ -7,13 +7,20 @@ page as it was for the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select
 
-from residuum.errors import ReadOnlyLedger, RetiredBudget, UnknownBudget
+from residuum.errors import (
+    BrokenRecord,
+    ReadOnlyLedger,
+    ResiduumError,
+    RetiredBudget,
+    UnknownBudget,
+)
 from residuum.ledger import rows, schema
 from residuum.ledger.entry import BudgetRow, Entry, from_row, to_row
 from residuum.ledger.migrate import check_facts
@@ -21,7 +28,7 @@ from residuum.ledger.prepared import Question, Write, listed
 from residuum.ledger.rows import HoldRow, KeyRow
 from residuum.ledger.rules import Standing
 from residuum.ledger.store import Store
-from residuum.records import Record, record
+from residuum.records import Record, read, record
 
 _B, _R = schema.budgets, schema.records
 
@@ -93,21 +100,36 @@ class Page:
             self._take(self.store.ask(self.connection, [question])[0])
 
     def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
-        entries = [from_row(BudgetRow._make(row)) for row in found]
+        with readable("budgets"):
+            entries = [from_row(BudgetRow._make(row)) for row in found]
         self.entries.update((each.name, each) for each in entries)
         above = {each.parent for each in entries if each.parent} - set(self.entries)
         if above:
             self.load(above)
-        else:
-            self.load_holds(id for entry in self.entries.values() for id in entry.holds)
+            return
+        self._check_lines()
+        held = {id for entry in self.entries.values() for id in entry.holds}
+        self.load_holds(held)
+        if not held <= self.holds.keys():
+            raise BrokenRecord("an open reservation is missing in the store")
+
+    def _check_lines(self) -> None:
+        """Raise where a budget stands above itself: who goes up from there would never arrive."""
+        for name, entry in self.entries.items():
+            steps, at = 0, entry
+            while at.parent is not None and at.parent in self.entries:
+                steps, at = steps + 1, self.entries[at.parent]
+                if steps > len(self.entries):
+                    raise BrokenRecord(f"budget {name!r} stands above itself in the store")
 
     def load_holds(self, ids: Iterable[str]) -> None:
         """Read reservations."""
         wanted = sorted(set(ids))
         if wanted:
             question = (rows.HOLDS, {"ids": listed(wanted)})
-            for row in self.store.ask(self.connection, [question])[0]:
-                self.holds[row[0]] = rows.hold_of(row)
+            found = self.store.ask(self.connection, [question])[0]
+            with readable("holds"):
+                self.holds.update((row[0], rows.hold_of(row)) for row in found)
 
     def load_keys(self, keys: Iterable[tuple[str, str]]) -> None:
         """Read what was decided under keys."""
@@ -118,9 +140,10 @@ class Page:
     def _take_keys(
         self, found: Sequence[tuple[Any, ...]], wanted: Collection[tuple[str, str]]
     ) -> None:
-        for principal, key, request, budget, seq, held in found:
-            if (principal, key) in wanted:
-                self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
+        with readable("keys"):
+            for principal, key, request, budget, seq, held in found:
+                if (principal, key) in wanted:
+                    self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
 
     def record_at(self, budget: str, seq: int) -> Record:
         """A stored record, or one that is about to be."""
@@ -131,8 +154,10 @@ class Page:
             select(_R.c.text)
             .join(_B, _B.c.id == _R.c.budget_id)
             .where(_B.c.name == budget, _R.c.seq == seq)
-        ).scalar_one()
-        return Record(found)
+        ).scalar()
+        if found is None:
+            raise BrokenRecord(f"record {budget!r} {seq} is missing in the store")
+        return read(found)
 
     # -- what requests ask --------------------------------------------------------------
 
@@ -295,6 +320,17 @@ def _keys(wanted: Collection[tuple[str, str]]) -> Question:
     """What was decided under keys: of these principals, under these; perhaps more than wanted."""
     principals, keys = (sorted(set(each)) for each in zip(*wanted, strict=True))
     return rows.KEYS, {"principals": listed(principals), "keys": listed(keys)}
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Rows that say what no ledger writes are an error of the store."""
+    try:
+        yield
+    except ResiduumError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BrokenRecord(f"the {what} of the store cannot be read: {error!r}") from error
 
 
 def names_of(entries: Sequence[Entry]) -> tuple[str, ...]:

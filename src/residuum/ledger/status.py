@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from residuum.ledger.receipts import Hold
 from residuum.ledger.views import Budget, Promise
 
+ANCHOR_STANDBYS = "anchor's standbys"
 PROMISES = (
     "a spend or commit is durable before its caller is told that it may run",
     "nothing that was committed ever comes back",
@@ -37,6 +38,11 @@ def promises(facts: Mapping[str, str], read_only: str | None) -> tuple[str, ...]
     found = list(PROMISES)
     if "accepted" in facts.get("standbys", ""):
         found[0] += ", on the primary: a failover to an asynchronous standby may lose it"
+    if "accepted" in facts.get(ANCHOR_STANDBYS, ""):
+        found[1] += (
+            ", unless a backup is restored after a failover of the anchor's database to an"
+            " asynchronous standby, which may have lost what would tell"
+        )
     if read_only is not None:
         found.append(f"nothing can be spent: {read_only}")
     return tuple(found)

@@ -18,12 +18,14 @@ _B = schema.budgets
 def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
     """The verifier's report on all chains; the other options are the verifier's own."""
     verifier = import_module("residuum.verify")
+    # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
+    expected = _expected(gate, expect_head)
     with gate.store.reading() as connection:
         rows = connection.execute(select(_B.c.id, _B.c.name).order_by(_B.c.id)).all()
         return verifier.verify_records(
             {row.name: chain(connection, row.id) for row in rows},
             tables=lambda hash: table(connection, hash),
-            expect_head=_expected(gate, expect_head),
+            expect_head=expected,
             since=since,
             **options,
         )

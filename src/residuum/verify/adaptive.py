@@ -25,7 +25,7 @@ from residuum.verify.balls import Ball, ball, bits, exact, near, upper
 from residuum.verify.factors import Loss, Response, together
 from residuum.verify.heights import heights
 from residuum.verify.order import within
-from residuum.verify.verdict import Proof, proven, refuted, undecided
+from residuum.verify.verdict import Proof, proven, undecided
 
 _BITS = 160
 
@@ -48,7 +48,7 @@ def keeps(
     allowed = (rounds, *(min(n, rounds) for n in draws), 0)
     copies = [a - b for a, b in pairwise(allowed)]
     if min(copies) < 0:
-        return refuted("more draws of a larger size are allowed than of a smaller one")
+        return undecided("more draws of a larger size are allowed than of a smaller one")
     failure = totals[-1]
     with bits(_BITS):
         for total, most in zip(totals, draws, strict=False):

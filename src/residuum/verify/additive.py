@@ -38,6 +38,7 @@ class Cost:
     exact: Fraction
     rest: Callable[[], Ball] | None = None
     tight: bool = True
+    """Whether it is the cost itself and not a bound."""
 
 
 def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
@@ -46,6 +47,8 @@ def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
     if cost.rest is None:
         if left >= 0:
             return proven(f"{what} falls by at least its cost")
+        if not cost.tight:
+            return undecided(f"{what} falls by less than is known to suffice")
         return refuted(f"{what} falls by {float(spent):.9g}, the cost is {float(cost.exact):.9g}")
     for precision in _BITS:
         with bits(precision):
@@ -110,9 +113,11 @@ def missing_mass(loss: Loss) -> Cost:
 
 def pure(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
     lost = missing_mass(loss)
-    none = lost.exact == 0 and (lost.rest is None or bool(lost.rest().is_zero()))
-    if not none:
+    rest = arb(0) if lost.rest is None else lost.rest()
+    if lost.exact or rest > 0:
         return refuted("mass at infinity, which no eps covers")
+    if not rest.is_zero():
+        return undecided("mass at infinity that is not known to be none")
     return enough_taken("eps", spent[0], largest_loss(loss))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 Ball = arb
+_FAR = 1e4
 
 
 @contextmanager
@@ -85,7 +86,11 @@ def _height(precision: int) -> Ball:
 
 def normal(x: Ball) -> Ball:
     """The normal distribution function, relatively accurate on the left."""
-    return (-x * root_half()).erfc() / 2
+    y = -x * root_half()
+    if y > _FAR:
+        # There the library's bound for what a radius does is far too wide; but it decreases.
+        return arb(y.upper()).erfc().union(arb(y.lower()).erfc()) / 2
+    return y.erfc() / 2
 
 
 def density(x: Ball) -> Ball:

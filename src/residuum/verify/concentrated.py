@@ -36,16 +36,23 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
             return undecided("a Rényi bound that is stated is no zCDP bound")
         known += n * box.rho
     bounded: list[tuple[Factor, int]] = []
+    lifted: list[Factor] = []
     for factor, n in loss.factors:
         above = _gaussian_above(factor)
         if above is None:
             bounded.append((factor, n))
         else:
             known += n * above / 2
-    if all(isinstance(factor, Response) for factor, _ in bounded):
-        return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else None))
+            lifted.append(factor)
     if spent < known:
-        return refuted("rho falls by less than what is stated or Gaussian takes")
+        # They come to that together, at order 1 or at large ones, if each does.
+        reached = all(isinstance(f, DiscreteGaussian) or f.tail == f.above for f in lifted)
+        why = "rho falls by less than what is stated or Gaussian takes"
+        return refuted(why) if reached else undecided(why)
+    if all(isinstance(factor, Response) for factor, _ in bounded):
+        # All at order 1, where discrete Gaussians have their parameter but mixtures do not.
+        tight = all(isinstance(factor, DiscreteGaussian) for factor in lifted)
+        return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else None, tight))
     rest = Loss(factors=tuple(bounded))
     proof = undecided("rho")
     for precision in _BITS:
@@ -54,6 +61,8 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
             proof = all_of([_below_parabola(rest, ball(spent - known), back) for back in backs])
         if proof.verdict != "undecided":
             break
+    if proof.verdict == "refuted" and lifted:
+        return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
 
 

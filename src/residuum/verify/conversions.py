@@ -28,7 +28,7 @@ def renyi_within(alpha: Fraction, rho: Fraction, eps: Fraction, delta: Fraction)
         if found <= ball(delta).log():
             return proven(f"rho at order {float(alpha):g} keeps (eps, delta)")
         if found > ball(delta).log():
-            return refuted(f"rho at order {float(alpha):g} does not keep (eps, delta)")
+            return refuted(f"rho at order {float(alpha):g} is more than (eps, delta) gives")
     return undecided("the conversion is not known well enough")
 
 

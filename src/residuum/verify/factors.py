@@ -40,6 +40,8 @@ class Factor:
     """Whether finite losses have no largest one."""
     above: Fraction | None = None
     """The variance of a Gaussian known to lie above."""
+    tail: Fraction | None = None
+    """The variance of the Gaussian whose tail its large losses have: no smaller one lies above."""
 
     def law(self) -> Law | None:
         return None
@@ -303,6 +305,13 @@ class Mixture(Factor):
         """All shifts lie within this distance: the loss is a mixture of smaller Gaussians'."""
         shifts = [a for a, _ in (*self.p, *self.q)]
         return (max(shifts) - min(shifts)) ** 2
+
+    @cached_property
+    def tail(self) -> Fraction:  # type: ignore[override]
+        """Far out the outermost terms decide: the loss is linear there, and the noise Gaussian."""
+        tops, bottoms = ([a for a, _ in side] for side in (self.p, self.q))
+        ends = max(tops) - max(bottoms), min(bottoms) - min(tops)
+        return max(Fraction(0), *ends) ** 2
 
     def top(self, back: bool = False) -> None:
         return None

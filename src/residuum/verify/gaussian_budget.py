@@ -30,13 +30,14 @@ from residuum.verify.verdict import Proof, proven, refuted, undecided
 _MOST_ATOMS = 1 << 14
 _BITS = (128, 256, 512)
 _FEW = 64
+_NOTHING = "nothing is taken of mu²"
 
 
 def gdp(spent: Fraction, loss: Loss) -> Proof:
     """Whether a loss lies below `G_nu` with `nu²` what was taken."""
     left, rest, tight = _absorbed(loss)
     if spent < left:
-        return refuted(f"mu² falls by less than the Gaussian part {float(left):.9g}")
+        return _too_little(loss, left, spent)
     if rest.stated:
         return undecided("no formula for the loss of a stated Rényi bound")
     if not rest.factors:
@@ -45,8 +46,10 @@ def gdp(spent: Fraction, loss: Loss) -> Proof:
     if make is None:
         return _below_through_laws_above(rest, spent - left)
     apart = below_gaussian(make, spent - left)
-    if apart.verdict == "proven" or not left or not tight:
+    if apart.verdict == "proven" or not left:
         return apart
+    if not tight:
+        return undecided(f"not shown through a loss above it: {apart.reason}")
     # The whole may fit a smaller Gaussian than its parts do, one by one.
     return _weighed(make, left, spent, Fraction(0), True)
 
@@ -67,7 +70,7 @@ def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
     if rest.stated:
         return undecided("no formula for the loss of a stated Rényi bound")
     if after + left > before:
-        return refuted(f"mu² falls by less than the Gaussian part {float(left):.9g}")
+        return _too_little(loss, left, before - after)
     if not rest.factors:
         return proven("mu² falls by at least its cost")
     return _any_law(rest, after + left, before, Fraction(0), tight)
@@ -80,20 +83,21 @@ def approximate_gdp_residue(
         return undecided("no formula for the loss of a stated Rényi bound")
     (v, d), (m2, d_after) = before, after
     m2 += loss.variance
-    if m2 > v:
-        return refuted("mu² falls by less than the Gaussian part")
     if d_after > d or d >= 1:
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
+    if m2 > v:
+        return _beyond_slack(m2, v, eta)
     split = _split(loss.rest)
     rest = loss.rest
     if split is not None:
-        rest, lost = split
+        rest, lost, least = split
         if lost > eta:
             # Charged as written, factor by factor: sums bound what composes.
             lost = min(lost, _written_mass(loss))
         if lost > eta and _written_mass(loss) > d - d_after:
-            return refuted("delta falls by less than the mass at infinity")
+            why = "delta falls by less than the mass at infinity"
+            return refuted(why) if least > eta else undecided(why)
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
     if not rest.factors:
         return proven("mu² and delta fall by at least their costs")
@@ -130,9 +134,29 @@ def _written_mass(loss: Loss) -> Fraction:
     return total
 
 
-def _split(loss: Loss) -> tuple[Loss, Fraction] | None:
-    """What is left when all mass at infinity splits off, and an upper bound of that mass."""
-    kept = Fraction(1)
+def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
+    """Less than the Gaussian above: refuted where the tails alone need more than was taken."""
+    tails = loss.variance + sum((n * (f.tail or Fraction(0)) for f, n in loss.factors), Fraction(0))
+    if spent < tails:
+        return refuted(f"mu² falls by less than the Gaussian part {float(tails):.9g}")
+    return undecided(f"mu² falls by less than {float(left):.9g}, which is known to suffice")
+
+
+def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
+    """A Gaussian larger than the budget's: refuted where slack does not make up for it."""
+    with bits(_BITS[0]):
+        m, mu, slack = ball(m2).sqrt(), ball(v).sqrt(), ball(eta)
+        for share in range(41):
+            t = m * share / 4
+            below = gaussian_curve(t, mu) if v else arb(0)
+            if gaussian_curve(t, m) > (1 - slack) * below + slack:
+                return refuted("mu² falls by less than the Gaussian part")
+    return undecided("mu² falls by less than the Gaussian part, which slack may cover")
+
+
+def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
+    """What is left when all mass at infinity splits off; that mass from above and from below."""
+    kept = most = Fraction(1)
     rest: list[Loss] = []
     for factor, n in loss.factors:
         core = factor.core()
@@ -140,10 +164,12 @@ def _split(loss: Loss) -> tuple[Loss, Fraction] | None:
             return None
         if core is not factor:
             with bits(_BITS[0]):
-                kept *= _left_of(upper(factor.missing()), n)
+                lost = factor.missing()
+                kept *= _left_of(upper(lost), n)
+                most *= upper((1 - lost) ** n)
         if not (isinstance(core, Response) and core.eps == 0):
             rest.append(Loss(factors=((core, n),)))
-    return together(rest), 1 - kept
+    return together(rest), 1 - kept, 1 - most
 
 
 def _left_of(lost: Fraction, n: int) -> Fraction:
@@ -162,7 +188,7 @@ def _weighed(
         return below_gaussian(make, v)
     if m2 == v:
         if not eta:
-            return refuted("nothing is taken of mu²")
+            return refuted(_NOTHING) if tight else undecided(_NOTHING)
         return _within_slack(make, eta)
     proof = prove_residue(make, m2, v, eta)
     if proof.verdict == "refuted" and not tight:
@@ -228,7 +254,7 @@ def _power(factor: Factor, n: int) -> Finite:
 def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
     """Whether a law lies below `G_nu`."""
     if nu2 <= 0:
-        return refuted("nothing is taken of mu²")
+        return refuted(_NOTHING)
     proof = undecided("not settled")
     for precision in _BITS:
         with bits(precision):

@@ -21,6 +21,9 @@ NOTES = (
     "Parameters, keys and reasons are taken to be functions of public information and past answers,"
     " never of the data.",
 )
+UNHELD = (
+    "Nothing here was held against a receipt or an anchor: a tail that was cut off would not show."
+)
 
 
 @dataclass(frozen=True)

@@ -322,41 +322,36 @@ def _check_line(
         below = above
 
 
-def check_heads(chains: Mapping[str, Chain], expected: Any) -> None:
+def check_heads(chains: Mapping[str, Chain], expected: Any) -> list[Problem]:
     """That heads which were given out are in the chains: nothing was cut or rewritten."""
     if expected is None:
-        return
+        return []
     if isinstance(expected, str):
-        found = any(record.hash == expected for c in chains.values() for record in c.records)
-        if not found:
-            for chain in chains.values():
-                chain.wrong(None, f"the head {expected[:12]}… that was given out is in no chain")
-                break
-        return
+        if any(record.hash == expected for c in chains.values() for record in c.records):
+            return []
+        name = next(iter(chains), "?")
+        return [Problem(name, None, f"the head {expected[:12]}… that was given out is in no chain")]
+    found = []
     for name, mark in dict(expected).items():
         seq, hash = (None, mark) if isinstance(mark, str) else tuple(mark)
-        named = chains.get(name)
-        if named is None:
-            anywhere = next(iter(chains.values()), None)
-            if anywhere is not None:
-                anywhere.wrong(
-                    None, f"the budget {name!r}, of which a head was given out, is missing"
-                )
-            continue
-        if seq is None:
-            if not any(record.hash == hash for record in named.records):
-                named.wrong(
-                    None, f"the head {str(hash)[:12]}… that was given out is not in the chain"
-                )
-            continue
-        record = named.at(seq)
-        if record is None:
-            last = named.records[-1].seq if named.records else None
-            named.wrong(
-                seq, f"the chain ends at {last}: the record {seq} that was given out is gone"
-            )
-        elif record.hash != hash:
-            named.wrong(
-                seq,
-                f"hashes to {record.hash[:12]}…, given out was {str(hash)[:12]}…: rewritten",
-            )
+        wrong = _not_there(name, chains.get(name), seq, hash)
+        if wrong is not None:
+            found.append(Problem(str(name), seq, wrong))
+    return found
+
+
+def _not_there(name: Any, chain: Chain | None, seq: int | None, hash: Any) -> str | None:
+    """Why a record that was given out is not in a chain, if so."""
+    if chain is None:
+        return f"the budget {name!r}, of which a head was given out, is missing"
+    if seq is None:
+        if any(record.hash == hash for record in chain.records):
+            return None
+        return f"the head {str(hash)[:12]}… that was given out is not in the chain"
+    record = chain.at(seq)
+    if record is None:
+        last = chain.records[-1].seq if chain.records else None
+        return f"the chain ends at {last}: the record {seq} that was given out is gone"
+    if record.hash != hash:
+        return f"hashes to {record.hash[:12]}…, given out was {str(hash)[:12]}…: rewritten"
+    return None

@@ -17,7 +17,7 @@ from typing import Any
 from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, digest, from_line
 from residuum.verify.effort import LIMIT
-from residuum.verify.report import Problem, Report
+from residuum.verify.report import NOTES, UNHELD, Problem, Report
 from residuum.verify.steps import Progress, TableSource, prove_all, tasks_of
 from residuum.verify.structure import (
     Chain,
@@ -56,8 +56,8 @@ def verify_records(
     for chain in read.values():
         check_states(chain)
     check_across(read)
-    check_heads(read, expect_head)
-    done_before = _since(read, since)
+    missing = check_heads(read, expect_head)
+    done_before = _since(read, since, missing)
     tasks = [
         task
         for chain in read.values()
@@ -66,9 +66,10 @@ def verify_records(
     steps = prove_all(tasks, jobs, limit, progress)
     return Report(
         tuple(steps),
-        tuple(problem for chain in read.values() for problem in chain.problems),
+        (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
+        NOTES if expect_head is not None else (*NOTES, UNHELD),
     )
 
 
@@ -108,7 +109,7 @@ def verify_export(
         raise NotALedger("the export has no records")
     report = verify_records(chains, tables, expect_head, since, jobs, progress, limit)
     problems = (*broken, *report.problems)
-    return Report(report.steps, problems, report.heads, report.since)
+    return Report(report.steps, problems, report.heads, report.since, report.notes)
 
 
 def _table(line: str) -> tuple[str, bytes] | None:
@@ -134,7 +135,7 @@ def _place(line: str) -> tuple[str, int | None]:
         return "?", None
 
 
-def _since(chains: Mapping[str, Chain], since: Any) -> dict[str, int]:
+def _since(chains: Mapping[str, Chain], since: Any, missing: list[Problem]) -> dict[str, int]:
     """Up to which record each chain was verified before; broken promises are problems."""
     if since is None:
         return {}
@@ -143,6 +144,7 @@ def _since(chains: Mapping[str, Chain], since: Any) -> dict[str, int]:
     for name, mark in marks.items():
         chain = chains.get(name)
         if chain is None:
+            missing.append(Problem(name, None, "was verified before, and the budget is missing"))
             continue
         seq, hash = (mark, None) if isinstance(mark, int) else tuple(mark)
         record = chain.at(seq)
