@@ -114,6 +114,15 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
+def items(name: str, value: Any, expected: str) -> tuple[Any, ...]:
+    """What a list (or anything that can be gone through, but text) holds; it may be empty."""
+    # An array of no dimension has the method and cannot be gone through.
+    single = getattr(value, "shape", None) == ()
+    if isinstance(value, str | bytes) or single or not hasattr(value, "__iter__"):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+    return tuple(value)
+
+
 def numbers(name: str, value: Any) -> tuple[float, ...]:
     """A non-empty sequence of finite numbers, as a tuple of floats."""
     _unmasked(name, value, "a list of numbers")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -192,6 +194,44 @@ def test_under_replacement_sampling_costs_more():
     first = filter.check(query).cost
     assert first == filter.check(query, relation="add-remove").cost
     assert filter.check(query, relation="replace-one").cost > 1.5 * first
+
+
+@pytest.mark.parametrize("batch", [lambda q, n: [q] * n, mechanisms.SelfComposed])
+def test_a_batch_is_committed_under_the_relation_of_the_queries_before_it(batch):
+    sampled, n = mechanisms.SubsampledGaussian(2.0, 0.05), 150
+    both, replaced = ((n + 1) * sampled.pld(relation=r) for r in ("add-remove", "replace-one"))
+    assert both.delta(1.0) < 1e-3 < replaced.delta_bounds(1.0).lo
+    office = rz.RenyiCommitFilter(1.0, 1e-3, 8.0)
+    assert office.request(sampled, relation="replace-one")
+    with pytest.raises(rz.ArgumentError, match="relation must be replace-one"):
+        office.commit(batch(sampled, n))
+    refused = office.commit(batch(sampled, n), relation="replace-one")
+    assert not refused
+    assert office.commit(refused.largest, relation="replace-one")
+    other = rz.RenyiCommitFilter(1.0, 1e-3, 8.0)
+    assert other.request(sampled)
+    assert other.commit(batch(sampled, n))
+
+
+def test_a_batch_of_losses_and_mechanisms_is_the_sum_of_both():
+    alone = rz.RenyiCommitFilter(1.0, 1e-3, 8.0).commit([rz.pure_dp(0.1), rz.laplace(scale=5.0)])
+    mixed = rz.RenyiCommitFilter(1.0, 1e-3, 8.0).commit([rz.pure_dp(0.1), mechanisms.Laplace(5.0)])
+    assert alone and mixed
+    assert alone.cost == mixed.cost
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))]
+)
+def test_a_copy_keeps_to_the_relation(copied):
+    office = rz.ZcdpFilter(2.0)
+    query = mechanisms.SubsampledGaussian(2.0, 0.05)
+    assert office.request(query, relation="replace-one")
+    again = copied(office)
+    with pytest.raises(rz.ArgumentError, match="relation must be replace-one"):
+        again.request(query)
+    assert again.request(query, relation="replace-one")
+    assert again.state != office.state
 
 
 # ------------------------------------------------------------- black boxes that say it

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 import residuum as rz
+from residuum.filters.renyi_commit import Commit
 from residuum.ledger import clock
 from residuum.ledger.receipts import Standings
 from residuum.mechanisms import (
@@ -17,6 +18,7 @@ from residuum.mechanisms import (
     Laplace,
     PureDp,
     SampledWithoutReplacement,
+    SubsampledGaussian,
     Zcdp,
 )
 
@@ -253,6 +255,22 @@ def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) ->
     assert "add-remove" in ledger.spend("b", sampled).reason
     ledger.create_budget("r", rz.PureFilter(1.0), neighbouring="replace-one")
     assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
+
+
+def test_a_batch_that_is_committed_takes_the_relation_of_the_budget(ledger: rz.Ledger) -> None:
+    filter, sampled = rz.RenyiCommitFilter(1.0, 1e-3, 8.0), SubsampledGaussian(2.0, 0.05)
+    for relation, fits in (("add-remove", True), ("replace-one", False)):
+        ledger.create_budget(relation, filter, neighbouring=relation)
+        assert ledger.spend(relation, Commit([sampled] * 150)).admitted is fits
+    refused = ledger.spend("replace-one", Commit([PureDp(0.01, relation="add-remove")] * 2))
+    assert not refused.admitted and "declares add-remove" in refused.reason
+    replaced = [SampledWithoutReplacement(Laplace(10.0), 1000, 10), sampled]
+    assert ledger.spend("replace-one", Commit(replaced)).admitted
+    ledger.create_budget("b", filter)
+    with pytest.raises(rz.ArgumentError, match="symmetric"):
+        ledger.spend("b", Commit([sampled.pld()]))
+    with pytest.raises(rz.ArgumentError, match="assume_budget_relation"):
+        ledger.spend("b", Commit([Zcdp(0.01)]))
 
 
 def test_a_black_box_without_a_relation_needs_it_assumed_and_that_is_recorded(

@@ -64,7 +64,8 @@ class FilterRule(Rule):
                 if isinstance(commit, Commit):
                     decision = self.filter.decide(state, commit)  # type: ignore[arg-type]
                     if decision.admitted:
-                        batch = commit.to if isinstance(commit.to, Pld) else identity()
+                        to = commit.to
+                        batch = identity() if isinstance(to, Filter) else loss_of(to)
                         yield batch, decision.state
 
 

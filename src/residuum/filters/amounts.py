@@ -24,7 +24,8 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 
 _LONGEST = 512
 _DIGITS = 17
-_TEXT_LIMIT = 600
+_TEXT_LIMIT = 1500
+"""Digits that are read: the square of the least `eps` has some seven hundred."""
 _MOST_PLACES = 60
 _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
 

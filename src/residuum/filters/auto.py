@@ -12,9 +12,11 @@ from typing import ClassVar
 
 from residuum.filters.grid_filter import grid_target, named
 from residuum.filters.menus import family, general_menu, reach_for
-from residuum.filters.query import Query, as_query, loss_of
+from residuum.filters.query import Query, as_list, loss_of
 from residuum.filters.value_table import Table
 from residuum.filters.walk import Walk, WalkFilter
+from residuum.mechanisms.mechanism import Mechanism
+from residuum.pld.value import Pld
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,10 @@ class AutoFilter(WalkFilter):
 
     def __post_init__(self) -> None:
         eps, delta = grid_target(self.eps, self.delta)
-        given = () if self.expect is None else tuple(self.expect)
-        expect = tuple(named(as_query(q, "expect")) for q in given)
+        given = () if self.expect is None else self.expect
+        if isinstance(given, Pld | Mechanism):
+            given = (given,)
+        expect = tuple(named(q) for q in as_list(given, "expect"))
         self._set(eps=eps, delta=delta, expect=expect or None)
         super().__post_init__()
 

@@ -161,7 +161,7 @@ class Filter(ABC):
         relation of the first mechanism that it admitted.
         """
         asked, relation = self._asked(query), _relation(relation)
-        meant = relation_of(asked, relation) if isinstance(asked, Mechanism) else None
+        meant = self._meant(asked, relation)
         with self._desk.lock:
             kept = self._desk.relation
             if meant and kept and meant != kept:
@@ -175,6 +175,10 @@ class Filter(ABC):
             self._desk.relation = kept or (meant if decision.admitted else None)
             self._desk.history.append(decision)
         return decision
+
+    def _meant(self, asked: Any, relation: str | None) -> str | None:
+        """The relation under which something is asked; None where it has none."""
+        return relation_of(asked, relation) if isinstance(asked, Mechanism) else None
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent."""
@@ -209,7 +213,8 @@ class Filter(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return _restored, (type(self), fields, self._desk.state)
+        with self._desk.lock:
+            return _restored, (type(self), fields, self._desk.state, self._desk.relation)
 
     def _repr_html_(self) -> str:
         """What is kept and what is left, with the curve of the guarantee, for notebooks."""
@@ -418,8 +423,11 @@ class Additive(Filter):
         return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
 
 
-def _restored(cls: type[Filter], fields: dict[str, Any], state: State | None) -> Filter:
+def _restored(
+    cls: type[Filter], fields: dict[str, Any], state: State | None, relation: str | None = None
+) -> Filter:
     made = cls(**fields)
+    made._desk.relation = relation
     if state is not None:
         # A filter without a description is another one after a copy.
         made.resume(dataclasses.replace(state, of=made.fingerprint))

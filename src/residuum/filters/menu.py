@@ -20,12 +20,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
-from residuum.errors import ArgumentTypeError
 from residuum.filters.grid import Grid
 from residuum.filters.grid_filter import grid_target, named
 from residuum.filters.menus import LEVELS, Line, dust, priced, small_lines, table_of
 from residuum.filters.prices import price_order
-from residuum.filters.query import Query, as_query, loss_of
+from residuum.filters.query import Query, as_list, loss_of
 from residuum.filters.state import State
 from residuum.filters.value_table import PARTS, Progress, Table
 from residuum.filters.walk import Walk, WalkFilter
@@ -52,13 +51,12 @@ class MenuFilter(WalkFilter):
 
     def __post_init__(self) -> None:
         eps, delta = grid_target(self.eps, self.delta)
-        if isinstance(self.menu, str) or not hasattr(self.menu, "__iter__"):
-            raise ArgumentTypeError(f"menu must be a list of queries, got {self.menu!r}")
-        menu = tuple(named(as_query(q, "menu")) for q in self.menu)
+        menu = tuple(named(q) for q in as_list(self.menu, "menu"))
         checks.require(len(menu) > 0, "menu", "a non-empty list of queries", self.menu)
         prices = None
         if self.prices is not None:
-            prices = tuple(checks.count("prices", c) for c in self.prices)
+            given = checks.items("prices", self.prices, "a list of whole numbers")
+            prices = tuple(checks.count("prices", c) for c in given)
             checks.require(len(prices) == len(menu), "prices", "one for each query", prices)
             checks.require(min(prices) >= 1, "prices", "at least 1", prices)
         self._set(eps=eps, delta=delta, menu=menu, prices=prices)

@@ -15,11 +15,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
-from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.errors import ArgumentError
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
 from residuum.filters.grid_filter import grid_target, named
-from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.filters.query import Query, as_list, described, loss_of
 from residuum.filters.state import State
 from residuum.pld.constructors import approximate_dp, identity
 from residuum.pld.value import Pld
@@ -44,11 +44,7 @@ class PlanFilter(Filter):
 
     def __post_init__(self) -> None:
         eps, delta = grid_target(self.eps, self.delta)
-        if isinstance(self.plan, str) or not hasattr(self.plan, "__iter__"):
-            raise ArgumentTypeError(
-                f"plan must be a list of queries, got {checks.shown(self.plan)}"
-            )
-        plan = tuple(named(as_query(q, "plan")) for q in self.plan)
+        plan = tuple(named(q) for q in as_list(self.plan, "plan"))
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
         self._set(eps=eps, delta=delta, plan=plan)
         super().__post_init__()

@@ -28,6 +28,11 @@ def as_query(value: Any, name: str = "query") -> Query:
     return value
 
 
+def as_list(value: Any, name: str) -> tuple[Query, ...]:
+    """Check that an argument is a list of queries; it may be empty."""
+    return tuple(as_query(one, name) for one in checks.items(name, value, "a list of queries"))
+
+
 def loss_of(query: Query, relation: str | None = None) -> Pld:
     """The PLD of a query in one direction; a mechanism's under the given relation."""
     return query if isinstance(query, Pld) else _loss(query, relation)

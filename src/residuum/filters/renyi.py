@@ -20,6 +20,8 @@ from residuum.filters.stated import stated_renyi
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
+MOST_ORDER = 1e9
+
 
 @dataclass(frozen=True)
 class RenyiFilter(Additive):
@@ -67,5 +69,5 @@ class RenyiFilter(Additive):
 def order(name: str, value: Any) -> float:
     """Check a Rényi order."""
     number = checks.real(name, value, "a finite order above 1")
-    checks.require(1.0 + 1e-9 <= number <= 1e9, name, "between 1 + 1e-9 and 1e9", value)
+    checks.require(1.0 + 1e-9 <= number <= MOST_ORDER, name, "between 1 + 1e-9 and 1e9", value)
     return number

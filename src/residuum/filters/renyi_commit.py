@@ -20,40 +20,57 @@ from residuum.filters import amounts
 from residuum.filters.budgets import RenyiBudget
 from residuum.filters.conversion import best_order, renyi_budget
 from residuum.filters.decision import Decision
+from residuum.filters.describe import as_mechanism
 from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Filter
 from residuum.filters.gdp_residue import GdpResidueFilter
 from residuum.filters.noise import least_noise
 from residuum.filters.potential import potential_cost
 from residuum.filters.query import Query, as_query, described, loss_of
-from residuum.filters.renyi import order
+from residuum.filters.renyi import MOST_ORDER, order
 from residuum.filters.state import State
 from residuum.filters.stated import split, stated_renyi
 from residuum.filters.target import target
+from residuum.mechanisms.composed import Composed
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.constructors import approximate_dp, gaussian
+from residuum.mechanisms.self_composed import SelfComposed
+from residuum.pld.constructors import approximate_dp, gaussian, identity
 from residuum.pld.value import Pld
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A request to commit what is left: to a filter, or to queries that are run as one batch."""
+    """A request to commit what is left: to a filter, or to queries that are run as one batch.
 
-    to: Filter | Pld
+    A batch with mechanisms in it stays one: what it loses depends on the relation it is under.
+    """
+
+    to: Filter | Query
 
     def __post_init__(self) -> None:
         to: Any = self.to
         if isinstance(to, list | tuple):
             checks.require(len(to) > 0, "to", "a filter or a non-empty batch of queries", to)
-            to = sum((loss_of(as_query(q, "to")) for q in to[1:]), loss_of(as_query(to[0], "to")))
-        elif not isinstance(to, Filter | Pld):
-            to = loss_of(as_query(to, "to"))
+            to = _batch([as_query(one, "to") for one in to])
+        elif not isinstance(to, Filter):
+            to = as_query(to, "to")
         object.__setattr__(self, "to", to)
 
-    @property
-    def budget(self) -> Pld:
+    def budget(self, relation: str | None) -> Pld:
         """What is to lie below the potential."""
-        return self.to.guarantee if isinstance(self.to, Filter) else self.to
+        return self.to.guarantee if isinstance(self.to, Filter) else loss_of(self.to, relation)
+
+
+def _batch(queries: list[Query]) -> Query:
+    """All of these as one query."""
+    losses = [query for query in queries if isinstance(query, Pld)]
+    if len(losses) == len(queries):
+        return sum(losses, identity())
+    counts: dict[Mechanism, int] = {}
+    for each in map(as_mechanism, queries):
+        counts[each] = counts.get(each, 0) + 1
+    parts = tuple(one if n == 1 else SelfComposed(one, n) for one, n in counts.items())
+    return parts[0] if len(parts) == 1 else Composed(parts)
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class RenyiCommitFilter(Filter):
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)
         if self.alpha is None:
-            alpha = float(best_order(amounts.written(eps), amounts.written(delta)))
+            alpha = min(float(best_order(amounts.written(eps), amounts.written(delta))), MOST_ORDER)
         else:
             alpha = order("alpha", self.alpha)
         self._set(eps=eps, delta=delta, alpha=alpha)
@@ -156,6 +173,9 @@ class RenyiCommitFilter(Filter):
     def _asked(self, query: Any) -> Any:
         return query if isinstance(query, Commit) else as_query(query)
 
+    def _meant(self, asked: Any, relation: str | None) -> str | None:
+        return super()._meant(asked.to if isinstance(asked, Commit) else asked, relation)
+
     def _decide(self, state: Potential, query: Any, relation: str | None) -> Decision:
         if isinstance(query, Commit):
             return self._committed(state, query, relation)
@@ -199,9 +219,10 @@ class RenyiCommitFilter(Filter):
     def _committed(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
         if state.committed:
             raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
-        cost = potential_cost(commit.budget, self._alpha)
+        budget = commit.budget(relation)
+        cost = potential_cost(budget, self._alpha)
         after = None
-        if self._within(commit.budget, state.left):
+        if self._within(budget, state.left):
             to = commit.to if isinstance(commit.to, Filter) else None
             after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
         why = f"needs rho {cost:.6g}"
@@ -213,9 +234,9 @@ class RenyiCommitFilter(Filter):
         assert isinstance(before, Potential)
 
         def fits(budget: Any) -> bool:
-            return self._within(loss_of(budget), before.left)
+            return self._within(loss_of(budget, relation), before.left)
 
-        return least_noise(query.budget, fits)
+        return least_noise(query.to.guarantee if isinstance(query.to, Filter) else query.to, fits)
 
     def _reason(self, decision: Decision) -> str:
         before = decision._before
@@ -224,12 +245,13 @@ class RenyiCommitFilter(Filter):
             return before.to._decide(before.inner, decision.query, decision._relation).reason
         return super()._reason(decision)
 
-    def commit(self, to: Any) -> Decision:
+    def commit(self, to: Any, *, relation: str | None = None) -> Decision:
         """Commit what is left to a filter, a query or a list of queries (a batch).
 
-        A batch that is admitted may be run, whole, and ends the budget.
+        A batch that is admitted may be run, whole, and ends the budget. Mechanisms in it are taken
+        under the relation, as in `request`.
         """
-        return self.request(Commit(to))  # type: ignore[arg-type]
+        return self.request(Commit(to), relation=relation)  # type: ignore[arg-type]
 
     def largest_gaussian(self, state: State | None = None) -> GdpResidueFilter:
         """The GDP residue filter with the largest `mu` that what is left may be committed to."""

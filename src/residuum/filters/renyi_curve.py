@@ -36,10 +36,8 @@ class RenyiCurveFilter(Additive):
 
     def __post_init__(self) -> None:
         given = self.curve.items() if isinstance(self.curve, Mapping) else self.curve
-        if isinstance(given, str) or not hasattr(given, "__iter__"):
-            raise ArgumentTypeError(f"curve must map orders to rho, got {checks.shown(self.curve)}")
         points: dict[float, float] = {}
-        for point in given:
+        for point in checks.items("curve", given, "a mapping of orders to rho"):
             if not isinstance(point, list | tuple) or len(point) != 2:
                 raise ArgumentTypeError(
                     f"curve must be made of (alpha, rho), got {checks.shown(point)}"

@@ -70,7 +70,7 @@ class Asked:
             declared = getattr(part, "relation", None) if isinstance(part, BlackBox) else None
             if declared is not None and declared != relation:
                 return f"{part.kind} declares {declared}, the budget is {relation}"
-        query = self.query
+        query = self.query.to if isinstance(self.query, Commit) else self.query
         if isinstance(query, Mechanism) and relation not in query.supported:
             known = " and ".join(query.supported) or "none"
             return f"{query.kind} has a pair for {known} only, the budget is {relation}"
@@ -100,15 +100,12 @@ def _remembered(given: Pld | Mechanism | str) -> Asked:
 
 def _asked(given: Any) -> Asked:
     if isinstance(given, Pld):
-        if not given.is_symmetric:
-            raise ArgumentError(
-                "query must be a mechanism, or a symmetric PLD: this one says nothing of the other"
-                f" direction, got {checks.shown(given)}"
-            )
-        given = as_mechanism(given)
+        given = _described(given)
     if isinstance(given, Mechanism):
         return Asked(given, given.to_json())
     if isinstance(given, Commit):
+        if isinstance(given.to, Pld):
+            given = Commit(_described(given.to))
         return Asked(given, canonical(_commit_to_dict(given)))
     parsed = parsed_json("query", given)
     if not isinstance(parsed, Mapping):
@@ -117,6 +114,15 @@ def _asked(given: Any) -> Asked:
         )
     made = _from_dict(parsed)
     return asked(made)
+
+
+def _described(loss: Pld) -> Mechanism:
+    if not loss.is_symmetric:
+        raise ArgumentError(
+            "query must be a mechanism, or a symmetric PLD: this one says nothing of the other"
+            f" direction, got {checks.shown(loss)}"
+        )
+    return as_mechanism(loss)
 
 
 def from_text(text: str) -> Asked:
@@ -142,10 +148,9 @@ def _commit_to_dict(commit: Commit) -> dict[str, Any]:
 
 
 def _leaves(query: Query) -> list[Mechanism]:
-    if isinstance(query, Commit):
-        return []
+    asked = query.to if isinstance(query, Commit) else query
     found: list[Mechanism] = []
-    waiting = [query]
+    waiting = [asked] if isinstance(asked, Mechanism) else []
     while waiting:
         part = waiting.pop()
         inner = part.parts

@@ -17,6 +17,7 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.filter import FallingCost, Filter
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import Left, State
+from residuum.mechanisms import relations
 from residuum.planning import falling
 
 MOST = 10**6
@@ -41,6 +42,8 @@ def how_many(
     from `state`, or from where the filter is now; nothing is spent.
     """
     most = checks.count("most", most)
+    if relation is not None:
+        relations.relation(relation)
     return counted(as_filter(filter), state, as_queries(query), most, relation)
 
 
