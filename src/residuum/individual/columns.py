@@ -15,7 +15,6 @@ from residuum.individual.losses import complain_of_duplicates, flat
 from residuum.individual.pricing import Pricing
 from residuum.individual.units import Integers
 
-
 _Held = tuple[KeyIndex, Integers]
 
 

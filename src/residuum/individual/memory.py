@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
@@ -81,10 +81,7 @@ class MemoryStore(Store):
 @contextmanager
 def _roomy() -> Iterator[None]:
     """What Arrow cannot hold in one column of texts as an error of this package."""
-    try:
+    with suppress(pa.ArrowException):
         yield
-    except pa.ArrowException:
-        pass
-    else:
         return
     raise TooLargeError("keys must be at most 2 GB of text in memory, got more: use duckdb:///FILE")

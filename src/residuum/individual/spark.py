@@ -91,7 +91,7 @@ class SparkEngine(TableEngine):
         def looked(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 found = look(header, batch, levels)
-                text = json.dumps([*vars(found).values()])
+                text = json.dumps(vars(found))
                 yield pa.RecordBatch.from_pydict({"found": [text]})
 
         rows = frame.mapInArrow(looked, "found string").collect()
@@ -219,8 +219,8 @@ def _key_type(name: str, kind: str) -> str:
 
 
 def _findings(text: str) -> Findings:
-    rows, missing, null, not_finite, negative, sums, used = json.loads(text)
-    return Findings(rows, missing, null, not_finite, negative, tuple(sums), tuple(used))
+    given = dict(json.loads(text))
+    return Findings(**given | {"sums": tuple(given["sums"]), "used": tuple(given["used"])})
 
 
 def _url(path: Path) -> str:
