@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -67,10 +67,21 @@ class DuckStore(Store):
             raise kind(f"{where} cannot be opened as a DuckDB file: {_first_line(error)}") from None
         self._lock = Lock()
         try:
-            self.header = self._opened(asked)
+            with self._usable():
+                self.header = self._opened(asked)
         except BaseException:
             self._connection.close()
             raise
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Failures of DuckDB as errors of this package."""
+        try:
+            yield
+            return
+        except duckdb.Error as error:
+            failed = StateUnavailable(f"{self.where} cannot be used: {_said(error)}")
+        raise failed
 
     def _opened(self, asked: Header | None) -> Header:
         connection = self._connection
@@ -261,7 +272,7 @@ class DuckStore(Store):
         return header, None
 
     def everything(self) -> Any:
-        with self._lock, self._cursor() as cursor:
+        with self._lock, self._cursor() as cursor, self._usable():
             # Another state on this file may have said meanwhile what keys are.
             header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
             if header.subject_type is None:
@@ -300,5 +311,6 @@ def _first_line(error: Exception) -> str:
 
 def _said(error: duckdb.Error) -> str:
     """What DuckDB says of files and memory; anything else may show values."""
-    open_ = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
-    return _first_line(error) if open_ else type(error).__name__
+    text = _first_line(error)
+    plain = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
+    return text if plain or text.startswith("Corrupt database") else type(error).__name__
