@@ -92,6 +92,37 @@ def test_bad_losses_leave_the_state_as_it_was(make: Callable[..., Any], engine: 
 
 @pytest.mark.needs("duckdb")
 @pytest.mark.parametrize("engine", STORES)
+def test_an_error_does_not_say_what_keys_are(make: Callable[..., Any], engine: str) -> None:
+    state = make(engine)
+    with pytest.raises(rz.ArgumentError, match="1 repeated"):
+        state.spend({"subject": ["a", "a"], "nu": [0.1, 0.1]}, spend_id="q")
+    with pytest.raises(rz.ArgumentError, match="1 repeated"):
+        state.enroll({"subject": ["a", "a"]})
+    assert state.export_sensitive_state_never_release().num_columns == 0
+    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="q").num_rows == 1
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
+def test_texts_that_are_none(make: Callable[..., Any], engine: str, tmp_path: Path) -> None:
+    """In memory and in a file; whatever the engine says of them is not kept, even as context."""
+    raw, ends = b"good" + b"secret\xff", np.array([0, 4, 11], dtype=np.int32)
+    subject = pa.StringArray.from_buffers(2, pa.py_buffer(ends), pa.py_buffer(raw))
+    table = pa.table({"subject": subject, "nu": [0.1, 0.1]})
+    pq.write_table(table, tmp_path / "texts.parquet")
+    state = make(engine)
+    for given in (table, tmp_path / "texts.parquet"):
+        with pytest.raises(rz.ArgumentTypeError, match="UTF-8") as caught:
+            state.spend(given, spend_id="q")
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert "secret" not in str(error)
+            error = error.__cause__ or error.__context__
+    assert state.export_sensitive_state_never_release().num_columns == 0
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("engine", STORES)
 def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
     state = make(engine)
     losses = {"subject": [1, 2], "nu": [0.5, 0.5]}
@@ -247,6 +278,7 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
     [
         ({"address": "postgresql://x"}, "address must be 'memory:', 'duckdb:///FILE' or"),
         ({"address": "duckdb:///"}, "address must be"),
+        ({"address": "duckdb:///:memory:?threads=1"}, "that of a file, got 'duckdb:///:memory:"),
         ({"address": "memory:x"}, "address must be"),
         ({"address": 3}, "address must be a string"),
         ({"filter": rz.RenyiFilter(2.0, 1.0)}, "filter must be one of PureFilter, ZcdpFilter"),

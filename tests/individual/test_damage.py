@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import residuum as rz
+from individual.engines import state_of
 
 LOSSES = {"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}
 
@@ -121,3 +122,37 @@ def test_a_closed_file_says_so(make: Callable[..., Any]) -> None:
         state.spend(LOSSES, spend_id="q")
     with pytest.raises(rz.StateUnavailable, match="is closed"):
         state.enroll({"subject": [1]})
+
+
+@pytest.mark.needs("duckdb")
+def test_a_duckdb_file_alone_is_the_state(make: Callable[..., Any], tmp_path: Path) -> None:
+    """The log beside it is merged before a spend returns: without it nobody starts anew."""
+    state, other = make("duckdb"), make("duckdb")
+    for number in range(3):
+        state.spend(LOSSES, spend_id=str(number))
+        shutil.copy(tmp_path / "state.db", tmp_path / f"copy-{number}.db")
+        copy = make("duckdb", name=f"copy-{number}")
+        assert state_of(copy) == state_of(state) == state_of(other)
+        assert copy.spend(LOSSES, spend_id=str(number)).num_rows == 3
+        assert state_of(copy) == state_of(state)
+
+
+@pytest.mark.needs("duckdb")
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 0.9])
+def test_a_damaged_duckdb_file_is_noticed(
+    make: Callable[..., Any], tmp_path: Path, place: float
+) -> None:
+    """Cut off there: an error, or all that was spent."""
+    state = make("duckdb")
+    state.spend(LOSSES, spend_id="q")
+    expected = state_of(state)
+    state.close()
+    path = tmp_path / "state.db"
+    raw = path.read_bytes()
+    path.write_bytes(raw[: int(place * len(raw)) or 100])
+    try:
+        again = make("duckdb")
+        assert state_of(again) == expected
+        again.spend(LOSSES, spend_id="r")
+    except (rz.ArgumentError, rz.StateUnavailable) as error:
+        assert "cannot be" in str(error)

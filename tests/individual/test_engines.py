@@ -88,6 +88,11 @@ def test_spark_agrees_with_memory(make: Callable[..., Any], spark: Any, tmp_path
     found = by_key(cluster.spend(more, spend_id="q-11"))
     assert found == by_key(memory.spend(more, spend_id="q-11"))
     assert state_of(cluster) == state_of(memory)
+    # What Spark says of a failure may show values: it is named, and not repeated.
+    failing = spark.sql("SELECT 1 AS subject, CAST(raise_error('7.25') AS DOUBLE) AS nu")
+    with pytest.raises(rz.ArgumentError, match="read by Spark: USER_RAISED_EXCEPTION") as caught:
+        cluster.spend(failing, spend_id="q-12")
+    assert "7.25" not in str(caught.value)
     # Subjects whose file is lost would start anew.
     lost = min((root / "budgets").glob("*/*.parquet"))
     lost.rename(tmp_path / "lost")

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import residuum as rz
+from residuum.individual.budgets import largest_eps
+from residuum.individual.levels import default_levels
 from residuum.individual.quote import quote
 from residuum.individual.residue_curve import cost_of_leaving
 from residuum.individual.residue_table import ResidueTable, look_up, response_table, shared_table
@@ -118,3 +120,34 @@ def test_levels_round_up_and_keep_the_steps() -> None:
         assert ((after[rows] <= shared) | (after[rows] == -1)).all()
         assert np.mean(after[rows] == shared) > 0.99
     assert (after[eps > 0.4] == -1).all() and (after[eps == 0.0] == left[eps == 0.0]).all()
+
+
+def test_levels_of_small_queries_lose_no_bits() -> None:
+    """Right above the least budget, where steps are a few units apart."""
+    filter = rz.GdpResidueFilter(mu=0.35)
+    levels = default_levels(largest_eps(filter))
+    for place in (0, 60, 400, 900):
+        eps = float(levels[place])
+        pricing = quote(filter, "eps", None, [0.5 * eps, eps, 1.5 * eps])
+        table = response_table(eps, False, pricing.units)
+        least, most = int(table.budgets[0]), pricing.units.capacity
+        near = least + np.unique(np.geomspace(1, most - least, 300).astype(np.int64))
+        left = np.concatenate([[least - 1, least, most], near])
+        after = pricing.charge(left, np.full(left.size, eps))
+        shared = look_up(table, left)
+        assert (after <= shared).all()
+        # The same, or the step before it for who has just passed one: within 1e-10 of a budget.
+        earlier = look_up(table, np.maximum(left - left // 10**10 - 1, 0))
+        rows = left > least + least // 10**9 + 1
+        assert (left - after <= np.maximum(left - earlier, 0) + left // 10**10 + 1)[rows].all()
+        if place <= 60:
+            assert np.array_equal(after, shared)
+
+
+def test_levels_that_nobody_can_pay() -> None:
+    """Beyond what the mechanism itself allows: nobody takes part, and nothing is worked out."""
+    for filter in (rz.GdpResidueFilter(mu=0.2), rz.GdpFilter(mu=0.2), rz.ZcdpFilter(rho=0.1)):
+        pricing = quote(filter, "sensitivity", rz.mechanisms.Laplace(scale=1e-9), [1e-12, 1.0])
+        left = np.full(3, pricing.units.capacity)
+        after = pricing.charge(left, np.array([0.0, 1e-12, 0.5]))
+        assert after[0] == left[0] and 0 < after[1] < left[1] and after[2] == -1

@@ -15,42 +15,48 @@ from residuum.individual.losses import complain_of_duplicates, flat
 from residuum.individual.pricing import Pricing
 from residuum.individual.units import Integers
 
+_Held = tuple[KeyIndex, Integers]
+
 
 class Columns:
-    """Keys and what is left: eight bytes of budget a subject."""
+    """Keys and what is left: eight bytes of budget a subject.
+
+    Both are replaced together, at one stroke, after everything that may fail or be interrupted.
+    """
 
     def __init__(self, header: Header):
         types = tuple(kind for kind in header.key_types if kind is not None)
         self.header = header
-        self._index = KeyIndex(header.keys, types)
-        self._left: Integers = np.empty(0, dtype=np.int64)
+        self._held: _Held = (KeyIndex.of(header.keys, types), np.empty(0, dtype=np.int64))
 
     @classmethod
     def read(cls, header: Header, table: Any) -> Columns:
         """From a table of keys and `left`."""
         made = cls(header)
-        made._index.append(table)
-        made._left = np.array(flat(table["left"]).to_numpy(zero_copy_only=False))
+        left = np.array(flat(table["left"]).to_numpy(zero_copy_only=False))
+        made._held = (made._held[0].extended(table), left)
         return made
 
     def table(self) -> Any:
         """Keys and `left`, in the order in which subjects came; later spends do not show in it."""
-        return self._index.key_table().append_column("left", pa.array(self._left.copy()))
+        index, left = self._held
+        return index.key_table().append_column("left", pa.array(left.copy()))
 
     @property
     def nbytes(self) -> int:
         """Bytes of budget state."""
-        return self._left.nbytes
+        return self._held[1].nbytes
 
     def add(self, keys: Any, left: Any) -> None:
         """Add subjects with what each has."""
-        places = self._index.places(keys)
+        index, had = self._held
+        places = index.places(keys)
         known = keys.num_rows if places is None else int(np.count_nonzero(places >= 0))
         if known:
             raise ArgumentError("subjects must be new, got some that are there already")
         complain_of_duplicates(self.header, _repeated(keys))
-        self._index.append(keys)
-        self._left = np.concatenate([self._left, np.asarray(left, dtype=np.int64)])
+        more = np.asarray(left, dtype=np.int64)
+        self._held = (index.extended(keys), np.concatenate([had, more]))
 
     def spend(self, losses: Any, pricing: Pricing) -> Any:
         """Charge the losses; the keys of those that take part, in the order of the losses."""
@@ -58,7 +64,8 @@ class Columns:
         if "loss" in losses.column_names:
             loss = flat(losses["loss"]).to_numpy(zero_copy_only=False)
         keys = losses.select(list(self.header.keys))
-        places = self._index.places(keys)
+        index, had = self._held
+        places = index.places(keys)
         if places is None:
             return self._aligned(keys, loss, pricing)
         known = places >= 0
@@ -66,8 +73,8 @@ class Columns:
         self._check_unique(keys, places, known, fresh)
         starts = self.header.unknown == "start"
         left = np.full(places.size, self.header.units.capacity, dtype=np.int64)
-        if self._left.size:
-            left = np.where(known, self._left[places], left)
+        if had.size:
+            left = np.where(known, had[places], left)
         after = pricing.charge(left, loss)
         active = after >= 0
         if fresh and not starts:
@@ -75,28 +82,34 @@ class Columns:
         if self.header.all_or_none:
             active = together(keys, active)
         moved, new = active & known, active & ~known
+        taking_part = keys.filter(pa.array(active))
+        changed, values = places[moved], after[moved]
         if fresh and new.any():
-            # First what may fail.
-            self._index.append(keys.filter(pa.array(new)))
-            self._left = np.concatenate([self._left, after[new]])
-        self._left[places[moved]] = after[moved]
-        return keys.filter(pa.array(active))
+            whole = np.concatenate([had, after[new]])
+            whole[changed] = values
+            self._held = (index.extended(keys.filter(pa.array(new))), whole)
+        else:
+            had[changed] = values
+        return taking_part
 
     def _aligned(self, keys: Any, loss: Any, pricing: Pricing) -> Any:
         """The losses name every subject, in the order of the state."""
-        after = pricing.charge(self._left, loss)
+        index, had = self._held
+        after = pricing.charge(had, loss)
         active = after >= 0
         if self.header.all_or_none:
             active = together(keys, active)
         if active.all():
-            self._left = after
             # Our own keys: the caller may write over the memory that theirs came in.
-            return self._index.key_table()
-        np.copyto(self._left, after, where=active)
-        return keys.filter(pa.array(active))
+            taking_part = index.key_table()
+            self._held = (index, after)
+            return taking_part
+        taking_part = keys.filter(pa.array(active))
+        np.copyto(had, after, where=active)
+        return taking_part
 
     def _check_unique(self, keys: Any, places: Integers, known: Any, fresh: int) -> None:
-        seen = np.zeros(self._left.size, dtype=np.bool_)
+        seen = np.zeros(self._held[1].size, dtype=np.bool_)
         seen[places[known]] = True
         repeated = known.size - fresh - int(np.count_nonzero(seen))
         if fresh:

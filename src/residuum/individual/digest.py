@@ -26,12 +26,13 @@ _BLOCK = 1 << 15
 
 def fingerprint(columns: list[Any]) -> tuple[int, ...]:
     """The sums over the rows of one batch; of several batches they add up modulo `2^64`."""
-    words = [_words(column) for column in columns]
     sums = [0, 0]
-    for start in range(0, words[0].size if words else 0, _BLOCK):
+    for start in range(0, len(columns[0]) if columns else 0, _BLOCK):
+        # Texts become many times their size for a moment, so a block at a time.
+        words = [_words(column[start : start + _BLOCK]) for column in columns]
         state = np.zeros(1, dtype=np.uint64)
         for word, seed in zip(words, _SEEDS, strict=False):
-            state = _mixed((word[start : start + _BLOCK] + seed) ^ state)
+            state = _mixed((word + seed) ^ state)
         second = state * _SECOND
         second ^= second >> np.uint64(32)
         for lane, rows in enumerate((state, second)):

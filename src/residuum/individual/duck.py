@@ -4,7 +4,8 @@ One spend is one transaction. Losses are joined with budgets by DuckDB, pass thr
 Arrow batches (`pricing.py`, the same as everywhere), and the results are written back by DuckDB;
 nothing is held in memory but a batch. The version number of the state is updated in the same
 transaction, so of two spends that overlap one fails and is tried again on the new state. A file is
-open in one process at a time.
+open in one process at a time. Before a spend returns, DuckDB's log is merged into the file, so
+that what was acknowledged does not depend on the `.wal` beside it.
 
 `duckdb:///subjects.db?memory_limit=2GB&threads=2` passes settings on to DuckDB.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,7 +23,7 @@ from urllib.parse import parse_qsl
 import duckdb
 import pyarrow as pa
 
-from residuum.errors import ArgumentError, ArgumentTypeError, StateUnavailable
+from residuum.errors import ArgumentError, ArgumentTypeError, ResiduumError, StateUnavailable
 from residuum.individual import duck_sql as sql
 from residuum.individual.batches import priced_reader
 from residuum.individual.header import Header
@@ -53,6 +55,8 @@ class DuckStore(Store):
     def __init__(self, path: Path, where: str, asked: Header | None):
         name, _, settings = str(path).partition("?")
         self.where, self._path = where, name
+        if name.startswith(":memory:"):
+            raise ArgumentError(f"address must be that of a file, got {where!r}: use 'memory:'")
         new = not Path(name).exists()
         if new and asked is None:
             raise ArgumentError(f"address must be that of a state, got nothing at {name!r}")
@@ -63,10 +67,21 @@ class DuckStore(Store):
             raise kind(f"{where} cannot be opened as a DuckDB file: {_first_line(error)}") from None
         self._lock = Lock()
         try:
-            self.header = self._opened(asked)
+            with self._usable():
+                self.header = self._opened(asked)
         except BaseException:
             self._connection.close()
             raise
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Failures of DuckDB as errors of this package."""
+        try:
+            yield
+            return
+        except duckdb.Error as error:
+            failed = StateUnavailable(f"{self.where} cannot be used: {_said(error)}")
+        raise failed
 
     def _opened(self, asked: Header | None) -> Header:
         connection = self._connection
@@ -78,6 +93,7 @@ class DuckStore(Store):
             kept = [("header", asked.to_json()), ("version", "0")]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", kept)
             connection.execute("COMMIT")
+            self._merge(connection)
             return asked
         if ("meta",) not in known or ("spends",) not in known:
             raise ArgumentError(f"{self.where} must hold a state of subjects, got another database")
@@ -103,6 +119,7 @@ class DuckStore(Store):
         `work` returns the header that the state then has, None if nothing is to be written.
         """
         for _ in range(_TRIES):
+            failed: ResiduumError | None = None
             cursor, reader = self._cursor(), self._cursor()
             try:
                 cursor.execute("BEGIN")
@@ -123,23 +140,33 @@ class DuckStore(Store):
                 if len(swapped) == 1:
                     cursor.execute("COMMIT")
                     self.header = header
+                    reader.close()
+                    self._merge(cursor)
                     return result
             except duckdb.TransactionException:
                 continue
-            except duckdb.ConversionException:
+            except (duckdb.ConversionException, duckdb.InvalidInputException):
                 # What DuckDB says here shows somebody's key.
-                raise ArgumentTypeError(
-                    "losses must fit the types of the state, got keys that do not"
-                ) from None
+                failed = ArgumentTypeError(
+                    "losses must fit the types of the state, texts UTF-8, got keys that do not"
+                )
             except duckdb.Error as error:
-                raise StateUnavailable(
-                    f"{self.where} cannot be used: {_first_line(error)}"
-                ) from None
+                failed = StateUnavailable(f"{self.where} cannot be used: {_said(error)}")
             finally:
                 # An open transaction ends with its connection and leaves nothing.
                 reader.close()
                 cursor.close()
+            if failed is not None:
+                # Not while handling the other, which would be kept as context.
+                raise failed
         raise StateUnavailable(f"{self.where} changed {_TRIES} times while a spend was tried")
+
+    @staticmethod
+    def _merge(connection: Any) -> None:
+        """Put DuckDB's log into the file: without it the spends in it would be forgotten."""
+        # Another spend of this process is going on: it will do so, and the log is durable.
+        with suppress(duckdb.TransactionException):
+            connection.execute("CHECKPOINT")
 
     def _cursor(self) -> Any:
         try:
@@ -245,10 +272,12 @@ class DuckStore(Store):
         return header, None
 
     def everything(self) -> Any:
-        if self.header.subject_type is None:
-            return None
-        keys = sql.names(self.header)
-        with self._lock, self._cursor() as cursor:
+        with self._lock, self._cursor() as cursor, self._usable():
+            # Another state on this file may have said meanwhile what keys are.
+            header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
+            if header.subject_type is None:
+                return None
+            keys = sql.names(header)
             return _arrow(cursor.sql(f'SELECT {keys}, "left" FROM budgets'))
 
     def close(self) -> None:
@@ -278,3 +307,10 @@ def _count(connection: Any, table: str) -> int:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
+
+
+def _said(error: duckdb.Error) -> str:
+    """What DuckDB says of files and memory; anything else may show values."""
+    text = _first_line(error)
+    plain = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
+    return text if plain or text.startswith("Corrupt database") else type(error).__name__

@@ -1,11 +1,13 @@
 """Where a subject's budget is in memory: keys to places.
 
 One integer key is kept as a sorted array. Strings, and pairs with an epoch, are coded as integers
-through dictionaries of the values seen so far, and the codes are kept sorted.
+through dictionaries of the values seen so far, and the codes are kept sorted. An index is a
+value: more keys make another one, so that whatever fails on the way leaves the old one whole.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,14 @@ _MOST_EPOCHS = 1 << 24
 _MANY = 1 << 14
 
 
+@dataclass(frozen=True, eq=False)
 class SortedKeys:
     """Unique integers in the order in which they came, found by bisection."""
 
-    def __init__(self) -> None:
-        self.keys: Integers = np.empty(0, dtype=np.int64)
-        self._sorted: Integers = self.keys
-        self._places: Integers | None = None
-        """Where the sorted keys are; None if they came in order."""
+    keys: Integers
+    _sorted: Integers
+    _places: Integers | None = None
+    """Where the sorted keys are; None if they came in order."""
 
     def places(self, wanted: Integers) -> Integers | None:
         """The place of each, -1 for the unknown; None if these are all the keys, in order."""
@@ -50,25 +52,33 @@ class SortedKeys:
         found[order] = np.searchsorted(self._sorted, wanted[order])
         return found
 
-    def append(self, new: Integers) -> None:
-        """Add keys that are not there yet."""
+    def extended(self, new: Integers) -> SortedKeys:
+        """With keys that are not there yet."""
         whole = np.concatenate([self.keys, new])
         if self._places is None and np.all(whole[1:] > whole[:-1]):
-            self.keys = self._sorted = whole
-            return
-        self._places = np.argsort(whole, kind="stable")
-        self.keys, self._sorted = whole, whole[self._places]
+            return SortedKeys(whole, whole)
+        places = np.argsort(whole, kind="stable")
+        return SortedKeys(whole, whole[places], places)
 
 
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class KeyIndex:
     """Keys of one or two columns."""
 
-    def __init__(self, names: tuple[str, ...], types: tuple[str, ...]):
-        self._names, self._types = names, types
-        self._codes = SortedKeys()
+    _names: tuple[str, ...]
+    _plain: bool
+    """Whether keys are one column of integers."""
+    _values: tuple[Any, ...]
+    _codes: SortedKeys = SortedKeys(_NONE, _NONE)
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], types: tuple[str, ...]) -> KeyIndex:
+        """Without any keys."""
         arrow = {"int64": pa.int64(), "string": pa.string()}
-        self._values = [pa.array([], arrow[kind]) for kind in types]
-        self._plain = types == ("int64",)
+        return cls(names, types == ("int64",), tuple(pa.array([], arrow[kind]) for kind in types))
 
     def __len__(self) -> int:
         return int(self._codes.keys.size)
@@ -77,16 +87,18 @@ class KeyIndex:
         """The place of each row's key, -1 for the unknown; None if they are all keys in order."""
         return self._codes.places(self._coded(table))
 
-    def append(self, table: Any) -> None:
-        """Add rows whose keys are not there yet."""
+    def extended(self, table: Any) -> KeyIndex:
+        """With rows whose keys are not there yet."""
+        grown = self
         if not self._plain:
-            for i, name in enumerate(self._names):
-                values = pc.unique(table[name])
-                fresh = values.filter(pc.invert(pc.is_in(values, value_set=self._values[i])))
-                self._values[i] = pa.concat_arrays([self._values[i], fresh])
-            if len(self._names) > 1 and len(self._values[1]) > _MOST_EPOCHS:
+            values = tuple(
+                _with_fresh(had, table[name])
+                for had, name in zip(self._values, self._names, strict=True)
+            )
+            if len(values) > 1 and len(values[1]) > _MOST_EPOCHS:
                 raise TooLargeError(f"epochs must be at most {_MOST_EPOCHS}, got more")
-        self._codes.append(self._coded(table))
+            grown = replace(self, _values=values)
+        return replace(grown, _codes=self._codes.extended(grown._coded(table)))
 
     def key_table(self) -> Any:
         """The keys, in the order of their places."""
@@ -111,3 +123,10 @@ class KeyIndex:
         found = pc.index_in(column, value_set=self._values[i])
         filled = flat(pc.fill_null(found, -1))
         return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _with_fresh(had: Any, column: Any) -> Any:
+    """Values with those of a column that are not among them."""
+    values = pc.unique(column)
+    fresh = values.filter(pc.invert(pc.is_in(values, value_set=had)))
+    return pa.concat_arrays([had, fresh])

@@ -6,6 +6,7 @@ Messages say how many rows are wrong and never show a key or a loss of anybody.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class Findings:
 
     rows: int
     missing: int
+    malformed: int
+    """Columns of keys with texts that are none."""
     null: int
     not_finite: int
     negative: int
@@ -82,10 +85,8 @@ def _column(name: str, key: Any, column: Any) -> Any:
     """Values as an Arrow column; what is wrong with them may show somebody's, so is not said."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
-    try:
+    with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
         return pa.array(column)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
     raise ArgumentTypeError(f"{name} must have columns of one type, got another kind in {key!r}")
 
 
@@ -159,18 +160,17 @@ def _empty(column: Any) -> bool:
 def _cast(name: str, column: Any, wanted: Any) -> Any:
     if column.type == wanted:
         return column
-    try:
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return column.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ArgumentTypeError(
-            f"{name} must fit {wanted}, got {column.type} that does not"
-        ) from None
+    # Not while handling the other: that shows somebody's value, and would be kept as context.
+    raise ArgumentTypeError(f"{name} must fit {wanted}, got {column.type} that does not")
 
 
 def look(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findings:
     """Count what is wrong with a batch, and take its fingerprint."""
     keys = [batch.column(name) for name in header.keys]
     missing = sum(key.null_count for key in keys)
+    malformed = sum(not _is_text(key) for key in keys)
     columns: list[Any] = keys
     null = not_finite = negative = 0
     used: tuple[int, ...] = ()
@@ -188,7 +188,17 @@ def look(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findin
                 used = tuple(np.flatnonzero(levels.used(values)).tolist())
     good = missing == 0 and null == 0
     sums = fingerprint(columns) if good else (0, 0)
-    return Findings(batch.num_rows, missing, null, not_finite, negative, sums, used)
+    return Findings(batch.num_rows, missing, malformed, null, not_finite, negative, sums, used)
+
+
+def _is_text(column: Any) -> bool:
+    """Arrow takes any bytes for a text; engines would disagree about them."""
+    if pa.types.is_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            return False
+    return True
 
 
 def complain(header: Header, column: str | None, found: list[Findings]) -> None:
@@ -196,6 +206,8 @@ def complain(header: Header, column: str | None, found: list[Findings]) -> None:
     missing = sum(one.missing for one in found)
     if missing:
         raise ArgumentError(f"{' and '.join(header.keys)} must not be null, got {missing} nulls")
+    if any(one.malformed for one in found):
+        raise ArgumentTypeError(f"{' and '.join(header.keys)} must be valid UTF-8, got other bytes")
     null = sum(one.null for one in found)
     if null:
         raise ArgumentError(f"{column} must not be null, got {null} nulls")

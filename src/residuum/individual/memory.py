@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
+
+from residuum.errors import TooLargeError
 from residuum.individual.columns import Columns
 from residuum.individual.header import Header
 from residuum.individual.losses import (
@@ -43,14 +48,20 @@ class MemoryStore(Store):
                 digest, active = self._spends[order.spend_id]
                 looked.check_same(digest)
                 return active
-            active = self._columns_for(header).spend(table, looked.pricing())
+            columns = self._columns_for(header)
+            with _roomy():
+                active = columns.spend(table, looked.pricing())
+            self._columns, self.header = columns, columns.header
             self._spends[order.spend_id] = (looked.digest, active)
             return active
 
     def enroll(self, subjects: Any) -> None:
         header, table = newcomers(self.header, as_table(subjects, "subjects"))
         with self._lock:
-            self._columns_for(header).add(table.select(list(header.keys)), flat(table["left"]))
+            columns = self._columns_for(header)
+            with _roomy():
+                columns.add(table.select(list(header.keys)), flat(table["left"]))
+            self._columns, self.header = columns, columns.header
 
     def everything(self) -> Any:
         with self._lock:
@@ -60,9 +71,17 @@ class MemoryStore(Store):
         return None
 
     def _columns_for(self, header: Header) -> Columns:
+        """Those that there are, or new ones; they count once something is in them."""
         # Another thread may have said meanwhile what keys are.
         types = tuple(kind for kind in header.key_types if kind is not None)
-        self.header = check_types(self.header, types)
-        if self._columns is None:
-            self._columns = Columns(self.header)
-        return self._columns
+        now = check_types(self.header, types)
+        return Columns(now) if self._columns is None else self._columns
+
+
+@contextmanager
+def _roomy() -> Iterator[None]:
+    """What Arrow cannot hold in one column of texts as an error of this package."""
+    with suppress(pa.ArrowException):
+        yield
+        return
+    raise TooLargeError("keys must be at most 2 GB of text in memory, got more: use duckdb:///FILE")

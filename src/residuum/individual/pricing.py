@@ -28,8 +28,8 @@ from residuum.individual.units import Integers, Units
 
 _BLOCK = 1 << 15
 """Rows that are worked on at a time: what fits the processor's cache."""
-_SHIFT = 11
 _LEVEL = 1 << 52
+"""Keys of one level: enough for 51 bits, and a few more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,29 +112,41 @@ class FixedByLevel(Pricing):
 class StaircaseByLevel(Pricing):
     """A staircase for each level, all in one sorted list.
 
-    The key of a step is its level and its budget without the last bits, rounded up; a subject's
-    is rounded down. So a subject may be charged for a step it has just passed, never for the next.
+    The key of a step is its level and its budget, without so many of the last bits that the
+    level's largest one still fits: rounded up for a step, down for a subject. So a subject may be
+    charged for a step it has just passed, never for the next. What is beyond the last step counts
+    as that step, and so small queries, whose steps are at small budgets, lose no bits.
     """
 
     levels: Levels
     keys: Integers
     costs: Integers
+    shifts: Integers
+    """How many bits a level does without; one more than there are levels."""
+    tops: Integers
+    """What is as good as anything above it."""
 
     @classmethod
     def of(cls, units: Units, levels: Levels, tables: list[ResidueTable]) -> StaircaseByLevel:
-        keys, costs = [], []
+        keys, costs, shifts, tops = [], [], [], []
         for place, table in enumerate(tables):
+            top = int(table.budgets[-1]) if table.budgets.size else 0
+            shift = max(0, top.bit_length() - 51)
+            shifts.append(shift)
+            tops.append(-(-top >> shift) << shift)
             # A first step at zero for those whom nothing fits, below every real one.
             keys.append(np.array([place * _LEVEL], dtype=np.int64))
             costs.append(np.array([-1], dtype=np.int64))
-            keys.append(place * _LEVEL + 1 + ((table.budgets + (1 << _SHIFT) - 1) >> _SHIFT))
+            keys.append(place * _LEVEL + 1 - (-table.budgets >> shift))
             costs.append(table.costs)
-        return cls(units, levels, np.concatenate(keys), np.concatenate(costs))
+        small = (np.array([*column, 0], dtype=np.int64) for column in (shifts, tops))
+        return cls(units, levels, np.concatenate(keys), np.concatenate(costs), *small)
 
     def _after(self, left: Integers, loss: Floats) -> Integers:
         level = self.levels.index(loss)
         known = level < self.levels.values.size
-        key = np.where(known, level, 0) * _LEVEL + 1 + (left >> _SHIFT)
+        rounded = np.minimum(left, self.tops[level]) >> self.shifts[level]
+        key = np.where(known, level, 0) * _LEVEL + 1 + rounded
         cost = self.costs[np.searchsorted(self.keys, key, side="right") - 1]
         after = np.where(known & (cost >= 0), left - cost, -1)
         return np.where(loss > 0.0, after, left)

@@ -126,7 +126,9 @@ def _by_level(
     levels = levels_of(filter, Laplace(scale) if is_laplace else None, given)
     assert levels is not None
     wanted = np.ones(levels.values.size, dtype=np.bool_) if used is None else used
-    each = list(zip(levels.values.tolist(), wanted.tolist(), strict=False))
+    # Levels that fit no budget of this capacity need no prices.
+    wanted = wanted[: levels.values.size] & (levels.values <= largest_eps(filter))
+    each = list(zip(levels.values.tolist(), wanted.tolist(), strict=True))
     if not isinstance(filter, GdpResidueFilter):
         costs = [
             _fixed_cost(filter, _response(eps, is_laplace)) if on else None for eps, on in each

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from residuum.errors import ArgumentError, ArgumentTypeError, MissingPackage
+from residuum.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    MissingPackage,
+    ResiduumError,
+    StateUnavailable,
+)
 from residuum.individual.batches import priced_batch, priced_schema
 from residuum.individual.header import Header
 from residuum.individual.losses import (
@@ -39,6 +47,8 @@ from residuum.individual.table_engine import Opened, TableEngine
 
 _INTEGERS = ("bigint", "int", "smallint", "tinyint")
 _NUMBERS = (*_INTEGERS, "double", "float")
+_NAME = re.compile(r"(?<=\[)[A-Z][A-Z_.]+(?=\])")
+"""Of a condition, as Spark writes it."""
 
 
 class SparkEngine(TableEngine):
@@ -64,6 +74,8 @@ class SparkEngine(TableEngine):
                     builder = builder.master("local[*]")
                     self._own = True
                 self._session = builder.getOrCreate()
+        elif self._session.sparkContext._jsc is None:
+            raise StateUnavailable("the Spark session was stopped, nothing was spent")
         return self._session
 
     def close(self) -> None:
@@ -72,6 +84,10 @@ class SparkEngine(TableEngine):
         self._session, self._own = None, False
 
     def open_losses(self, header: Header, order: Order, losses: Any, scratch: Path) -> Opened:
+        with _named(ArgumentError, "losses cannot be read by Spark"):
+            return self._opened(header, order, losses, scratch)
+
+    def _opened(self, header: Header, order: Order, losses: Any, scratch: Path) -> Opened:
         frame = self._frame(header, losses, scratch)
         kinds = dict(frame.dtypes)
         column = loss_column(header, list(frame.columns))
@@ -91,13 +107,19 @@ class SparkEngine(TableEngine):
         def looked(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 found = look(header, batch, levels)
-                text = json.dumps([*vars(found).values()])
+                text = json.dumps(vars(found))
                 yield pa.RecordBatch.from_pydict({"found": [text]})
 
         rows = frame.mapInArrow(looked, "found string").collect()
         return Opened(header, column, frame, [_findings(row.found) for row in rows])
 
     def charge(
+        self, opened: Opened, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+    ) -> None:
+        with _named(StateUnavailable, "Spark could not charge, nothing was spent"):
+            self._charge(opened, pricing, budgets, after, active)
+
+    def _charge(
         self, opened: Opened, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         from pyspark.sql import functions as sf
@@ -132,6 +154,10 @@ class SparkEngine(TableEngine):
         _write(written.where("taking_part").select(*keys), active)
 
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
+        with _named(StateUnavailable, "Spark could not enroll, nothing was written"):
+            self._enroll(header, table, budgets, after)
+
+    def _enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
         keys = list(header.keys)
         aside = after.with_name("aside-" + uuid.uuid4().hex)
         aside.mkdir(parents=True)
@@ -187,6 +213,20 @@ class SparkEngine(TableEngine):
             raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
 
 
+@contextmanager
+def _named(kind: type[ResiduumError], what: str) -> Iterator[None]:
+    """Failures of Spark by their names alone: what it says of them may show values."""
+    try:
+        yield
+        return
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        name = _NAME.search(str(error))
+        failed = kind(f"{what}: {name[0] if name else type(error).__name__}, see Spark's log")
+    raise failed
+
+
 def _key_columns(header: Header) -> list[str]:
     types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
     return [f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True)]
@@ -219,8 +259,8 @@ def _key_type(name: str, kind: str) -> str:
 
 
 def _findings(text: str) -> Findings:
-    rows, missing, null, not_finite, negative, sums, used = json.loads(text)
-    return Findings(rows, missing, null, not_finite, negative, tuple(sums), tuple(used))
+    given = dict(json.loads(text))
+    return Findings(**given | {"sums": tuple(given["sums"]), "used": tuple(given["used"])})
 
 
 def _url(path: Path) -> str:
