@@ -1,119 +1,18 @@
-"""Curves of a PLD and the ways between them: `epsilon(delta)`, the least `eps >= 0` with
-`h(e^eps) <= delta`; vertices and conjugates of piecewise-linear curves (`tradeoff.py` has `tau`).
-"""
+"""Vertices and conjugates of piecewise-linear curves; `tradeoff.py` has `tau`, `epsilon.py` eps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from residuum import checks
-from residuum.bounds import Floats, Interval
-from residuum.pld.ends import mass_at_infinity_at_most
+from residuum.bounds import Floats
 from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
 
-if TYPE_CHECKING:
-    from residuum.pld.value import Pld
-
 Points = tuple[Floats, Floats]
-
-_FAR = 1e6
-
-
-# -- epsilon --------------------------------------------------------------------------------
-
-
-def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
-    """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""
-    flat = delta.ravel()
-    # Locating the two ends takes a little of the width.
-    ends = [_epsilon(pld, level, 0.9 * accuracy) for level in flat.tolist()]
-    return _interval(ends, delta.shape)
-
-
-def _interval(ends: list[tuple[float, float]], shape: tuple[int, ...]) -> Interval:
-    """Pairs of ends as one interval of the given shape."""
-    lo, hi = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-    if not shape:
-        return Interval(float(lo[0]), float(hi[0]))
-    return Interval(lo.reshape(shape), hi.reshape(shape))
-
-
-def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
-    mass = pld.mass_at_infinity_bounds
-    if delta >= 1.0 or pld.is_identity:
-        return 0.0, 0.0
-    if float(mass.lo) > delta:
-        return np.inf, np.inf
-    if pld.gaussian is not None and delta <= float(mass.lo):
-        return np.inf, np.inf
-    if float(mass.hi) > delta and not mass_at_infinity_at_most(pld, Fraction(delta)):
-        return 0.0, np.inf
-    evaluator = pld._evaluator
-
-    def curve(t: float, bracket: float) -> tuple[float, float]:
-        # Far from the answer a rough value does, unless it leaves the side open.
-        lo, hi = evaluator.right(np.array([t]), 0.0, max(accuracy, min(0.02 * bracket, 1.0)))
-        if lo[0] <= delta < hi[0]:
-            lo, hi = evaluator.right(np.array([t]), 0.0, accuracy)
-        return float(lo[0]), float(hi[0])
-
-    bottom, top = curve(0.0, 0.0)
-    if top <= delta:
-        return 0.0, 0.0
-    tolerance = evaluator.resolution(accuracy)
-    left = float(np.nextafter(delta - float(mass.hi), -1.0))
-    far = min(evaluator._top, evaluator.reach(left))
-    if not np.isfinite(far):
-        # Only a sharper look at the mass at infinity, or no eps at all, could tell more.
-        low = _edge(curve, 0, delta, (0.0, bottom), _FAR, tolerance)[0] if bottom > delta else 0.0
-        return low, np.inf
-    hi = _edge(curve, 1, delta, (0.0, top), far, tolerance)[1]
-    if bottom <= delta:
-        return 0.0, hi
-    return _edge(curve, 0, delta, (0.0, bottom), hi, tolerance)[0], hi
-
-
-def _edge(
-    curve: Callable[[float, float], tuple[float, float]],
-    side: int,
-    delta: float,
-    start: tuple[float, float],
-    high: float,
-    tolerance: tuple[float, float],
-) -> tuple[float, float]:
-    """Narrow `[low, high]` around where the lower (0) or upper (1) end crosses `delta`.
-
-    At `low` that end is above `delta`, at `high` it is not (a Chernoff bound says so before
-    any value does): both stay true, whatever the guesses in between. `ln h` is close to
-    linear over short ranges, so secants in it converge fast; every third step halves.
-    """
-    low, above = start
-    below = 0.0
-    guess = low + 0.9 * (high - low)
-    for step in range(1, 200):
-        width = tolerance[0] * (1.0 + high) + tolerance[1]
-        if high - low <= width:
-            break
-        guess = min(max(guess, low + 0.45 * width), high - 0.45 * width)
-        if not low < guess < high:
-            break
-        value = curve(guess, high - low)[side]
-        if value > delta:
-            low, above = guess, value
-        else:
-            high, below = guess, value
-        if step % 3 == 0 or below <= 0.0 or delta <= 0.0:
-            guess = 0.5 * (low + high)
-        else:
-            share = np.log(above / delta) / np.log(above / below)
-            guess = low + share * (high - low)
-    return low, high
-
 
 # -- vertices and conjugates ----------------------------------------------------------------
 

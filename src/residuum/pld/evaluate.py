@@ -32,6 +32,7 @@ from residuum.pld.line import log_peak
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
 from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.saddle import ORDERS
 from residuum.pld.special import EXP_ULPS, LOG_ULPS, U
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
-_ORDERS = np.geomspace(1e-4, 1e5, 73)
-"""Where Chernoff's bound is tried."""
 _SHARPNESS = (1.0, 4.0, 16.0)
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
@@ -133,8 +132,10 @@ class Evaluator:
         x = np.exp(np.minimum(t, 1.0)) * (1.0 + 2.0 * EXP_ULPS * U + 2.0 * dt)
         return self._finish(lo, hi, floor=np.nextafter(1.0 - x, -1.0))
 
-    def right(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
-        """Enclosure of `h(e^t)` for `t >= 0`."""
+    def right(
+        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Enclosure of `h(e^t)` for `t >= 0`; if `sparing`, accurate at the middle one alone."""
         pld = self.pld
         if pld.is_infinite:
             return np.ones(t.shape), np.ones(t.shape)
@@ -142,7 +143,7 @@ class Evaluator:
             g = pld.gaussian
             return gaussian.curve(t, dt, g.variance, g.variance_error)
         far = t > _HUGE
-        lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy)
+        lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy, sparing)
         if far.any():
             lo = np.where(far, 0.0, lo)
             if self.reach(_NOTHING) <= _HUGE:
@@ -205,17 +206,17 @@ class Evaluator:
 
     def reaches(self, levels: Floats) -> Floats:
         """`reach` of many levels, none negative."""
-        return self._chernoff(_ORDERS, levels)
+        return self._chernoff(ORDERS, levels)
 
     def quantile_reaches(self, levels: Floats) -> Floats:
         """Of each level a `t >= 0` with `P(Z <= -t) <= level`, by Chernoff's bound."""
-        return self._chernoff(-_ORDERS, levels)
+        return self._chernoff(-ORDERS, levels)
 
     def _above(self, t: Floats) -> Floats:
         """`D(t) <= A(r) M(r) e^{-rt}`, for want of a better bound: `_NOTHING` or more."""
-        k, error = self._moments.log_moment(_ORDERS)
-        k, error = k + log_peak(_ORDERS), error + 1e-12
-        fall = np.multiply.outer(t, _ORDERS)
+        k, error = self._moments.log_moment(ORDERS)
+        k, error = k + log_peak(ORDERS), error + 1e-12
+        fall = np.multiply.outer(t, ORDERS)
         least = np.min(k + error - fall + 8.0 * U * (np.abs(k) + np.abs(fall)), axis=1)
         return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING)
 
@@ -254,13 +255,15 @@ class Evaluator:
         limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
         return self._table_size > limit and self._one_smooth is None
 
-    def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
+    def _finite_part(
+        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool
+    ) -> tuple[Floats, Floats]:
         pld = self.pld
         g = pld.gaussian
         if not pld.terms:
             return np.zeros(t.shape), np.zeros(t.shape)
         if self._by_contour:
-            return self._contour_part(t, dt, accuracy)
+            return self._contour_part(t, dt, accuracy, sparing)
         if g is not None:
             return self._smoothed(self._table, t, dt)
         if list(pld.terms.values()) == [1]:
@@ -361,7 +364,7 @@ class Evaluator:
         return bones.scaled(*self._moments.atomic_weight, rounded * 1.01 * U)
 
     def _contour_part(
-        self, t: Floats, dt: Floats | float, accuracy: float
+        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool
     ) -> tuple[Floats, Floats]:
         flat = np.ravel(t)
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
@@ -379,14 +382,16 @@ class Evaluator:
         for made in self.contours:
             if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
                 read(made)
-        if pending.size and self.pld.gaussian is None:
+        middle = flat.size // 2
+        asking = pending.size > 0 and (not sparing or middle in pending)
+        if asking and self.pld.gaussian is None:
             lacking = complement.chernoff(self._moments.log_moment, flat[pending], slack[pending])
             low[pending] = np.maximum(low[pending], self._less(lacking, lacking)[0])
             pending = pending[lacking > _FLAT]
-        while pending.size:
-            # Different mixtures come in streams: leave room for more, a new contour costs dearly.
-            room = 1.6 if streamed or len(self._moments.mixtures) > 1 else 1.0
-            pivot = pending[pending.size // 2]
+        # Different mixtures come in streams: leave room for more, a new contour costs dearly.
+        room = 1.6 if streamed or len(self._moments.mixtures) > 1 else 1.0
+        while asking and pending.size:
+            pivot = middle if sparing else pending[pending.size // 2]
             for sharpness in _SHARPNESS:
                 made = self._tuned(float(flat[pivot]), accuracy, room, sharpness)
                 read(made)
@@ -396,7 +401,7 @@ class Evaluator:
                 done = low[pivot] == 0.0 if self._moments.mixtures else made.line.tau == 0.0
                 if pivot not in pending or done:
                     break
-            pending = pending[pending != pivot]
+            pending, asking = pending[pending != pivot], not sparing
         # Good enough in eps can be no bound at all next to the largest loss.
         lost = np.flatnonzero((low == 0.0) & (flat - slack < self._top))
         if lost.size:

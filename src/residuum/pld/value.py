@@ -335,7 +335,7 @@ class Pld:
 
     def epsilon_bounds(self, delta: Any, accuracy: float | None = None) -> Interval:
         """Proven interval for `epsilon(delta)`."""
-        from residuum.pld.curves import epsilon_bounds
+        from residuum.pld.epsilon import epsilon_bounds
 
         levels = checks.array_where("delta", delta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return epsilon_bounds(self, levels, _accuracy(accuracy))
