@@ -17,7 +17,7 @@ from residuum.ledger import schema
 from residuum.ledger.anchor import Anchored, FileAnchor
 from residuum.ledger.database_anchor import DatabaseAnchor
 from residuum.ledger.place import place
-from residuum.records import follows
+from residuum.records import digest, follows
 
 Open = Callable[..., rz.Ledger]
 
@@ -49,6 +49,36 @@ def cut(ledger: rz.Ledger, name: str, last: int) -> None:
         change = update(b).where(b.c.id == id)
         connection.execute(change.values(head_seq=last, head_hash=head))
         connection.commit()
+
+
+def test_a_head_that_is_another_than_the_acknowledged_one_is_noticed_at_once(open_: Open) -> None:
+    """The same number, and hashed anew: by a process that has the ledger open."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.25), key="k")
+    b, r = schema.budgets, schema.records
+    record = ledger.history("b")[-1]
+    changed = record.text.replace('"key":"k"', '"key":"x"')
+    with ledger.store.writing() as connection:
+        new = {"text": changed, "hash": digest(changed)}
+        connection.execute(update(r).where(r.c.hash == record.hash).values(new))
+        connection.execute(update(b).values(head_hash=new["hash"]))
+        connection.commit()
+    with pytest.raises(rz.ReadOnlyLedger, match="another record of number 1"):
+        ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.read_only is not None
+
+
+def test_a_budget_stays_retired_whatever_becomes_of_its_row(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.retire("b", "done")
+    with ledger.store.writing() as connection:
+        connection.execute(update(schema.budgets).values(retired=0))
+        connection.commit()
+    with pytest.raises(rz.RetiredBudget):
+        ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.budget("b").retired
 
 
 def test_a_store_behind_its_anchor_opens_read_only(open_: Open) -> None:

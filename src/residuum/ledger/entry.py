@@ -26,6 +26,7 @@ class Head(NamedTuple):
 
     state_text: str
     time: str
+    retires: bool
 
 
 _STATES: dict[tuple[str, str], State] = {}
@@ -58,7 +59,8 @@ def _head_of(hash: str, text: str) -> Head:
     found = _HEADS.get(hash)
     if found is None:
         record = Record(text)
-        found = Head(canonical(state_after(record)), str(record.body["time"]))
+        text = canonical(state_after(record))
+        found = Head(text, str(record.body["time"]), record.type == "retire")
         _keep(_HEADS, hash, found)
     return found
 
@@ -143,7 +145,7 @@ class Entry:
         self.head_seq, self.head_hash = head.seq, head.hash
         self.time, self.state_text = str(head.body["time"]), state_text
         # The next transaction will find it at the head.
-        _keep(_HEADS, self.head_hash, Head(state_text, self.time))
+        _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type == "retire"))
 
     def place(self) -> dict[str, Any]:
         """What a group says of the record that this budget is about to get."""
@@ -171,7 +173,8 @@ def from_row(row: BudgetRow) -> Entry:
         filter_text=row.filter,
         head_seq=int(row.head_seq),
         head_hash=row.head_hash,
-        retired=bool(int(row.retired)),
+        # The record counts, whatever became of the row.
+        retired=head.retires or bool(int(row.retired)),
         generation=int(row.generation),
         spent=bool(int(row.spent)),
         children=row.children,

@@ -72,7 +72,7 @@ class Gate:
         self.closed: LedgerError | None = None
         """Why nothing may be written, if so."""
         self.anchored: dict[str, tuple[int, str]] = {}
-        self.others: dict[str, int] = {}
+        self.others: dict[str, tuple[int, str]] = {}
         """What others wrote to the anchor, which need not be synced yet."""
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
@@ -244,18 +244,22 @@ class Gate:
         """What other processes have acknowledged, before anything is read: it must be there."""
         if self.anchor is not None:
             with suppress(OSError):  # Whoever writes to it is told.
-                for name, (seq, _) in self.anchor.news().items():
-                    self.others[name] = max(seq, self.others.get(name, 0))
+                for name, mark in self.anchor.news().items():
+                    self.others[name] = _later(mark, self.others.get(name))
 
     def _check_anchored(self, page: Page) -> None:
         for name, entry in page.entries.items():
-            known = max(self.anchored.get(name, (0, ""))[0], self.others.get(name, 0))
-            if entry.head_seq < known:
-                self.closed = ReadOnlyLedger(
-                    f"budget {name!r} ends with number {entry.head_seq}, but number {known} was"
-                    " acknowledged: a backup was restored; recover the ledger (residuum recover)"
-                )
-                raise self.closed
+            seq, head = _later(self.anchored.get(name), self.others.get(name))
+            found = f"ends with number {entry.head_seq}"
+            if entry.head_seq == seq and entry.head_hash != head:
+                found = f"ends with another record of number {seq}"
+            elif entry.head_seq >= seq:
+                continue
+            self.closed = ReadOnlyLedger(
+                f"budget {name!r} {found}, but number {seq} was acknowledged: a backup was"
+                " restored, or records were changed; recover the ledger (residuum recover)"
+            )
+            raise self.closed
 
     def _mark(self, heads: Marks) -> None:
         """Anchor what is about to be acknowledged."""
@@ -277,6 +281,11 @@ class Gate:
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)
+
+
+def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str]:
+    """The mark with the higher number, of those that there are."""
+    return max((each for each in (one, other) if each), default=(-1, ""), key=lambda mark: mark[0])
 
 
 def _copied(error: Exception) -> Exception:
