@@ -2,8 +2,9 @@
 
     python -m benchmarks.service [--seconds N] [--connections N] [--json]
 
-Each store is measured twice with the same number of callers: threads at an open ledger, and
-connections of the client, from a second process, to `residuum serve`. Both take turns, second by
+Each store is measured in three ways with the same number of callers: threads at an open ledger;
+connections to `residuum serve` from a second process that does nothing but send requests and read
+answers (`load.py`); and threads of that process that call `rz.Client`. They take turns, second by
 second, because a machine is not the same from minute to minute. The service's process, the client's
 and PostgreSQL's share the machine, so on few cores they compete: the report says what a spend costs
 the first two in processor time.
@@ -28,11 +29,13 @@ from threading import Thread
 from typing import Any
 
 import residuum as rz
+from benchmarks.load import load_of
 from residuum.service import tokens
 from residuum.service.token_store import TokenStore
 
 QUERY = rz.mechanisms.Gaussian(sigma=10_000.0)
 TARGET = 0.6
+WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
 SERVE = "from residuum.cli import main; main()"
 
 
@@ -65,10 +68,16 @@ def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> list[
 
 
 def load(url: str, token: str, callers: int) -> None:
-    """Connections to the service, a thread for each: seconds come in, latencies go out."""
+    """The client's process: a way and seconds come in, latencies go out."""
     with rz.Client(url, token, connections=callers) as client:
         for line in sys.stdin:
-            print(json.dumps(threads(client, float(line), callers)), flush=True)
+            way, seconds = line.split()
+            found = (
+                threads(client, float(seconds), callers)
+                if way == "client"
+                else load_of(url, token, QUERY, float(seconds), callers)
+            )
+            print(json.dumps(found), flush=True)
 
 
 @contextmanager
@@ -110,10 +119,10 @@ class Load:
             encoding="utf-8",
         )  # fmt: skip
 
-    def run(self, seconds: float) -> list[float]:
-        """Latencies of spends for so long."""
+    def run(self, way: str, seconds: float) -> list[float]:
+        """Latencies of spends for so long, over bare connections or through `rz.Client`."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.write(f"{way} {seconds}\n")
         self.process.stdin.flush()
         found: list[float] = json.loads(self.process.stdout.readline())
         return found
@@ -138,29 +147,36 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
     """Both ways of reaching one store, in turns."""
     anchor = folder / "anchor"
     rounds = max(1, round(seconds))
-    gate: list[float] = []
-    service: list[float] = []
+    found: dict[str, list[float]] = {"gate": [], "service": [], "client": []}
+    took = {way: [0.0, 0.0] for way in found}
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
         made, token = tokens.made("engine")
         TokenStore(ledger).add(made)
         with served(store, anchor) as (url, pid), Load(url, token, callers) as client:
-            # The first requests set up connections and caches on both sides.
-            client.run(0.5)
-            threads(ledger, 0.5, callers)
-            before = [processor_time(each) for each in (pid, client.process.pid)]
+
+            def measure(way: str, seconds: float) -> list[float]:
+                if way == "gate":
+                    return threads(ledger, seconds, callers)
+                return client.run(way, seconds)
+
+            for way in found:  # The first requests set up connections and caches on both sides.
+                measure(way, 0.5)
             for _ in range(rounds):
-                service += client.run(1.0)
-                gate += threads(ledger, 1.0, callers)
-            after = [processor_time(each) for each in (pid, client.process.pid)]
-    costs = [1e6 * (b - a) / len(service) for a, b in zip(before, after, strict=True)]
-    return {
-        "gate": summary(gate, rounds),
-        "service": summary(service, rounds),
-        "ratio": len(service) / len(gate),
-        "service_us_a_spend": costs[0],
-        "client_us_a_spend": costs[1],
-    }
+                for way, latencies in found.items():
+                    before = [processor_time(each) for each in (pid, client.process.pid)]
+                    latencies += measure(way, 1.0)
+                    after = [processor_time(each) for each in (pid, client.process.pid)]
+                    took[way] = [
+                        t + b - a for t, a, b in zip(took[way], before, after, strict=True)
+                    ]
+    report: dict[str, Any] = {way: summary(each, rounds) for way, each in found.items()}
+    for way in ("service", "client"):
+        report[way]["ratio"] = len(found[way]) / len(found["gate"])
+        report[way]["service_us"], report[way]["client_us"] = (
+            1e6 * each / len(found[way]) for each in took[way]
+        )
+    return report
 
 
 @contextmanager
@@ -206,19 +222,20 @@ def run(seconds: float, callers: int) -> dict[str, Any]:
 
 def table(report: dict[str, Any]) -> str:
     """For people."""
-    lines = [f"{'':<12}{'':<10}{'spends/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}"]
-    for name, both in report["stores"].items():
-        for way in ("gate", "service"):
-            one = both[way]
-            ratio = f"{both['ratio']:>8.2f}" if way == "service" else ""
-            lines.append(
-                f"{name if way == 'gate' else '':<12}{way:<10}{one['spends_per_second']:>10.0f}"
-                f"{one['p50_ms']:>9.1f}{one['p99_ms']:>9.1f}{ratio}"
+    lines = [
+        f"{'':<30}{'spends/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}"
+        f"{'us of service':>14}{'of client':>13}"
+    ]
+    for name, ways in report["stores"].items():
+        for way, label in WAYS.items():
+            one = ways[way]
+            line = (
+                f"{name if way == 'gate' else '':<12}{label:<18}{one['spends_per_second']:>10.0f}"
             )
-        lines.append(
-            f"{'':<12}processor time of a spend: {both['service_us_a_spend']:.0f} us in the"
-            f" service, {both['client_us_a_spend']:.0f} us in the client"
-        )
+            line += f"{one['p50_ms']:>9.1f}{one['p99_ms']:>9.1f}"
+            if way != "gate":
+                line += f"{one['ratio']:>8.2f}{one['service_us']:>14.0f}{one['client_us']:>13.0f}"
+            lines.append(line)
     return "\n".join(lines)
 
 

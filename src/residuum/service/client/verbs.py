@@ -6,7 +6,6 @@ changing one line.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +49,7 @@ def check(names: Any, query: Any, assumed: bool) -> Call[Answer]:
 
 def spend(names: Any, query: Any, key: str | None, assumed: bool) -> Call[Receipt]:
     path, body = _ask(names, query, assumed)
-    under = _key(key)
+    under = arguments.key(key)
     return Call("POST", f"{path}/spend", values.receipt_from, {**body, "key": under}, key=under)
 
 
@@ -58,7 +57,7 @@ def reserve(
     names: Any, query: Any, key: str | None, ttl: float, assumed: bool, read: Callable[[Any], Any]
 ) -> Call[Any]:
     path, body = _ask(names, query, assumed)
-    under = _key(key)
+    under = arguments.key(key)
     body |= {"key": under, "ttl": checks.positive("ttl", ttl)}
     return Call("POST", f"{path}/reserve", read, body, key=under)
 
@@ -123,7 +122,3 @@ def _ask(names: Any, query: Any, assumed: bool) -> tuple[str, dict[str, Any]]:
     if checks.flag("assume_budget_relation", assumed):
         body["assume_budget_relation"] = True
     return _budget(found[0]), body
-
-
-def _key(key: str | None) -> str:
-    return uuid.uuid4().hex if key is None else arguments.key(key)
