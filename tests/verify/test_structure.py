@@ -198,6 +198,17 @@ def test_holds_commits_and_cancels() -> None:
     assert any("not open" in p.what for p in _report(chain).problems)
 
 
+def test_a_commit_comes_before_its_hold_is_over() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _commit(chain, "one", m.PureDp(0.1))
+    time = chain.records[2].body["time"]
+    for expires, late in ((time, True), (time.replace("000Z", "001Z"), False), (7, True)):
+        texts = _rehashed(chain, {1: {"expires": expires}})
+        problems = verify_records({"b": texts}, {}).problems
+        assert any("whose time was over" in p.what for p in problems) is late, expires
+
+
 def test_a_commit_is_of_its_hold() -> None:
     chain = Written(rz.PureFilter(1.0))
     _hold(chain, "one", m.PureDp(0.1))

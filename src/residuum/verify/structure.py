@@ -106,6 +106,8 @@ def check_states(chain: Chain) -> None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
                 wrong("the commit is of another mechanism than its hold")
+            elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
+                wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
                 held.pop(id, None)
         if kind == "refresh":
@@ -128,6 +130,12 @@ def check_states(chain: Chain) -> None:
         if kind in ("retire", "recover"):
             retired = True
         state = state_after(record)
+
+
+def _late(hold: Record, time: str) -> bool:
+    """Whether a hold's time was over; times are written so that they sort as texts."""
+    expires = hold.body["expires"]
+    return not isinstance(expires, str) or time >= expires
 
 
 @dataclass(frozen=True)
