@@ -170,7 +170,13 @@ def read(text: str) -> Record:
             f"record has version {version}; this residuum reads up to {VERSION}: use a newer one"
         )
     _check(body, f"record {body.get('budget')!r} {body.get('seq')!r}")
-    if canonical(body) != text:
+    try:
+        rewritten = canonical(body) != text
+    except (ValueError, RecursionError) as error:  # such as 1e400, which is read as infinite
+        raise BrokenRecord(
+            f"record {body['budget']!r} {body['seq']} has no canonical form: {error}"
+        ) from None
+    if rewritten:
         raise BrokenRecord(
             f"record {body['budget']!r} {body['seq']} is not in canonical form: it was rewritten"
         )

@@ -461,6 +461,46 @@ def test_numbers_that_are_none_do_not_end_the_verifier() -> None:
     assert verified(chain).steps[0].verdict == "undecided"
 
 
+def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
+    """Steps that were undecided once: the charge is as near to the truth as the filter can tell."""
+    sampled = m.PoissonSampled(m.Laplace(5.0), 0.1)
+    batch = m.SubsampledGaussian(sigma=1.0, sampling_rate=0.001)
+    plan = rz.PlanFilter(3.0, 1e-6, [m.Laplace(10.0)] * 10 + [m.Gaussian(5.0)] * 5)
+    for filter, queries in (
+        (rz.AutoFilter(1.0, 1e-5), [m.DiscreteGaussian(20.0)] * 2),
+        (rz.GdpFilter(3.0), [m.Composed((m.Laplace(5.0), m.Laplace(7.0)))]),
+        (rz.GdpResidueFilter(1.0), [m.Laplace(1e8)]),
+        (plan, [m.DiscreteLaplace(20.0), sampled]),
+        (rz.RenyiCommitFilter(3.0, 1e-6), [batch]),
+    ):
+        relation = "replace-one" if batch in queries else "add-remove"
+        chain = written_by(filter, queries, relation=relation)
+        assert all(record.admitted for record in chain.records[1:])
+        report = verified(chain)
+        assert report.ok, shown(report)
+
+
+def test_single_queries_are_compared_by_their_curves() -> None:
+    from residuum.verify.comparing import single_below
+    from residuum.verify.descriptions import loss_of
+
+    queries: list[m.Mechanism] = [
+        m.Laplace(10.0), m.Laplace(9.0), m.DiscreteLaplace(20.0), m.DiscreteLaplace(11.0),
+        m.ExponentialMechanism(0.1), m.PoissonSampled(m.Laplace(5.0), 0.1), m.PureDp(0.09),
+        m.PoissonSampled(m.DiscreteLaplace(2.0), 0.15), m.DiscreteLaplace(10.0, 2),
+    ]  # fmt: skip
+    losses = [loss_of(query.to_dict(), "zero-out").factors[0][0] for query in queries]
+    found = 0
+    for one, below in zip(queries, losses, strict=True):
+        for two, above in zip(queries, losses, strict=True):
+            if one is two or single_below(below, above).verdict != "proven":
+                continue
+            found += 1
+            ways = zip(*(each.plds("zero-out").values() for each in (one, two)), strict=True)
+            assert all(a <= b for a, b in ways), (one, two)
+    assert found >= 12
+
+
 def test_a_plan_gives_no_more_than_a_query_takes_off() -> None:
     """One planned query less than the filter takes is never proven to be enough."""
     cases: list[tuple[m.Mechanism, m.Mechanism]] = [

@@ -115,6 +115,29 @@ def test_text_that_is_not_canonical_is_found() -> None:
     assert "canonical" in report.problems[0].what
 
 
+@pytest.mark.parametrize(
+    "written", ["1e400", "NaN", '{"a":1,"a":1}', "1.0e0", "9" * 5000, "[" * 9999 + "]" * 9999]
+)
+def test_values_without_a_canonical_form_are_found_and_located(written: str) -> None:
+    """They end neither the verifier nor the reading of the other records."""
+    chain = _chain()
+    texts = chain.texts()
+    texts[2] = texts[2].replace('"assumed":false', f'"assumed":{written}')
+    report = verify_records({"b": texts}, {})
+    assert report.problems[0].seq == 2 and not report.ok
+    line = json.dumps({"hash": digest(texts[2]), "record": texts[2]})
+    exported = [*lines(chain.records[:2]), line, *lines(chain.records[3:])]
+    report = verify_export(exported)
+    assert "line 3" in report.problems[0].what and report.proven
+
+
+def test_keys_and_holds_that_are_none_are_problems() -> None:
+    chain = _chain()
+    for key in ([], {}, None):
+        report = verify_records({"b": _rehashed(chain, {1: {"key": key}, 2: {"key": key}})}, {})
+        assert any("used for another request" in p.what for p in report.problems)
+
+
 def test_states_must_follow() -> None:
     chain = _chain()
     richer = {**plain(chain.filter, chain.filter.initial()), "left": ["1"]}
@@ -173,6 +196,17 @@ def test_holds_commits_and_cancels() -> None:
     assert report.proven == 2
     _commit(chain, "one", m.PureDp(0.1))
     assert any("not open" in p.what for p in _report(chain).problems)
+
+
+def test_a_commit_comes_before_its_hold_is_over() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _commit(chain, "one", m.PureDp(0.1))
+    time = chain.records[2].body["time"]
+    for expires, late in ((time, True), (time.replace("000Z", "001Z"), False), (7, True)):
+        texts = _rehashed(chain, {1: {"expires": expires}})
+        problems = verify_records({"b": texts}, {}).problems
+        assert any("whose time was over" in p.what for p in problems) is late, expires
 
 
 def test_a_commit_is_of_its_hold() -> None:

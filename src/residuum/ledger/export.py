@@ -103,7 +103,7 @@ def _read(given: Iterable[str]) -> Exported:
             try:
                 parsed = json.loads(line)
                 hash, content = parsed["table"], base64.b64decode(parsed["content"])
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise BrokenRecord(f"line {number} of the export is no table: {error}") from None
             if digest(content) != hash:
                 raise BrokenRecord(f"line {number} of the export: table does not hash to {hash}")

@@ -5,6 +5,9 @@ piecewise linear in `x`, and where only `h_A` bends it has no maximum, so it is 
 the losses of `B`, at 0 and far out. Otherwise on a lattice: `A` from above (`lattice.py`), `B` from
 below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the losses, composed or not.
 Both are linear in `x` between lattice points.
+
+Single queries, symmetric or not, are compared by their curves in `x`, which are convex: `h_A` lies
+below its chord over a cell, `h_B` above the lines through its points on either side of the cell.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from residuum.verify.balls import Ball, ball, bits
+from residuum.verify.balls import Ball, ball, bits, near
+from residuum.verify.curves import curve
 from residuum.verify.effort import work
 from residuum.verify.factors import Factor, Loss, Noise, Response
 from residuum.verify.heights import Steps, powered
@@ -25,6 +29,7 @@ _BITS = 192
 _CELLS = (32, 128, 512)
 _LONGEST = 1 << 16
 _MOST_OUTCOMES = 1 << 12
+_MOST_CELLS = 1 << 10
 _NO = undecided("not shown to lie below")
 
 
@@ -43,6 +48,61 @@ def bounded_below(loss: Loss, other: Loss) -> Proof:
             if found is None or found.verdict == "proven":
                 return found or _NO
     return _NO
+
+
+def single_below(one: Factor, two: Factor) -> Proof:
+    """Whether a bounded factor lies below another, both ways, or undecided."""
+    if not (one.missing().is_zero() and two.missing().is_zero()):
+        return _NO
+    with bits(_BITS):
+        both = _curves_below(one, two, False) and _curves_below(one, two, True)
+        return proven("lies below by its curve") if both else _NO
+
+
+def _curves_below(one: Factor, two: Factor, back: bool) -> bool:
+    """On `t >= 0`, where the losses of the one end before those of the other."""
+    top, beyond = one.top(back), two.top(back)
+    if top is None or beyond is None or not top < beyond:
+        return False
+    high = near(top) + 0.5 * (near(beyond) - near(top))
+    if not (arb(high) >= top and high > 0.0):
+        return False
+    count = 1 << 4
+    while count <= _MOST_CELLS:
+        ts = [arb(high * k / count) for k in range(count + 1)]
+        heights = [(curve(one, t, back), curve(two, t, back)) for t in ts]
+        found = [(a, b) for a, b in heights if a is not None and b is not None]
+        if len(found) < len(heights) or any(a > b for a, b in found):
+            return False
+        if _cells_close([t.exp() for t in ts], found):
+            return True
+        count *= 4
+    return False
+
+
+def _cells_close(x: list[Ball], heights: list[tuple[Ball, Ball]]) -> bool:
+    """Whether chords of the one lie below what is known to lie below the other; 0 beyond the end.
+
+    Over a cell the other lies above the lines through its two points on the left, and on the right.
+    """
+    over, under = ([pair[k] for pair in heights] for k in (0, 1))
+    if not all(a <= b for a, b in heights):
+        return False
+    for k in range(len(x) - 1):
+        width = x[k + 1] - x[k]
+        # It rises by no more than its slope on the right, and falls by no more than on the left.
+        right = (under[k + 2] - under[k + 1]) / (x[k + 2] - x[k + 1]) if k + 2 < len(x) else arb(0)
+        left = (under[k] - under[k - 1]) / (x[k] - x[k - 1]) if k else arb(-1)
+        bend = near(right - left)
+        step = near(under[k + 1] - under[k])
+        share = (near(width * right) - step) / (near(width) * bend) if bend > 0.0 else 0.5
+        cut = arb(min(max(share, 0.0), 1.0))
+        chord = over[k] + (over[k + 1] - over[k]) * cut
+        falls = under[k] + left * width * cut
+        rises = under[k + 1] - right * width * (1 - cut)
+        if not (chord <= falls and chord <= rises):
+            return False
+    return True
 
 
 def _listed(loss: Loss) -> Finite | None:

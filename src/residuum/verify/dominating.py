@@ -20,7 +20,7 @@ from residuum.verify.factors import Loss
 from residuum.verify.lattice import lattice_of
 from residuum.verify.laws import Finite
 
-FINENESS = (0.006, 0.001)
+FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
 times as far apart at first, beside the size of the smallest factor."""
 _GROWTH = 0.7

@@ -18,14 +18,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeVar
 
-from flint import acb, arb
+from flint import acb, arb, ctx
 
-from residuum.verify.balls import Ball, ball, normal
+from residuum.verify.balls import Ball, ball, near, normal
 from residuum.verify.effort import work
 from residuum.verify.laws import Central, Finite, Law
 
 _ULP = Fraction(1, 1 << 52)
 _MOST_TERMS = 1 << 15
+_PRECISE = 256
 MOST_CALLS = 1 << 15
 """Of an integrand, before its integral is not known."""
 
@@ -44,6 +45,10 @@ class Factor:
     """The variance of the Gaussian whose tail its large losses have: no smaller one lies above."""
 
     def law(self) -> Law | None:
+        return None
+
+    def rational_losses(self) -> tuple[Fraction, ...] | None:
+        """The losses of a finite law in the order of its outcomes, where they are rational."""
         return None
 
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
@@ -119,6 +124,9 @@ class Response(Factor):
             return Finite((kept,), (kept,), (arb(0),), lost, lost, True)
         low, high = kept / (1 + e.exp()), kept / (1 + (-e).exp())
         return Finite((low, high), (high, low), (-e, e), lost, lost, True)
+
+    def rational_losses(self) -> tuple[Fraction, ...]:
+        return (-self.eps, self.eps) if self.eps else (self.eps,)
 
     def core(self) -> Factor:
         zero = Fraction(0)
@@ -255,6 +263,10 @@ class Geometric(Factor):
         zero = arb(0)
         return Finite(tuple(p), tuple(p[::-1]), tuple(z), zero, zero, True)
 
+    def rational_losses(self) -> tuple[Fraction, ...]:
+        k = self.shift
+        return tuple((2 * j - k) / self.scale for j in range(k + 1))
+
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Factor):
@@ -323,7 +335,10 @@ class Mixture(Factor):
         bottoms = [(ball(b), ball(v)) for b, v in under]
         centres = [(1 + s) * a - s * b for a, _ in tops for b, _ in bottoms]
         low, high = min(float(c.mid()) for c in centres), max(float(c.mid()) for c in centres)
-        left, right = arb(low - 16.0), arb(high + 16.0)
+        # So far out that the tails are lost beside the rest, whatever the moment makes of them.
+        largest = 0.5 * near(s * (1 + s)) * float(self.above)
+        reach = max(16.0, (2.0 * (largest + 0.7 * min(ctx.prec, _PRECISE))) ** 0.5)
+        left, right = arb(low - reach), arb(high + reach)
 
         def sums(terms: list[tuple[Ball, Ball]], y: acb) -> acb:
             total = acb(0)

@@ -195,7 +195,7 @@ def _of_factor(
 ) -> Lattice:
     law, d = factor.law(), ball(spacing)
     if isinstance(law, Finite):
-        return _from_atoms(law, d)
+        return _from_atoms(law, d, [z / spacing for z in factor.rational_losses() or ()])
 
     def heights(t: Ball, back: bool) -> Ball:
         found = curve(factor, t, back)
@@ -206,8 +206,8 @@ def _of_factor(
     return _from_curve(heights, factor.symmetric, d, tail, reach)
 
 
-def _from_atoms(law: Finite, d: Ball) -> Lattice:
-    """Atoms split between lattice points.
+def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
+    """Atoms split between lattice points, of which `places` says exactly where they are, if known.
 
     One that cannot be told from a lattice point is moved there: over a distance `s` its excess
     changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
@@ -217,7 +217,10 @@ def _from_atoms(law: Finite, d: Ball) -> Lattice:
     work(high - low + 8 * len(spots))
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
-    for p, q, z in zip(law.p, law.q, law.z, strict=True):
+    for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
+        if places and places[i].denominator == 1:
+            masses[int(places[i]) - low] += p
+            continue
         cell = (z / d).floor().unique_fmpz()
         if cell is None:
             k = round(near(z / d))

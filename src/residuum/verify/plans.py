@@ -13,7 +13,7 @@ from typing import Any
 
 from residuum.records import canonical
 from residuum.verify.balls import exact
-from residuum.verify.comparing import bounded_below
+from residuum.verify.comparing import bounded_below, single_below
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, together
 from residuum.verify.gaussian_budget import gdp_residue
@@ -56,6 +56,14 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     return within(whole, exact(config["eps"]), exact(config["delta"]))
 
 
+def _single_below(loss: Loss, kind: Loss) -> bool:
+    """Whether both are single bounded queries, and the curve of the one lies below the other's."""
+    for each in (loss, kind):
+        if each.variance or each.stated or len(each.factors) != 1 or each.factors[0][1] != 1:
+            return False
+    return single_below(loss.factors[0][0], kind.factors[0][0]).verdict == "proven"
+
+
 def step(
     config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
 ) -> Proof:
@@ -72,6 +80,8 @@ def step(
     for n, (kind, _) in zip(taken, kinds, strict=True):
         if n > 0 and below(loss, kind.times(n)):
             return proven("takes off the plan what lies above it")
+    if any(n > 0 and _single_below(loss, kind) for n, (kind, _) in zip(taken, kinds, strict=True)):
+        return proven("takes off the plan what lies above it, by its curve")
     whole = together(kind.times(n) for n, (kind, _) in zip(had, kinds, strict=True))
     rest = together(kind.times(n) for n, (kind, _) in zip(has, kinds, strict=True))
     if sum(taken) == 0:

@@ -95,18 +95,21 @@ def check_states(chain: Chain) -> None:
             wrong(f"a {kind} moves the committed state")
         if retired and kind in (*_ASKING, "refresh", "create"):
             wrong(f"a {kind} after the budget was retired")
+        id = canonical(body.get("hold"))
         if kind == "hold" and body["admitted"]:
-            if body["hold"] in held:
+            if id in held:
                 wrong(f"the hold {body['hold']!r} is made twice")
-            held[body["hold"]] = record
+            held[id] = record
         if kind in ("commit", "cancel", "expire"):
-            made = held.get(body["hold"])
+            made = held.get(id)
             if made is None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
                 wrong("the commit is of another mechanism than its hold")
+            elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
+                wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
-                held.pop(body["hold"], None)
+                held.pop(id, None)
         if kind == "refresh":
             generation += 1
             window = chain.first.get("window")
@@ -127,6 +130,12 @@ def check_states(chain: Chain) -> None:
         if kind in ("retire", "recover"):
             retired = True
         state = state_after(record)
+
+
+def _late(hold: Record, time: str) -> bool:
+    """Whether a hold's time was over; times are written so that they sort as texts."""
+    expires = hold.body["expires"]
+    return not isinstance(expires, str) or time >= expires
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,7 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
 
 def check_across(chains: Mapping[str, Chain]) -> None:
     """Groups, ancestors and keys."""
-    keys: dict[tuple[str, Any], tuple[Any, ...]] = {}
+    keys: dict[tuple[str, str], tuple[Any, ...]] = {}
     ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
     partitioned = {above.name for above, _ in _parts(chains)}
     _check_labels(chains)
@@ -174,7 +183,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                 if chain.name in partitioned and body["admitted"]:
                     wrong("a budget that is divided into partitions is charged itself")
                 place = (body["request"], record.type, _names(body["group"]))
-                if keys.setdefault((body["by"], body["key"]), place) != place:
+                if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
                     wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
                 if body["relation"] != chain.first.get("neighbouring"):
                     wrong(f"asked under {body['relation']!r}, not under the budget's relation")

@@ -118,7 +118,7 @@ def _table(line: str) -> tuple[str, bytes] | None:
     try:
         parsed = json.loads(line)
         hash, content = parsed["table"], base64.b64decode(parsed["content"], validate=True)
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
         raise BrokenRecord(f"a table that cannot be read: {error}") from None
     if digest(content) != hash:
         raise BrokenRecord(f"a table that does not hash to {str(hash)[:12]}…")
@@ -131,7 +131,7 @@ def _place(line: str) -> tuple[str, int | None]:
         body = json.loads(json.loads(line)["record"])
         seq = body.get("seq")
         return str(body.get("budget")), seq if type(seq) is int else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "?", None
 
 
