@@ -234,6 +234,15 @@ def test_a_copy_keeps_to_the_relation(copied):
     assert again.state != office.state
 
 
+def test_a_copy_of_what_was_committed_to_a_rule_goes_on():
+    office = rz.RenyiCommitFilter(1.0, 1e-3, 8.0)
+    assert office.commit(rz.UpdateFilter(2 * rz.pure_dp(0.1), lambda B, L: rz.pure_dp(0.1)))
+    again = copy.deepcopy(office)
+    for one in (office, again):
+        assert one.request(rz.pure_dp(0.1))
+        assert one.remaining == rz.pure_dp(0.1)
+
+
 # ------------------------------------------------------------- black boxes that say it
 
 

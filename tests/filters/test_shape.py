@@ -358,3 +358,20 @@ def test_in_memory_filters_have_names_of_their_own():
     assert len({filter.fingerprint for filter in filters}) == 3
     with pytest.raises(rz.ArgumentError, match="another filter"):
         filters[0].resume(filters[1].state)
+
+
+@pytest.mark.parametrize("name", ["plan", "menu", "auto"])
+def test_refusals_of_a_target_say_what_the_query_needs_of_it(name):
+    filter = CATALOGUE[name].make()
+    for query in (rz.laplace(scale=0.3), mechanisms.SubsampledGaussian(0.5, 0.5)):
+        loss = query if isinstance(query, rz.Pld) else query.pld()
+        eps = max(one.epsilon(1e-6) for one in (loss, loss.reverse()))
+        assert f"by itself it needs eps {eps:.6g} at delta 1e-06" in filter.request(query).reason
+    assert "no eps covers it at delta 1e-06" in filter.request(HOPELESS).reason
+
+
+def test_refusals_of_a_gaussian_with_slack_say_which_gaussian_is_needed():
+    filter = rz.ApproximateGdpResidueFilter(0.5, 1e-6)
+    query = rz.laplace(scale=0.3)
+    assert f"needs mu {rz.gdp_parameter(query):.6g}" in filter.request(query).reason
+    assert "nothing of this kind fits" in filter.request(HOPELESS).reason

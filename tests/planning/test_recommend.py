@@ -3,6 +3,8 @@
 import pytest
 
 import residuum as rz
+from residuum import mechanisms as m
+from residuum.planning.workload import Workload
 from residuum.planning.yardstick import measured
 
 QUICK = ["basic", "gdp_residue", "renyi", "plan"]
@@ -71,3 +73,12 @@ def test_what_cannot_be() -> None:
         rz.recommend(0.6, 1e-6, fixed, n=9, filters=["basic"])
     with pytest.raises(rz.ArgumentError, match="n must be positive"):
         rz.recommend(1.0, 1e-6, rz.pure_dp(0.1), n=0)
+
+
+def test_a_plan_under_another_relation_has_no_description() -> None:
+    query = m.SubsampledGaussian(2.0, 0.2)
+    found = rz.recommend(1.0, 1e-3, query, n=4, filters=["plan"], relation="replace-one")
+    assert found.noise > 1.0
+    assert found.to_dict()["filter"] is None
+    told = Workload("workload", found.queries)
+    assert measured(found.filter, told, 10, "replace-one") == 4

@@ -9,6 +9,7 @@ import pytest
 from mpmath import mp
 
 import residuum as rz
+from residuum import mechanisms as m
 from residuum.planning.contenders import Setting, contenders, gaussian_budget, kinds
 from residuum.planning.suite import named
 
@@ -190,3 +191,12 @@ def test_asking_what_was_not_measured(measured: rz.Yardstick) -> None:
 def test_a_filter_of_a_larger_budget_is_refused() -> None:
     with pytest.raises(rz.ArgumentError, match="filters must keep within"):
         rz.compare_filters(EPS, DELTA, rz.pure_dp(0.1), {"mine": rz.PureFilter(2 * EPS)})
+
+
+def test_plans_are_made_under_the_relation_that_is_asked_for() -> None:
+    sampled = m.SubsampledGaussian(2.0, 0.2)
+    replaced = m.SampledWithoutReplacement(m.Laplace(2.0), 1000, 300)
+    for query in (sampled, replaced):
+        found = rz.compare_filters(1.0, 1e-3, query, ["plan"], relation="replace-one")
+        assert found.rows[0].optimum > 1
+        assert found.ratio("workload", "plan") == 1.0

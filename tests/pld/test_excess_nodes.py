@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
+import residuum as rz
 from residuum.pld.coarsening import compressed
 from residuum.pld.excess import FiniteExcess
 from residuum.pld.excess_nodes import order
+from residuum.pld.gdp_residue import written_out
 
 flint = pytest.importorskip("flint")
 
@@ -124,3 +126,17 @@ def test_shorter_panels_take_fewer_nodes() -> None:
     assert orders == sorted(orders, reverse=True)
     assert orders[0] <= 12 and orders[-1] == 4
     assert math.isfinite(orders[0])
+
+
+@pytest.mark.parametrize(
+    ("m2", "l"), [(4.7e-5, 9834.9), (4.7e-5, 2000.0), (4.7e-5, 0.0), (1e-3, 500.0)]
+)
+def test_weights_of_a_short_list_that_cancel_are_charged(m2: float, l: float) -> None:
+    """The atom at 0 of two Laplaces: all but nothing, made of weights of both signs around it."""
+    written = written_out(2 * rz.laplace(scale=2.0591358204112873))
+    assert written is not None
+    long = written.excess
+    short = compressed(long, 0.689)
+    assert float(short.weights.min()) < 0.0 < float(short.weights.max())
+    made, truth = (one.transform(m2, np.array([l])) for one in (short, long))
+    assert abs(made.log[0] - truth.log[0]) <= made.error[0] + truth.error[0]

@@ -65,14 +65,17 @@ def recommend(
     if as_json:
         output.print_json(found.to_dict())
         return
-    text = found.filter.to_json()
-    rows = [
-        ("filter", text if len(text) <= 300 else f"{found.filter.kind} (--json shows all of it)")
-    ]
+    kind = found.filter.kind
+    if found.described is None:
+        shown = f"{kind} (of losses under {relation}, to be made in Python)"
+    else:
+        text = found.filter.to_json()
+        shown = text if len(text) <= 300 else f"{kind} (--json shows all of it)"
+    rows = [("filter", shown)]
     rows.append(("reason", found.reason))
     if found.noise != 1.0:
-        shown = dict.fromkeys(f"{run.query!r}" for run in found.queries)
-        rows += [("query", one) for one in list(shown)[:12]]
+        turned = dict.fromkeys(f"{run.query!r}" for run in found.queries)
+        rows += [("query", one) for one in list(turned)[:12]]
     output.print_fields(rows)
     print()
     print(found.yardstick.table())

@@ -24,9 +24,10 @@ from residuum.bounds import float_down
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
-from residuum.filters.filter import Additive
+from residuum.filters.filter import NOTHING_FITS, Additive
 from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
+from residuum.filters.noise import scaled
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import Left, State
 from residuum.filters.target import target
@@ -34,10 +35,12 @@ from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import approximate_dp, gaussian
 from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.gdp_parameter import gdp_parameter
 from residuum.pld.gdp_residue import gdp_residue_cost
 from residuum.pld.gdp_slack import largest_mu, slack_cost
 from residuum.pld.value import Pld
 
+_NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
 _FIRST, _ROUNDS = 64.0, 6
 """How many queries are planned for at first, and how often that is corrected."""
@@ -105,7 +108,7 @@ class ApproximateGdpResidueFilter(Additive):
             usual = _usual_slack(*(float_down(whole) for whole in self._whole), rest)
             found = _with_slack(_rung(v), float_down(d - missing), usual, rest)
         if found is None:
-            return "does not fit what is left"
+            return _NO_ROOM
         cost, eta = found
         return noise + amounts.rounded_up(cost), missing + Fraction(eta)
 
@@ -115,10 +118,20 @@ class ApproximateGdpResidueFilter(Additive):
             return None
         return super()._largest(before, query, relation)
 
+    def _need(self, decision: Decision) -> str:
+        """The Gaussian that the query alone would need, where that says why."""
+        loss = loss_of(decision.query, decision._relation)
+        if decision._why_not != _NO_ROOM or _needs_slack(loss):
+            return super()._need(decision)
+        nu = gdp_parameter(loss)
+        assert isinstance(decision._before, Left)
+        return f"needs mu {nu:.6g}" if nu > math.sqrt(decision._before.left[0]) else _NO_ROOM
+
     def _reason(self, decision: Decision) -> str:
-        text = super()._reason(decision)
-        if not decision.admitted and _needs_slack(loss_of(decision.query, decision._relation)):
-            return text.replace("nothing of this kind fits", "least_noise searches for what fits")
+        text, query = super()._reason(decision), decision.query
+        slack = not decision.admitted and _needs_slack(loss_of(query, decision._relation))
+        if slack and scaled(query, 2.0) is not None:
+            return text.replace(NOTHING_FITS, "least_noise searches for what fits")
         return text
 
     def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:

@@ -211,6 +211,10 @@ class Filter(ABC):
             self._desk.state = state
             self._desk.history.clear()
 
+    def _adopted(self, state: State) -> State:
+        """A state of the filter that this one is a copy of: without a description, another one."""
+        return dataclasses.replace(state, of=self.fingerprint)
+
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         with self._desk.lock:
@@ -429,8 +433,7 @@ def _restored(
     made = cls(**fields)
     made._desk.relation = relation
     if state is not None:
-        # A filter without a description is another one after a copy.
-        made.resume(dataclasses.replace(state, of=made.fingerprint))
+        made.resume(made._adopted(state))
     return made
 
 

@@ -7,6 +7,7 @@ may follow it; which one does is up to the filter, and depends on public history
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
@@ -96,6 +97,9 @@ class GridFilter(Filter):
         why_not = "" if after is not None else "exceeds what is left"
         return self._decision(before, after, cost, query, relation, why_not)
 
+    def _need(self, decision: Decision) -> str:
+        return f"{decision._why_not} ({alone(decision, self.delta)})"
+
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
         """What would fit is found without planning ahead for it."""
         return least_noise(query, lambda asked: self.admits(before, loss_of(asked, relation)))
@@ -103,6 +107,16 @@ class GridFilter(Filter):
 
 Counts = tuple[tuple[Pld, int], ...]
 """Queries, and how many of each."""
+
+
+def alone(decision: Decision, delta: float) -> str:
+    """What the query of a decision would need by itself of a target with this `delta`, in words."""
+    loss = loss_of(decision.query, decision._relation)
+    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
+    eps = max(float(one.epsilon(delta)) for one in ends)
+    if not eps < math.inf:
+        return f"no eps covers it at delta {delta:g}"
+    return f"by itself it needs eps {eps:.6g} at delta {delta:g}"
 
 
 def named(query: Query) -> Query:

@@ -18,7 +18,7 @@ from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
-from residuum.filters.grid_filter import grid_target, named
+from residuum.filters.grid_filter import alone, grid_target, named
 from residuum.filters.query import Query, as_list, described, loss_of
 from residuum.filters.state import State
 from residuum.pld.constructors import approximate_dp, identity
@@ -154,6 +154,9 @@ class PlanFilter(Filter):
             middle = (low + high) // 2
             low, high = (low, middle) if suffices(middle) else (middle, high)
         return high
+
+    def _need(self, decision: Decision) -> str:
+        return f"{decision._why_not} ({alone(decision, self.delta)})"
 
     def worded(self, budget: Any) -> str:
         return described(budget) if isinstance(budget, Pld) else str(budget)

@@ -10,7 +10,7 @@ potential covers them all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -131,6 +131,12 @@ class RenyiCommitFilter(Filter):
         if (state.to is not None or state.left > 0) and state.committed != (state.to is not None):
             raise ArgumentError(f"state must be open or committed to something, got {state!r}")
         return state
+
+    def _adopted(self, state: State) -> State:
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            state = replace(state, inner=state.to._adopted(state.inner))
+        return super()._adopted(state)
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Potential:
         from residuum.filters.codec import from_dict, state_from_json

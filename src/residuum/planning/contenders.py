@@ -21,6 +21,7 @@ from residuum.filters.divergence import renyi_cost
 from residuum.filters.filter import Filter
 from residuum.filters.kinds import KINDS, filter_class
 from residuum.filters.query import Query, loss_of
+from residuum.mechanisms.relations import ADD_REMOVE
 from residuum.planning.optimum import optimum
 from residuum.planning.workload import Workload
 from residuum.pld.constructors import gaussian
@@ -183,18 +184,25 @@ def _slack(setting: Setting) -> Filter:
 
 
 def _plan(setting: Setting) -> Filter:
-    plan = planned(setting)
+    plan = _told(setting, planned(setting))
     return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
 
 
 def _menu(setting: Setting) -> Filter:
-    menu = setting.workload.kinds
+    menu = _told(setting, setting.workload.kinds)
     return _made("menu", eps=setting.eps, delta=setting.delta, menu=menu)
 
 
 def _auto(setting: Setting) -> Filter:
     """Told nothing: that is what it is for."""
     return _made("auto", eps=setting.eps, delta=setting.delta)
+
+
+def _told(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
+    """Queries as a filter is told of them: it would take mechanisms under add-remove."""
+    if setting.relation in (None, ADD_REMOVE):
+        return queries
+    return tuple(loss_of(query, setting.relation) for query in queries)
 
 
 def planned(setting: Setting) -> tuple[Query, ...]:

@@ -54,6 +54,17 @@ class Recommendation:
     yardstick: Yardstick
     """What every filter admits of the workload as it was given."""
 
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The filter as plain data; None where it has no description.
+
+        Such as a plan of losses under another relation than add-remove.
+        """
+        try:
+            return self.filter.to_dict()
+        except ArgumentError:
+            return None
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         from residuum.filters.describe import as_mechanism
@@ -63,7 +74,7 @@ class Recommendation:
             for run in self.queries
         ]
         return {
-            "filter": self.filter.to_dict(),
+            "filter": self.described,
             "reason": self.reason,
             "noise": self.noise,
             "queries": queries,

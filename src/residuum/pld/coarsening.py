@@ -33,6 +33,8 @@ _DENSITY = 30.0
 """Lattice points to a standard deviation of the budget."""
 _ROUGH = 48
 _FEWEST, _MOST = 1 << 8, 1 << 12
+_NOTHING = 1e300
+"""The error of what says nothing."""
 _EIGHTH = (105.0 / 16.0) ** 2 / math.factorial(8)
 
 
@@ -110,8 +112,11 @@ class CompressedExcess(FiniteExcess):
         degree = 1.0 / 64.0 + slope**2 / 16.0 + 0.25 * slope**4 + slope**6
         # Within the eight points k is at most e^{5 d D} times what it is at the atom.
         growth = np.exp(np.minimum(5.0 * d * slope + 0.125 * d * d / m2, 600.0))
-        sums = (largest * degree * growth) @ self.cells[:-1]
-        wrong = 1.1 * _EIGHTH * d**8 * (1.0 / 256.0 + sums) * (1.0 + math.exp(5.0 * d))
+        # Far from what the points can tell, this overflows: then nothing is known.
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = (largest * degree * growth) @ self.cells[:-1]
+            wrong = 1.1 * _EIGHTH * d**8 * (1.0 / 256.0 + sums) * (1.0 + math.exp(5.0 * d))
+        wrong = np.minimum(np.nan_to_num(wrong, nan=_NOTHING, posinf=_NOTHING), _NOTHING)
         return made._replace(error=made.error + wrong + 64.0 * U)
 
 

@@ -223,7 +223,9 @@ class FiniteExcess:
     def _by_length(self, m2: float, l: Floats) -> Transform:
         """Short tents take few panels: keep them apart from long ones if there are many."""
         short = np.abs(self.losses) <= 2.0 * math.sqrt(m2)
-        if self.losses.size < _MANY or short.all() or not short.any():
+        together = self.losses.size < _MANY or short.all() or not short.any()
+        # Weights of a compressed list cancel: a part of it may come to less than nothing.
+        if together or float(self.weights.min()) < 0.0:
             return self._rows(m2, l)
         one, other = (self._part(kept)._rows(m2, l) for kept in (short, ~short))
         log = np.logaddexp(one.log, other.log)
@@ -282,14 +284,15 @@ class FiniteExcess:
         pulled = integrand * y
         scale = width * self.weights
         tents = (integrand @ w) * scale
-        total = tents.sum(axis=1)
+        whole = np.abs(tents).sum(axis=1)
+        total = np.maximum(tents.sum(axis=1), U * whole)
         mean = ((pulled @ w) * scale) @ np.sign(self.losses) / total
         spread = (((pulled * y) @ w) * scale).sum(axis=1) / total - mean * mean
         # Of the weights, the losses (see `_loss_effect`), the exponents and the sums.
         size = np.abs(l) * float(length.max()) + np.abs(top) + _DROP
         ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 8.0 * size
-        wrong = self.weight_error + _QUADRATURE + ulps * U
-        wrong = wrong + self._loss_effect(l, length, tents) / total
+        wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
+        wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
         return Transform(np.log(total) + top, 1.01 * wrong, mean, spread)
 
     def _loss_effect(self, l: Floats, length: Floats, tents: Floats) -> Floats:
