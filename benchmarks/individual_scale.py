@@ -4,7 +4,7 @@
     duckdb   a Gaussian and a Laplace spend on disk, 50 million subjects, with memory
     spark    the same on Parquet in local mode, 3 million subjects, and from it what a cluster takes
 
-Says on standard error what it is doing, then prints a table; `docs/scale.md` is worked out from it.
+Says on standard error what it is doing, then prints a table; `--write docs/scale.md` puts it there.
 CPU is that of this process and, for Spark, of Java and its Python workers. Minutes; gigabytes of
 disk in `--directory`.
 """
@@ -25,11 +25,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import residuum as rz
+from benchmarks import pages
 from benchmarks.ledger_constants import processor_seconds, told
 from benchmarks.rows import aligned
 from residuum.individual.quote import quote
 
 Line = tuple[str, ...]
+HEAD: Line = ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", "")
 _CHUNK = 1_000_000
 
 
@@ -58,6 +60,14 @@ def line(work: str, rows: int, seconds: tuple[float, float], note: str = "") -> 
     wall, cpu = seconds
     rate = f"{rows / cpu / 1e6:.2f}" if cpu > 0.0 else ""
     return (work, f"{rows:,}", f"{wall:.3f}", f"{cpu:.3f}", f"{rows / wall / 1e6:.2f}", rate, note)
+
+
+def page_table(lines: list[Line]) -> str:
+    """For documentation."""
+    # On one core the rate by the clock says it; Spark's Java works beside it.
+    rows = [("work", "subjects", "clock, s", "processor, s", "million/s", "")]
+    rows += [(*one[:5], one[6]) for one in lines]
+    return f"{pages.markdown(rows)}\n\n{pages.moment()}"
 
 
 def growth(most: int) -> list[Line]:
@@ -218,20 +228,24 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50_000_000, help="subjects of `duckdb`")
     parser.add_argument("--spark-rows", type=int, default=3_000_000, help="subjects of `spark`")
     parser.add_argument("--directory", type=Path, help="for files (default: a temporary one)")
+    parser.add_argument("--write", type=Path, help="a page with marks to put the tables between")
     given = parser.parse_args()
-    lines: list[Line] = [
-        ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", ""),
-    ]
+    lines: list[Line] = [HEAD]
     chosen = given.only or ("growth", "duckdb", "spark")
-    if "growth" in chosen:
-        lines += growth(given.most)
-    for name, work, rows in (("duckdb", duckdb, given.rows), ("spark", spark, given.spark_rows)):
+    for name, work, rows in (
+        ("growth", lambda _, most: growth(most), given.most),
+        ("duckdb", duckdb, given.rows),
+        ("spark", spark, given.spark_rows),
+    ):
         if name in chosen:
             directory = Path(tempfile.mkdtemp(prefix="individual-", dir=given.directory))
             try:
-                lines += work(directory, rows)
+                found = work(directory, rows)
             finally:
                 shutil.rmtree(directory)
+            lines += found
+            if given.write:
+                pages.fill(given.write, name, page_table(found))
     print(aligned(lines))
     load = os.getloadavg()[0]
     print(f"load average at the end: {load:.1f} on {os.cpu_count()} cores")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import residuum as rz
-from benchmarks.ledger import QUERY, postgres, rate, spending
+from benchmarks.ledger import QUERY, postgres, rate
 from residuum.ledger.calls import Call
 
 SIZES = (1, 4, 16, 64)
@@ -111,6 +111,12 @@ def timed(ledger: rz.Ledger, names: list[str], size: int, seconds: float) -> lis
     return found
 
 
+def from_any(ledger: rz.Ledger, names: list[str], seed: int) -> Callable[[], object]:
+    """What a client does to hold the model against: spend from any of the budgets, as it does."""
+    rng = random.Random(seed)
+    return lambda: ledger.spend(rng.choice(names), QUERY)
+
+
 def scalar(address: str, query: str) -> Any:
     import psycopg
 
@@ -146,7 +152,7 @@ def measured(budgets: int, seconds: float) -> Constants:
             after = processor_seconds(postmaster), time.process_time(), int(scalar(address, log))
             base, own, log_bytes = ((b - a) / count for a, b in zip(before, after, strict=True))
             told(f"{CLIENTS} threads ...")
-            together = rate(CLIENTS, seconds, spending(ledger, CLIENTS, hot=False))
+            together = rate(CLIENTS, seconds, lambda number: from_any(ledger, names, number))
     return Constants(
         max(float(fixed), 0.0),
         float(each),

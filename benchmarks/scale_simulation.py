@@ -9,7 +9,8 @@ processes or at the one that their budget is routed to. A process writes one tra
 with everything that waits for it: `fixed` seconds and `each` seconds a spend. A transaction waits
 for others that hold one of its budgets. Asked is a share of what the processes could do at best.
 Printed are spends a second, how long they take, how many share a transaction, and how many
-processors the database needs for them.
+processors the database needs for them. First of all the model is held against the rate of sixteen
+threads, and says how far it is off. `--write docs/scale.md` puts all of it there.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks import pages
 from benchmarks.ledger_constants import CLIENTS, Constants, measured
 from benchmarks.rows import aligned
 
@@ -82,6 +85,29 @@ def sized(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000 * seconds:.0f} ms"
 
 
+def off(found: Constants) -> float:
+    """How far the model is from what was measured."""
+    return found.predicted / found.measured - 1.0
+
+
+def busiest(budgets: int) -> float:
+    """The share of all requests that the most popular budget gets."""
+    return 1.0 / float(np.sum(1.0 / np.arange(1, budgets + 1)))
+
+
+def worked_out(found: Constants, budgets: int) -> str:
+    """What follows from the constants without a simulation."""
+    share = busiest(budgets)
+    return (
+        f"{budgets:,} budgets are {budgets * found.budget / 1e6:.0f} MB. A core of the database"
+        f" does {1 / found.database_cpu:,.0f} spends a second and writes"
+        f" {found.written / found.database_cpu / 1e6:.0f} MB/s of log for them. One process does"
+        f" {found.most:,.0f} a second at best, and so does one budget. The busiest of"
+        f" {budgets:,} gets {share:.1%} of all requests: routed, all together do at most"
+        f" {found.most / share:,.0f} a second, if the process of that one does nothing else."
+    )
+
+
 def report(found: Constants) -> list[tuple[str, ...]]:
     return [
         ("on PostgreSQL, one process", "measured", ""),
@@ -94,7 +120,7 @@ def report(found: Constants) -> list[tuple[str, ...]]:
         (
             f"{CLIENTS} threads",
             f"{found.measured:.0f} a second",
-            f"measured; the model says {found.predicted:.0f}",
+            f"measured; the model says {found.predicted:.0f}, {off(found):+.0%}",
         ),
     ]
 
@@ -111,13 +137,17 @@ def main() -> None:
     parser.add_argument("--each", type=float, help="seconds of a spend in it")
     parser.add_argument("--load", type=float, default=0.6, help="asked, as a share of the most")
     parser.add_argument("--seconds", type=float, default=20.0, help="to simulate")
+    parser.add_argument("--write", type=Path, help="a page with marks to put the tables between")
     given = parser.parse_args()
+    if given.write and given.fixed is not None:
+        parser.error("--write goes with what is measured here, not with --fixed and --each")
     if (given.fixed is None) != (given.each is None):
         parser.error("--fixed and --each go together")
-    base = math.nan
+    base, found = math.nan, None
     if given.fixed is None:
         found = measured(given.measure, given.measure_seconds)
         print(aligned(report(found)))
+        print(worked_out(found, given.budgets))
         print()
         fixed, each, base = found.fixed, found.each, found.database_cpu
     else:
@@ -138,6 +168,10 @@ def main() -> None:
             lines.append((work, str(processes), f"{rate:.0f}", f"{done:.0f}", *times, cores))
     print(f"simulated, {given.budgets:,} budgets, {1000 * fixed:.2f} ms and {1000 * each:.2f} ms")
     print(aligned(lines))
+    if given.write and found is not None:
+        tables = (pages.markdown(report(found)), worked_out(found, given.budgets))
+        pages.fill(given.write, "constants", "\n\n".join((*tables, pages.moment())))
+        pages.fill(given.write, "simulated", pages.markdown(lines))
     print(f"load average at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 

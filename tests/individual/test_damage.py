@@ -31,6 +31,12 @@ def edit(root: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+def swap(root: Path, old: str, new: str) -> None:
+    text = (root / "state.json").read_text()
+    assert old in text
+    (root / "state.json").write_text(text.replace(old, new))
+
+
 def first(root: Path, folder: str) -> Path:
     return min((root / folder).iterdir())
 
@@ -44,6 +50,8 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
     ("no number", lambda r: edit(r, version="x"), "must hold a state"),
     ("no filter", lambda r: edit(r, header={"format": 1}), "must hold a state"),
     ("future", lambda r: edit(r, header={"format": 2}), "of format 1, got 2"),
+    ("another count", lambda r: edit(r, version=7), "state.json is not as it was written"),
+    ("another filter", lambda r: swap(r, '"mu": 1.0', '"mu": 3.0'), "not as it was written"),
     ("budgets gone", lambda r: shutil.rmtree(budgets(r).parent), "part-0.parquet is missing"),
     ("a file gone", lambda r: budgets(r).unlink(), "part-0.parquet is missing"),
     ("a file cut", lambda r: budgets(r).write_bytes(b"PAR1"), "is not the one that was written"),
@@ -69,6 +77,7 @@ def test_nothing_is_spent_from_half_a_state(
     damage(root)
     left = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     for work in (
+        lambda: rz.individual.open(f"parquet:{root}", engine="numpy").spend(LOSSES, spend_id="9"),
         lambda: make("parquet").spend(LOSSES, spend_id="again"),
         lambda: make("parquet").enroll({"subject": [9]}),
         lambda: make("parquet").export_sensitive_state_never_release(),

@@ -134,3 +134,22 @@ def test_order_and_batches_do_not_change_a_retry(make: Callable[..., Any]) -> No
     changed = table.set_column(1, "nu", pa.array([0.01 * i for i in range(99)] + [0.5]))
     with pytest.raises(rz.ArgumentError, match="another table"):
         state.spend(changed, spend_id="q")
+
+
+def test_another_mechanism_is_no_retry(make: Callable[..., Any]) -> None:
+    """Even one that is shown alike: of many atoms, or of many parts, a `repr` has only some."""
+    weights = [2.0**-6 * 1.05**i for i in range(20)]
+    moved = [*weights[:9], weights[9] - 2.0**-8, weights[10] + 2.0**-8, *weights[11:]]
+    rest = 0.5 * (1.0 - sum(weights))
+    few, many = (rz.from_pair([*w, rest, rest], [*w[::-1], rest, rest]) for w in (weights, moved))
+    assert repr(few) == repr(many) and few != many
+    parts = sum((rz.pure_dp(0.001 * i) for i in range(1, 14)), start=few)
+    others = sum((rz.pure_dp(0.002 * i) for i in range(1, 14)), start=few)
+    assert repr(parts) == repr(others) and parts != others
+    state = make("memory", filter=rz.PureFilter(eps=50.0))
+    for number, (one, other) in enumerate([(few, many), (parts, others)]):
+        spend = {"losses": {"subject": [1]}, "spend_id": f"q-{number}"}
+        first = state.spend(**spend, mechanism=one)
+        assert state.spend(**spend, mechanism=one) == first
+        with pytest.raises(rz.ArgumentError, match="another mechanism"):
+            state.spend(**spend, mechanism=other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from residuum.individual.levels import Levels
 from residuum.individual.losses import Findings, complain
 from residuum.individual.pricing import Pricing
 from residuum.individual.quote import levels_of, quote
+from residuum.pld.atoms import Atoms
+from residuum.pld.factors import Factor
+from residuum.pld.value import Pld
 
 _LONGEST_ID = 512
 
@@ -82,12 +86,25 @@ class Looked:
 
 
 def _described(query: Query | None) -> Any:
+    """Everything that a query is: a `repr` may leave out atoms, and parts of a composition."""
     if query is None:
         return None
     try:
         return as_mechanism(query).to_dict()
     except ArgumentError:
-        return repr(query)
+        pass
+    assert isinstance(query, Pld)
+    parts = [repr(part) for part in query.gaussian.parts] if query.gaussian else []
+    return sorted([*parts, *(f"{n} * {_written_out(one)}" for one, n in query.terms.items())])
+
+
+def _written_out(factor: Factor) -> str:
+    if not isinstance(factor, Atoms):
+        return repr(factor)
+    exact = factor.exact
+    p = [str(Fraction(one, exact.p_den)) for one in exact.p]
+    q = [str(Fraction(one, exact.q_den)) for one in exact.q]
+    return f"atoms {p} {q}"
 
 
 def checked_id(value: Any) -> str:

@@ -63,7 +63,8 @@ class _Current:
         return _Current(header, self.version + 1, self.spends + spent, budgets, files)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "header": self.header.to_dict()}
+        said = {**vars(self), "header": self.header.to_dict()}
+        return said | {"check": _hashed(json.dumps(said, sort_keys=True))}
 
 
 class ParquetStore(Store):
@@ -81,8 +82,9 @@ class ParquetStore(Store):
 
     def _create(self, asked: Header | None) -> None:
         root = self._root
-        if asked is None:
-            raise ArgumentError(f"address must be that of a state, got nothing at {str(root)!r}")
+        nothing = ArgumentError(f"address must be that of a state, got nothing at {str(root)!r}")
+        if asked is None and not all((root / name).is_dir() for name in _FOLDERS):
+            raise nothing
         if root.exists():
             names = {path.name for path in root.iterdir()} if root.is_dir() else {"file"}
             if not names <= {*_FOLDERS, "lock", "state.json.new"}:
@@ -96,6 +98,8 @@ class ParquetStore(Store):
                 raise StateUnavailable(
                     f"{self.where} is damaged: state.json is missing; restore it from a backup"
                 )
+            if asked is None:
+                raise nothing
             self._replace(_Current(asked, 0, 0, None, {}))
 
     def spend(self, order: Order, losses: Any) -> Any:
@@ -173,7 +177,13 @@ class ParquetStore(Store):
             version, spends = int(given["version"]), int(given["spends"])
             good = isinstance(files, dict) and 0 <= spends <= version
             if good and (budgets is None or _VERSION.fullmatch(budgets)):
-                return _Current(header, version, spends, budgets, files)
+                found = _Current(header, version, spends, budgets, files)
+                if found.to_dict() != given:
+                    raise StateUnavailable(
+                        f"{self.where} is damaged: state.json is not as it was written; restore it"
+                        " from a backup"
+                    )
+                return found
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, ResiduumError):
                 raise
@@ -258,5 +268,5 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _hashed(spend_id: str) -> str:
-    return hashlib.sha256(spend_id.encode()).hexdigest()
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
