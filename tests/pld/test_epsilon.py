@@ -68,3 +68,11 @@ def test_earlier_answers_do_not_widen_later_ones(name):
 def test_no_privacy_loss_above_delta_is_zero():
     assert (3 * rz.subsampled_gaussian(1.0, 0.01)).epsilon_bounds(0.3) == rz.Interval(0.0, 0.0)
     assert (2 * rz.laplace(scale=100.0)).epsilon_bounds(0.5) == rz.Interval(0.0, 0.0)
+
+
+def test_a_largest_loss_below_zero():
+    """All that is finite is harmless: the mass at infinity decides alone."""
+    for n, mass in ((1, 0.5), (2, 0.75)):
+        pld = n * rz.from_pair([0.5, 0.5], [1.0, 0.0])
+        assert pld.epsilon_bounds(mass) == rz.Interval(0.0, 0.0)
+        assert pld.epsilon(mass - 0.01) == math.inf

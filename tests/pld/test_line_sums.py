@@ -10,7 +10,7 @@ from residuum.pld.line_sums import line_sums, plain_sums
 from residuum.pld.special import SINCOS_ULPS, U
 
 
-@pytest.mark.parametrize("count", [16, 17, 130, 1000, 2923])
+@pytest.mark.parametrize("count", [16, 17, 64, 65, 130, 1000, 2923])
 def test_products_of_phases_against_mpmath(count: int) -> None:
     rng = np.random.default_rng(count)
     fall = np.exp(-np.arange(count) / (0.2 * count))

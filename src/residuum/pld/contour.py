@@ -208,10 +208,9 @@ class Contour:
         # All points are on the same side of 0 as the line.
         at = t * (1.0 - 4.0 * U) - slack if self.line.lam > 0.0 else t * (1.0 + 4.0 * U) + slack
         logs = self.point_moments - r * at[:, None]
+        logs = logs + np.abs(self.point_moments) * (4.0 * U) + gaps
         with np.errstate(over="ignore"):
-            series = np.exp(logs + np.abs(self.point_moments) * (4.0 * U) + gaps)
-        above = series[:, right].min(axis=1)
-        below = series[:, ~right].min(axis=1)
+            above, below = (np.exp(logs[:, side].min(axis=1)) for side in (right, ~right))
         return np.asarray((above + np.minimum(below, flat)) * (1.0 + 1e-12))
 
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_up
-from residuum.pld import complement, gaussian, reading, table, tuning
+from residuum.pld import chords, complement, gaussian, reading, table, tuning
 from residuum.pld.atoms import Atoms, exactly
 from residuum.pld.contour import Contour
-from residuum.pld.factors import Factor, Rational
+from residuum.pld.factors import Factor, Rational, largest_loss, whole_curve
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.lately import Lately
@@ -61,6 +61,8 @@ Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
 _LONG = 1 << 12
 """Contours with more nodes than this are read only where they may serve."""
+_MANY = 32
+"""Arguments from which on they tell of each other how wide they are."""
 _ALL = Interval(1.0, 1.0)
 _KEPT = 8
 """Contours kept per PLD."""
@@ -182,10 +184,10 @@ class Evaluator:
     @cached_property
     def _top(self) -> float:
         """A float at least the largest finite loss (inf with a Gaussian)."""
-        if self.pld.gaussian or any(_largest_loss(f) == np.inf for f in self.pld.terms):
+        if self.pld.gaussian or any(largest_loss(f) == np.inf for f in self.pld.terms):
             return float("inf")
         if len(self.pld.terms) > _FEW:
-            sizes = np.array([n * _largest_loss(f) for f, n in self.pld.terms.items()])
+            sizes = np.array([n * largest_loss(f) for f, n in self.pld.terms.items()])
             slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
             return float(sizes.sum() + slack)
         exact = Fraction(0)
@@ -194,7 +196,7 @@ class Evaluator:
             if isinstance(factor, Rational):
                 exact += n * factor.top
             else:
-                size = n * _largest_loss(factor)
+                size = n * largest_loss(factor)
                 rest = float(np.nextafter(rest + size, np.inf)) + 2.0 * U * abs(rest)
         if rest == np.inf:
             return rest
@@ -270,7 +272,7 @@ class Evaluator:
             return next(iter(pld.terms)).curve(t, dt)
         if self._one_smooth is not None:
             smooth, rest = self._one_smooth
-            return rest.smoothed_curve(t, dt, partial(_whole_curve, smooth))
+            return rest.smoothed_curve(t, dt, partial(whole_curve, smooth))
         lo, hi = self._table.curve(t, dt)
         if np.any(hi > 0.5):
             low, high = self._less(*self._table.complement(t, dt))
@@ -430,12 +432,17 @@ class Evaluator:
             good = hi - lo <= _RELATIVE * hi + _NOTHING
             if self.pld.gaussian is not None or good.all():
                 return lo, hi, good
-        n = t.size
-        both = np.concatenate([t, t + accuracy])
-        lo, hi = self._from(made, both, np.concatenate([slack, slack]))
-        later = np.where(both[n:] >= self._top, 0.0, hi[n:])
-        sharp = hi[:n] - lo[:n] <= _FLAT * hi[:n] + _NOTHING
-        return lo[:n], hi[:n], (later <= lo[:n]) | sharp
+        if t.size < _MANY:
+            lo, hi = self._from(made, np.concatenate([t, t + accuracy]), np.tile(slack, 2))
+            (lo, _), (hi, later) = np.split(lo, 2), np.split(hi, 2)
+            good = np.where(t + accuracy >= self._top, 0.0, later) <= lo
+            return lo, hi, good | (hi - lo <= _FLAT * hi + _NOTHING)
+        lo, hi = self._from(made, t, slack)
+        good = chords.are_narrow(t, lo, hi, accuracy) | (hi - lo <= _FLAT * hi + _NOTHING)
+        rest = np.flatnonzero(~good & (t + accuracy < self._top))
+        if rest.size:
+            good[rest] = self._from(made, t[rest] + accuracy, slack[rest])[1] <= lo[rest]
+        return lo, hi, good | (t + accuracy >= self._top)
 
     def _from(self, made: Contour | Parted, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `D` by one contour, from its complement or its atoms as the case may be."""
@@ -477,23 +484,3 @@ class Evaluator:
         self._hint = extended[0] if extended else None
         self.contours = () if stale else extended
         return True
-
-
-def _whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
-    """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
-    back = factor.reverse()
-    left = t < 0.0
-    lo, hi = factor.curve(np.abs(t), dt)
-    if not left.any():
-        return lo, hi
-    if back is not factor and back != factor:
-        low, high = back.curve(np.abs(t), dt)
-        lo, hi = np.where(left, low, lo), np.where(left, high, hi)
-    return gaussian.from_reversed(t, dt, lo, hi, left)
-
-
-def _largest_loss(factor: Factor) -> float:
-    """The largest finite loss, within `u` of it or above it."""
-    if isinstance(factor, Atoms):
-        return factor.top
-    return factor.top_bounds[1] if isinstance(factor, GaussianMixture) else factor.eps

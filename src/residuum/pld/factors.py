@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from residuum.bounds import Floats
+from residuum.pld import gaussian
 from residuum.pld.atoms import Atoms
 from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.gaussian_mixture import GaussianMixture
@@ -14,3 +18,23 @@ Factor = RandomizedResponse | Laplace | BoundedRange | GaussianMixture | Atoms
 Rational = RandomizedResponse | Laplace | BoundedRange
 """Factors whose largest loss is a rational."""
 Terms = Mapping[Factor, int]
+
+
+def whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
+    """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
+    back = factor.reverse()
+    left = t < 0.0
+    lo, hi = factor.curve(np.abs(t), dt)
+    if not left.any():
+        return lo, hi
+    if back is not factor and back != factor:
+        low, high = back.curve(np.abs(t), dt)
+        lo, hi = np.where(left, low, lo), np.where(left, high, hi)
+    return gaussian.from_reversed(t, dt, lo, hi, left)
+
+
+def largest_loss(factor: Factor) -> float:
+    """The largest finite loss, within `u` of it or above it."""
+    if isinstance(factor, Atoms):
+        return factor.top
+    return factor.top_bounds[1] if isinstance(factor, GaussianMixture) else factor.eps

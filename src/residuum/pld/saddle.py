@@ -27,7 +27,7 @@ ORDERS = np.geomspace(1e-4, 1e5, 73)
 
 def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
     """A guess at the `t` with `D(t) = level` (0: anywhere), and a proven `t` beyond it."""
-    top = evaluator._top
+    top = max(evaluator._top, 0.0)
     if not level > 0.0:
         return 0.5 * top if np.isfinite(top) else 0.0, top
     moments = evaluator._moments
@@ -43,7 +43,7 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
         k, orders, tried = value, ORDERS, ORDERS
     reach = float(np.min((value + error - np.log(level)) / tried))
     far = min(max(reach, 0.0) * (1.0 + 16.0 * U), top)
-    if not np.isfinite(far):
+    if not (np.isfinite(far) and far > 0.0):
         return 0.0, far
     return _guess(orders, k, level, far), far
 
@@ -68,4 +68,4 @@ def _guess(orders: Floats, k: Floats, level: float, far: float) -> float:
     if wanted >= height[0]:
         return 0.0  # It is below the mean, if the curve is above the level at all.
     found = float(np.interp(-wanted, -height, t))
-    return found if found < far else 0.95 * far
+    return max(found, 0.0) if found < far else 0.95 * far

@@ -53,6 +53,8 @@ _MANY = 64
 _NET = 129
 _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
+_GAP, _PARTS = 2.0, 16.0
+"""How much wider than others the spaces between shared samples may be; parts of one at most."""
 _CORE = slice(3, 10)
 """Those near it, whose error is that of the level."""
 
@@ -203,13 +205,27 @@ def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     guess = np.where(np.abs(guess - top) <= step, guess, top)
     places = np.unique(np.concatenate([net, guess]))
     apart = np.diff(places, prepend=-np.inf) > 1e-6 * step
-    places = places[apart]
+    places = _filled(places[apart], float(np.min(guess)), float(np.max(guess)))
     heights = _heights(pld, places, _ACCURATE)
     reach = int(_STRIDES[-1])
     centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
     at = centre[:, None] + _STRIDES
     t = places[at]
     return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
+
+
+def _filled(places: Floats, left: float, right: float) -> Floats:
+    """With more between those that are far apart: where few levels are, they have few to share."""
+    gaps = np.diff(places)
+    inside = (places[1:] > left) & (places[:-1] < right)
+    parts = np.where(inside, np.ceil(gaps / (_GAP * np.median(gaps))), 1.0)
+    parts = np.minimum(parts, _PARTS)
+    first, share = (
+        np.repeat(places[:-1], parts.astype(int)),
+        np.repeat(gaps / parts, parts.astype(int)),
+    )
+    count = np.arange(first.size) - np.repeat(np.cumsum(parts) - parts, parts.astype(int))
+    return np.append(first + share * count, places[-1])
 
 
 def _every_second(t: Floats) -> NDArray[np.intp]:
@@ -221,8 +237,9 @@ def _every_second(t: Floats) -> NDArray[np.intp]:
 def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
     """The curve at `e^t` where `t >= 0`, and the reversed one at `e^-t` elsewhere."""
     lo, hi, lacking = np.empty_like(t), np.empty_like(t), np.empty_like(t)
-    right = t >= 0.0
-    for side, one in ((right, pld), (~right, pld.reverse())):
+    mirror = pld.reverse()
+    right = t >= 0.0 if mirror is not pld else np.full(t.shape, True)
+    for side, one in ((right, pld), (~right, mirror)):
         if side.any():
             at = np.abs(t[side])
             lo[side], hi[side] = one._evaluator.right(at, 0.0, accuracy)
