@@ -138,7 +138,7 @@ def test_amounts_in_states_read_strictly(name):
     text = json.dumps(data)
     more = [amounts.text(a + Fraction(1, 10**40)) for a in filter.initial().left]
     bad_amounts = ["-0.1", "+0.1", "nan", "inf", "1e-3", "0.1 ", " 0.1", "", ".", "1/0", "0/0", "/"]
-    bad_amounts += ["1/2/3", "1.5/2", "-1/2", "1_0", "٣", "²", "9" * 601, "1/" + "9" * 700, "0x1"]
+    bad_amounts += ["1/2/3", "1.5/2", "-1/2", "1_0", "٣", "²", "9" * 1501, "1/" + "9" * 1600, "0x1"]
     bad_amounts += [0.1, 0, None, True, [], {}, ["0.1"]]
     wrong = [
         "",

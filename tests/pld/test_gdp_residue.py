@@ -338,3 +338,19 @@ def test_compression_is_within_its_error() -> None:
         assert np.all(np.abs(made.log - exact.log) <= made.error + exact.error)
         above = coarsened(excess, 100).transform(m2, l)
         assert np.all(above.log > exact.log)
+
+
+@pytest.mark.parametrize("losses", [(20.0, 20.0), (30.106, 13.774)])
+def test_large_losses_take_no_more_together_than_one_after_the_other(
+    losses: tuple[float, float],
+) -> None:
+    whole = rz.pure_dp(losses[0]) + rz.pure_dp(losses[1])
+    left = v = Fraction(1.2 * rz.gdp_parameter(whole)) ** 2
+    for eps in losses:
+        one = rz.gdp_residue_cost(left, rz.pure_dp(eps))
+        assert one is not None
+        left -= Fraction(float(one.hi))
+    together = rz.gdp_residue_cost(v, whole)
+    assert together is not None
+    assert float(together.hi) <= float(v - left) * (1.0 + 1e-9) < float(v)
+    assert together.lo <= together.hi
