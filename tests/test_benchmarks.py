@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import claims, soundness
+from benchmarks import claims, pages, soundness
 from benchmarks.__main__ import main
 from benchmarks.parts import gaussian
 from benchmarks.peers.participants import (
@@ -140,3 +140,18 @@ def test_readme_has_the_claims() -> None:
     words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     for claim in claims.CLAIMS:
         assert claim.words in words
+
+
+def test_pages_take_what_was_measured(tmp_path: Path) -> None:
+    """Between their marks, and the page of scale has those of both commands."""
+    page = tmp_path / "page.md"
+    scale = ROOT / "docs" / "scale.md"
+    page.write_text(scale.read_text(encoding="utf-8"), encoding="utf-8")
+    rows = [("work", "seconds"), ("one \\1", "2")]
+    for name in ("growth", "duckdb", "spark", "constants", "simulated"):
+        pages.fill(page, name, pages.markdown(rows) + f"\n\n{name} was here")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| one \\1 | 2 |") == text.count("was here") == 5
+    assert "## A billion subjects on Spark" in text and "3,000,000" not in text
+    with pytest.raises(SystemExit, match="must have the marks of 'none' once, got 0"):
+        pages.fill(page, "none", "")

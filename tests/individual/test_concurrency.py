@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -14,7 +15,7 @@ from individual.engines import state_of
 
 @pytest.mark.needs("duckdb")
 @pytest.mark.parametrize("engine", ["memory", "duckdb", "parquet"])
-def test_no_update_is_lost(make: Callable[..., Any], engine: str) -> None:
+def test_no_update_is_lost(make: Callable[..., Any], engine: str, tmp_path: Path) -> None:
     states = [make(engine)] * 3 if engine == "memory" else [make(engine) for _ in range(3)]
     failures: list[BaseException] = []
 
@@ -34,6 +35,7 @@ def test_no_update_is_lost(make: Callable[..., Any], engine: str) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+    assert not [*tmp_path.glob("*.wal")], "DuckDB's log is in the file"
     left = dict(
         zip(*(state_of(states[0])[name].to_pylist() for name in ("subject", "left")), strict=True)
     )

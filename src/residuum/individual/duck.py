@@ -13,12 +13,14 @@ that what was acknowledged does not depend on the `.wal` beside it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl
+from weakref import WeakValueDictionary
 
 import duckdb
 import pyarrow as pa
@@ -47,6 +49,8 @@ _TRIES = 50
 _FEW = 16
 """A spend on less than one row in so many is an update in place, else the table is written anew."""
 _BATCH = 1 << 18
+_REGISTER = Lock()
+_LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 class DuckStore(Store):
@@ -65,9 +69,9 @@ class DuckStore(Store):
         except duckdb.Error as error:
             kind = StateUnavailable if "lock" in str(error).lower() else ArgumentError
             raise kind(f"{where} cannot be opened as a DuckDB file: {_first_line(error)}") from None
-        self._lock = Lock()
+        self._lock = _lock_of(name)
         try:
-            with self._usable():
+            with self._lock, self._usable():
                 self.header = self._opened(asked)
         except BaseException:
             self._connection.close()
@@ -164,7 +168,8 @@ class DuckStore(Store):
     @staticmethod
     def _merge(connection: Any) -> None:
         """Put DuckDB's log into the file: without it the spends in it would be forgotten."""
-        # Another spend of this process is going on: it will do so, and the log is durable.
+        # Somebody else's transaction is open on this file, of this process: the log is durable,
+        # and the next spend merges it.
         with suppress(duckdb.TransactionException):
             connection.execute("CHECKPOINT")
 
@@ -283,6 +288,12 @@ class DuckStore(Store):
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+
+def _lock_of(name: str) -> Any:
+    """One lock for all states on a file: a log is not merged while others write."""
+    with _REGISTER:
+        return _LOCKS.setdefault(os.path.realpath(name), Lock())
 
 
 def _batches(connection: Any, query: str) -> Iterator[Any]:
