@@ -451,7 +451,10 @@ class Evaluator:
             return self._less(lo, hi)
         if made.absolute is None:
             return lo, hi
-        more_lo, more_hi = self._smoothed(self._bones, t, slack)
+        if self.pld.gaussian is None:
+            more_lo, more_hi = self._bones.quick_curve(t, slack)
+        else:
+            more_lo, more_hi = self._smoothed(self._bones, t, slack)
         return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
 
     def _less(self, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
