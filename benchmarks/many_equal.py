@@ -51,7 +51,7 @@ def sampled(share: float) -> Parts:
 
 
 def inputs(run: Run, made: Any, seed: int) -> list[dict[str, Any]]:
-    shares = np.random.default_rng([9, seed]).uniform(size=1 + 2 * run.repeats).tolist()
+    shares = np.random.default_rng([9, seed]).uniform(size=1 + run.repeats).tolist()
     return [{"parts": made(share), "deltas": [DELTA]} for share in shares]
 
 

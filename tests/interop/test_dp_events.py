@@ -246,3 +246,17 @@ def _mean(gamma: Any, shape: float) -> Any:
 
 def _gaussian_delta(eps: Any, mu: Any) -> Any:
     return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
+
+
+def test_a_composition_of_no_list_is_refused(events: Any) -> None:
+    for given in (5, None, "ab"):
+        with pytest.raises(rz.ArgumentTypeError, match="events must be a list"):
+            rz.interop.from_dp_event(events.ComposedDpEvent(given))
+
+
+def test_what_is_nested_too_deeply_is_refused(events: Any) -> None:
+    event = events.GaussianDpEvent(1.0)
+    for _ in range(20_000):
+        event = events.ComposedDpEvent([event])
+    with pytest.raises(rz.UnsupportedError, match="nested too deeply"):
+        rz.interop.from_dp_event(event)

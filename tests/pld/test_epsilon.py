@@ -76,3 +76,22 @@ def test_a_largest_loss_below_zero():
         pld = n * rz.from_pair([0.5, 0.5], [1.0, 0.0])
         assert pld.epsilon_bounds(mass) == rz.Interval(0.0, 0.0)
         assert pld.epsilon(mass - 0.01) == math.inf
+
+
+def test_next_to_nothing_there_is_an_upper_bound():
+    """Many kinds of sampled Gaussians, close to their largest loss: quick, and not below the truth.
+
+    That is at most the curve of as many of the loudest kind, which one contour gives.
+    """
+    sigmas = [1.0 + 0.01 * k for k in range(20)]
+    stream = sum((10 * rz.subsampled_gaussian(s, 0.01, "add") for s in sigmas[1:]), rz.identity())
+    stream = stream + 10 * rz.subsampled_gaussian(sigmas[0], 0.01, "add")
+    loudest = 200 * rz.subsampled_gaussian(sigmas[0], 0.01, "add")
+    quietest = 200 * rz.subsampled_gaussian(sigmas[-1], 0.01, "add")
+    seen = set()
+    for t in (0.9, 1.2, 1.5):
+        read = stream.delta_bounds(t)
+        assert quietest.delta_bounds(t).lo <= read.hi
+        assert read.lo <= loudest.delta_bounds(t).hi
+        seen.add(read.lo == 0.0 and read.hi < 1e-40)
+    assert seen == {True, False}

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_up
-from residuum.pld import chords, complement, gaussian, reading, table, tuning
+from residuum.pld import chords, complement, gaussian, reading, saddle, table, tuning
 from residuum.pld.atoms import Atoms, exactly
 from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational, largest_loss, whole_curve
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.lately import Lately
-from residuum.pld.line import log_peak
+from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
 from residuum.pld.randomized_response import RandomizedResponse
@@ -47,6 +47,9 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
+_FAINT, _VARIOUS = 1e-40, 16
+"""Of so many kinds of sampled Gaussians with a largest loss, contours for less than this height
+would take seconds: an upper bound has to do."""
 _SHARPNESS = (1.0, 4.0, 16.0)
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
@@ -215,12 +218,9 @@ class Evaluator:
         return self._chernoff(-ORDERS, levels)
 
     def _above(self, t: Floats) -> Floats:
-        """`D(t) <= A(r) M(r) e^{-rt}`, for want of a better bound: `_NOTHING` or more."""
+        """An upper bound of `D(t)` for want of a better one: `_NOTHING` or more."""
         k, error = self._moments.log_moment(ORDERS)
-        k, error = k + log_peak(ORDERS), error + 1e-12
-        fall = np.multiply.outer(t, ORDERS)
-        least = np.min(k + error - fall + 8.0 * U * (np.abs(k) + np.abs(fall)), axis=1)
-        return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U) + _NOTHING)
+        return saddle.heights(t, ORDERS, k + error) + _NOTHING
 
     def _chernoff(self, r: Floats, levels: Floats) -> Floats:
         k, error = self._moments.log_moment(r)
@@ -238,6 +238,11 @@ class Evaluator:
     def _is_smooth(self) -> bool:
         """Whether Gaussian noise takes part, alone or in mixtures."""
         return self.pld.gaussian is not None or self._has_mixtures
+
+    @cached_property
+    def _is_dear(self) -> bool:
+        """Whether contours of very small heights are not affordable."""
+        return len(self._moments.mixtures) > _VARIOUS and self._top < np.inf
 
     @cached_property
     def _has_mixtures(self) -> bool:
@@ -384,6 +389,11 @@ class Evaluator:
         for made in self.contours:
             if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
                 read(made)
+        if pending.size and self._is_dear:
+            known = self._moments.lattice_above()
+            above = saddle.heights(flat[pending] - slack[pending], LATTICE, known) + _NOTHING
+            high[pending] = np.minimum(high[pending], above)
+            pending = pending[above > _FAINT]
         middle = flat.size // 2
         asking = pending.size > 0 and (not sparing or middle in pending)
         if asking and self.pld.gaussian is None:
@@ -405,7 +415,8 @@ class Evaluator:
                     break
             pending, asking = pending[pending != pivot], not sparing
         # Good enough in eps can be no bound at all next to the largest loss.
-        lost = np.flatnonzero((low == 0.0) & (flat - slack < self._top))
+        least = _FAINT if self._is_dear else 0.0
+        lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
         if lost.size:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
@@ -451,7 +462,10 @@ class Evaluator:
             return self._less(lo, hi)
         if made.absolute is None:
             return lo, hi
-        more_lo, more_hi = self._smoothed(self._bones, t, slack)
+        if self.pld.gaussian is None:
+            more_lo, more_hi = self._bones.quick_curve(t, slack)
+        else:
+            more_lo, more_hi = self._smoothed(self._bones, t, slack)
         return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
 
     def _less(self, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:

@@ -315,6 +315,15 @@ class Pair:
         """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
         return self.rough_log_moment(LATTICE)
 
+    @cached_property
+    def lattice_above(self) -> Floats:
+        """Proven upper bounds at the tilts `LATTICE`: the Gaussian's, or those of the rule."""
+        above = 0.5 * self.reach**2 * LATTICE * (LATTICE + 1.0) * (1.0 + 16.0 * U)
+        near = (LATTICE + 1.0) * self.reach <= _SIZES[2]
+        k, error = self.log_moment(LATTICE[near])
+        above[near] = np.minimum(above[near], k + error)
+        return above
+
     def fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
 

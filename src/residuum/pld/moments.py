@@ -87,6 +87,14 @@ class Moments:
             value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
         return np.asarray(value)
 
+    def lattice_above(self) -> Floats:
+        """Upper bounds of `K` at the tilts `LATTICE`, from what every mixture keeps of itself."""
+        k, error = self.without([f for f, _ in self.mixtures]).log_moment(LATTICE)
+        above = k + error
+        for factor, n in self.mixtures:
+            above = above + n * factor.pair.lattice_above
+        return np.asarray(above + 4.0 * (len(self.mixtures) + 2.0) * U * np.abs(above))
+
     def without(self, dropped: Collection[GaussianMixture]) -> Moments:
         """The same without some of its mixtures."""
         rest = copy(self)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residuum.bounds import Floats
+from residuum.pld.line import log_peak
 from residuum.pld.mixture import LATTICE
-from residuum.pld.special import SQRT_TWO_PI, U, mills_ratio
+from residuum.pld.special import EXP_ULPS, SQRT_TWO_PI, U, mills_ratio
 
 if TYPE_CHECKING:
     from residuum.pld.evaluate import Evaluator
@@ -46,6 +47,14 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
     if not (np.isfinite(far) and far > 0.0):
         return 0.0, far
     return _guess(orders, k, level, far), far
+
+
+def heights(t: Floats, orders: Floats, above: Floats) -> Floats:
+    """`D(t) <= A(r) M(r) e^{-rt}`, `A` of `contour.py`, from upper bounds of `ln M` at some `r`."""
+    logs = above + log_peak(orders) + 1e-12
+    fall = np.multiply.outer(t, orders)
+    least = np.min(logs - fall + 8.0 * U * (np.abs(logs) + np.abs(fall)), axis=1)
+    return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U))
 
 
 def _guess(orders: Floats, k: Floats, level: float, far: float) -> float:

@@ -18,6 +18,7 @@ A Gaussian alone has a curve in closed form (`normal_quantiles.py`).
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +54,7 @@ _MANY = 64
 _NET = 129
 _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
+_CLOSEST = 50.0 * _ACCURATE
 _GAP, _PARTS = 2.0, 16.0
 """How much wider than others the spaces between shared samples may be; parts of one at most."""
 _CORE = slice(3, 10)
@@ -194,7 +196,7 @@ def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
 def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     """A guess for every level from a net of few points; then each guess serves all around it."""
     net = np.linspace(left, right, _NET)
-    rough = max(_ACCURATE, min(0.05 * float(net[1] - net[0]), 1.0))
+    rough = max(_ACCURATE, min(0.2 * float(net[1] - net[0]), 1.0))
     level = alpha[:, None]
     lower, _ = _supports(level, net, _heights(pld, net, rough))
     rows, peak = np.arange(alpha.size), np.clip(np.argmax(lower, axis=1), 1, _NET - 2)
@@ -203,9 +205,7 @@ def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     with np.errstate(invalid="ignore", divide="ignore"):
         guess = top + 0.5 * step * (a - c) / (a - 2.0 * b + c)
     guess = np.where(np.abs(guess - top) <= step, guess, top)
-    places = np.unique(np.concatenate([net, guess]))
-    apart = np.diff(places, prepend=-np.inf) > 1e-6 * step
-    places = _filled(places[apart], float(np.min(guess)), float(np.max(guess)))
+    places = _places(pld, net, guess)
     heights = _heights(pld, places, _ACCURATE)
     reach = int(_STRIDES[-1])
     centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
@@ -214,18 +214,26 @@ def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
 
 
-def _filled(places: Floats, left: float, right: float) -> Floats:
-    """With more between those that are far apart: where few levels are, they have few to share."""
+def _places(pld: Pld, net: Floats, guess: Floats) -> Floats:
+    """Where to look at all levels together: at the net, and near the guesses.
+
+    Closer than `_CLOSEST` the curve bends by less than it is wide, if Gaussian noise takes no part:
+    even points do then, where they are fewer. Else at every guess, and between those far apart.
+    """
+    left, right = float(np.min(guess)), float(np.max(guess))
+    even = math.ceil((right - left) / _CLOSEST) + 1
+    if even < 2 * guess.size and not pld._evaluator._is_smooth:
+        return np.unique(np.concatenate([net, np.linspace(left, right, even)]))
+    places = np.unique(np.concatenate([net, guess]))
+    places = places[np.diff(places, prepend=-np.inf) > 1e-6 * float(net[1] - net[0])]
     gaps = np.diff(places)
     inside = (places[1:] > left) & (places[:-1] < right)
     parts = np.where(inside, np.ceil(gaps / (_GAP * np.median(gaps))), 1.0)
-    parts = np.minimum(parts, _PARTS)
-    first, share = (
-        np.repeat(places[:-1], parts.astype(int)),
-        np.repeat(gaps / parts, parts.astype(int)),
+    parts = np.minimum(parts, _PARTS).astype(int)
+    count = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    return np.append(
+        np.repeat(places[:-1], parts) + np.repeat(gaps / parts, parts) * count, places[-1]
     )
-    count = np.arange(first.size) - np.repeat(np.cumsum(parts) - parts, parts.astype(int))
-    return np.append(first + share * count, places[-1])
 
 
 def _every_second(t: Floats) -> NDArray[np.intp]:

@@ -71,7 +71,14 @@ def from_dp_event(event: Any, neighbouring: Any = ADD_REMOVE) -> Mechanism:
     """
     if not isinstance(event, dp_accounting.DpEvent):
         raise ArgumentTypeError(f"event must be a DpEvent, got {checks.shown(event)}")
-    return _translated(event, relation_of(neighbouring))
+    relation = relation_of(neighbouring)
+    try:
+        return _translated(event, relation)
+    except RecursionError:
+        why = f"{type(event).__name__} is nested too deeply to be gone through"
+        raise UnsupportedError(
+            f"event must be one with a proven loss: {why}", type(event)
+        ) from None
 
 
 def relation_of(neighbouring: Any) -> str:
@@ -194,6 +201,8 @@ def _self_composed(event: Any, relation: str) -> Mechanism:
 
 
 def _composed(event: Any, relation: str) -> Mechanism:
+    if not isinstance(event.events, list | tuple):
+        raise ArgumentTypeError(f"events must be a list, got {checks.shown(event.events)}")
     every = [_translated(one, relation) for one in event.events]
     parts = tuple(one for one in every if not is_nothing(one))
     if not parts:
