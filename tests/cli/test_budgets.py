@@ -16,7 +16,7 @@ from service.running import serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
 
-REFUSED, LEDGER = 3, 4
+REFUSED, LEDGER, REPLAYED = 3, 4, 6
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,9 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     again = run_json("spend", "--laplace", "scale=4", "--key", "a", "web")
     assert again == {**spent, "replayed": True}
     assert "replayed" in run("spend", "web", "--laplace", "scale=4", "--key", "a")
-    refused = run("spend", "web", "--laplace", "scale=0.5", "--json", code=REFUSED)
+    run("spend", "web", "--laplace", "scale=4", "--key", "a", "--once", code=REPLAYED)
+    run("spend", "web", "--laplace", "scale=0.5", "--key", "no", "--once", code=REFUSED)
+    refused = run("spend", "web", "--laplace", "scale=0.5", "--json", "--key", "no", code=REFUSED)
     assert json.loads(refused)["admitted"] is False
     said = run("check", "web", "--laplace", "scale=0.5", code=REFUSED)
     assert "would fit" in said and "left" in said

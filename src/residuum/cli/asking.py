@@ -1,17 +1,20 @@
 """What the commands that ask a budget share: arguments, and how an answer is shown.
 
-Exit code 0 where the query is admitted, 3 where it is refused.
+Exit code 0 where the query is admitted, 3 where it is refused, and 6, for who asks for it, where a
+key was spent on before.
 """
 
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from residuum.cli import output
 
-__all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Query", "finish", "names"]
+__all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Once", "Query", "finish", "names"]
 
 REFUSED = 3
+REPLAYED = 6
 LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
 """What people read for the names of fields."""
 
@@ -42,7 +45,16 @@ def names(budget: str, also: list[str] | None) -> str | list[str]:
     return [budget, *also] if also else budget
 
 
-def finish(shown: dict[str, Any], as_json: bool, *fields: str) -> None:
+Once = Annotated[
+    bool,
+    typer.Option(
+        "--once",
+        help="Leave with 6, not 0, where it was spent before: for `… --once && run-it`.",
+    ),
+]
+
+
+def finish(shown: dict[str, Any], as_json: bool, *fields: str, once: bool = False) -> None:
     """Print an answer, and leave with the code that it means."""
     if as_json:
         output.print_json(shown)
@@ -59,7 +71,13 @@ def finish(shown: dict[str, Any], as_json: bool, *fields: str) -> None:
             rows.append(("replayed", "yes: the one run that this permits was permitted before"))
         if rows:
             output.print_fields(rows)
-    raise typer.Exit(0 if shown["admitted"] else REFUSED)
+    if not shown["admitted"]:
+        raise typer.Exit(REFUSED)
+    if shown.get("replayed"):
+        if not as_json:
+            print("spent before: do not run the query again", file=sys.stderr)
+        raise typer.Exit(REPLAYED if once else 0)
+    raise typer.Exit(0)
 
 
 def in_words(remaining: Any) -> str:

@@ -73,7 +73,7 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
         raise NotALedger(f"{path} is a directory")
     if not path.exists():
         if read_only or not create:
-            raise NotALedger(f"there is no ledger at {where}")
+            raise NotALedger(f"there is no ledger at {where}; residuum init makes one")
         if not path.parent.is_dir():
             raise StoreUnavailable(f"{path.parent} is no directory, so no ledger can be made there")
     return SqliteStore(where, read_only)
