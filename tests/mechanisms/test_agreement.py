@@ -280,7 +280,7 @@ TABLE: list[Setting] = [
     laplace(5.0, 10),
     laplace(20.0, 100),
     laplace(50.0, 1000),
-    discrete_laplace(1.0, 1, 1),
+    replace(discrete_laplace(1.0, 1, 1), peer_is_off=ON_ITS_GRID),
     replace(discrete_laplace(4.0, 1, 20), peer_is_off=ON_ITS_GRID),
     discrete_laplace(30.0, 1, 1000),
     discrete_laplace(2.0, 3, 1),

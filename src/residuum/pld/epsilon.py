@@ -45,6 +45,8 @@ _WIDE, _OPEN = 16.0, 0.1
 """By which factor widths may differ in samples of one quality; and a width that says nothing."""
 _LOCATED = 0.01
 """Of the width of the answer: how finely its ends are located."""
+_KNOWN = 256
+"""Answers that are remembered, so that the same question has one answer."""
 _DEAR = 1 << 12
 """Nodes from which on another contour is not worth it."""
 
@@ -57,8 +59,16 @@ _ZERO: Point = (0.0, 0.0)
 def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
     """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""
     flat = delta.ravel()
-    # Locating the two ends takes a little of the width.
-    ends = [_epsilon(pld, level, 0.9 * accuracy) for level in flat.tolist()]
+    # An answer leaves contours behind, with which another search may end a little elsewhere.
+    known: dict[tuple[float, float], tuple[float, float]] = pld.__dict__.setdefault("_known", {})
+    ends = []
+    for level in flat.tolist():
+        if (level, accuracy) not in known:
+            if len(known) >= _KNOWN:
+                known.clear()
+            # Locating the two ends takes a little of the width.
+            known[level, accuracy] = _epsilon(pld, level, 0.9 * accuracy)
+        ends.append(known[level, accuracy])
     lo, hi = np.array(ends, dtype=np.float64).reshape(-1, 2).T
     if not delta.shape:
         return Interval(float(lo[0]), float(hi[0]))
@@ -172,7 +182,9 @@ class _Search:
             elif step % 3 == 0 or below <= 0.0 or delta <= 0.0:
                 guess = 0.5 * (low + high)
             else:
-                guess = low + np.log(above / delta) / np.log(above / below) * (high - low)
+                fall = np.log(above) - np.log(below)
+                share = (np.log(above) - np.log(delta)) / fall if fall > 0.0 else 0.5
+                guess = low + share * (high - low)
             guess = min(max(guess, low + 0.45 * width), high - 0.45 * width)
             if not low < guess < high:
                 return
