@@ -375,3 +375,48 @@ def test_refusals_of_a_gaussian_with_slack_say_which_gaussian_is_needed():
     query = rz.laplace(scale=0.3)
     assert f"needs mu {rz.gdp_parameter(query):.6g}" in filter.request(query).reason
     assert "nothing of this kind fits" in filter.request(HOPELESS).reason
+
+
+SUBSAMPLED = [
+    mechanisms.SubsampledGaussian(0.3, 0.01),
+    rz.subsampled_gaussian(0.2, 1e-3),
+    mechanisms.Composed((mechanisms.SubsampledGaussian(0.5, 0.1), mechanisms.Gaussian(1.5))),
+]
+
+
+@pytest.mark.parametrize("query", SUBSAMPLED, ids=repr)
+@pytest.mark.parametrize(
+    "filter",
+    [rz.ApproximateGdpResidueFilter(0.5, 1e-6), rz.ApproximateGdpResidueFilter.within(1.0, 1e-6)],
+    ids=repr,
+)
+def test_refusals_with_slack_name_the_least_noise_that_fits(filter, query):
+    decision = filter.check(query)
+    assert not decision.admitted
+    fit = decision.largest
+    assert decision.reason.endswith(f"{fit!r} would fit")
+    assert "needs mu" in decision.reason
+    assert filter.check(fit).admitted
+    assert not filter.check(scaled(fit, 1.0 / 1.002)).admitted
+
+
+def test_with_slack_nothing_is_named_where_nothing_fits():
+    filter = rz.ApproximateGdpResidueFilter(0.5, 1e-6)
+    decision = filter.check(mechanisms.SubsampledGaussian(1.0, 0.1).pld() + HOPELESS)
+    assert not decision.admitted
+    assert decision.largest is None
+    assert "nothing of this kind fits" in decision.reason
+
+
+def test_refusals_of_a_rule_say_which_condition_failed_and_by_how_much():
+    budget = rz.gaussian(mu=1.0)
+    keeps = rz.UpdateFilter(budget, lambda B, L: rz.gaussian(mu=0.6))
+    large = keeps.check(rz.gaussian(mu=1.5))
+    assert "exceeds the budget that is left: at eps" in large.reason
+    more = keeps.check(rz.gaussian(mu=0.9))
+    assert "gaussian(mu=0.6), which this rule leaves, is more than the query allows" in more.reason
+    for decision in (large, more):
+        assert "more of delta; gaussian(mu=1.0) left;" in decision.reason
+        assert decision.reason.endswith(f"{decision.largest!r} would fit")
+        assert keeps.check(decision.largest).admitted
+        assert rz.gdp_parameter(decision.largest) == pytest.approx(0.8, rel=1e-5)

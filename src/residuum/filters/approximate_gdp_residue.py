@@ -24,10 +24,10 @@ from residuum.bounds import float_down
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
-from residuum.filters.filter import NOTHING_FITS, Additive
+from residuum.filters.filter import Additive
 from residuum.filters.gdp import lifted
 from residuum.filters.losses import missing_mass, without_infinity
-from residuum.filters.noise import scaled
+from residuum.filters.noise import least_above, least_noise
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.filters.state import Left, State
 from residuum.filters.target import target
@@ -44,6 +44,7 @@ _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
 _FIRST, _ROUNDS = 64.0, 6
 """How many queries are planned for at first, and how often that is corrected."""
+_HALVINGS = 24
 _SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
 """How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 
@@ -113,26 +114,32 @@ class ApproximateGdpResidueFilter(Additive):
         return noise + amounts.rounded_up(cost), missing + Fraction(eta)
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        """No advice where every candidate would take seconds to weigh."""
-        if _needs_slack(loss_of(query, relation)):
+        """With slack: what is dominated by what is left, which is soon said, and then decided."""
+        assert isinstance(before, Left)
+        v, d = before.left
+        loss = loss_of(query, relation)
+        if v == 0 or not _needs_slack(loss):
+            return super()._largest(before, query, relation)
+        # What is admitted fits what is left, and but for Gaussian parts the lower end of its rung.
+        mu = amounts.root_up(v) if gaussian_variance(loss) else math.sqrt(_rung(v))
+        most = gaussian(mu=mu) + approximate_dp(0.0, amounts.charged(d))
+        start = least_noise(query, lambda asked: loss_of(asked, relation) <= most)
+        if start is None:
             return None
-        return super()._largest(before, query, relation)
+        return least_above(start, lambda asked: self._decide(before, asked, relation).admitted)
 
     def _need(self, decision: Decision) -> str:
         """The Gaussian that the query alone would need, where that says why."""
-        loss = loss_of(decision.query, decision._relation)
-        if decision._why_not != _NO_ROOM or _needs_slack(loss):
+        if decision._why_not != _NO_ROOM:
             return super()._need(decision)
-        nu = gdp_parameter(loss)
+        loss = loss_of(decision.query, decision._relation)
         assert isinstance(decision._before, Left)
-        return f"needs mu {nu:.6g}" if nu > math.sqrt(decision._before.left[0]) else _NO_ROOM
-
-    def _reason(self, decision: Decision) -> str:
-        text, query = super()._reason(decision), decision.query
-        slack = not decision.admitted and _needs_slack(loss_of(query, decision._relation))
-        if slack and scaled(query, 2.0) is not None:
-            return text.replace(NOTHING_FITS, "least_noise searches for what fits")
-        return text
+        v, d = decision._before.left
+        slack = amounts.reported(d) if _needs_slack(loss) else 0.0
+        nu = _parameter_with(slack, loss) if slack else gdp_parameter(loss)
+        if not math.sqrt(v) < nu < math.inf:
+            return _NO_ROOM
+        return f"needs mu {nu:.6g}" + (f" with delta {slack:.3g}" if slack else "")
 
     def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
         return amounts.charged(price[0]), amounts.charged(price[1])
@@ -163,6 +170,21 @@ def _needs_slack(loss: Pld) -> bool:
     """Whether tails are heavier than the bulk, or mass at infinity does not split off."""
     heavy = any(isinstance(factor, GaussianMixture) for factor in loss.terms)
     return heavy or without_infinity(loss) is None
+
+
+def _parameter_with(slack: float, loss: Pld) -> float:
+    """About the least `mu` with `L ⪯ G_mu ⊕ R_{0,slack}`, from above; infinite if there is none."""
+
+    def fits(mu: float) -> bool:
+        return loss <= gaussian(mu=mu) + approximate_dp(0.0, slack)
+
+    low, high = 1e-6, 1e3
+    if not fits(high):
+        return math.inf
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def _rung(v: Fraction) -> float:

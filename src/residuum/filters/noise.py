@@ -7,6 +7,7 @@ noise that fits is found by bisection. What comes out is rounded to the private 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
@@ -37,6 +38,8 @@ _SQUARES = ("rho", "xi")
 _DIGITS = 6
 _MOST = 2.0**40
 _ROUNDS = 30
+_NEXT, _FARTHEST = 1e-3, 1 << 15
+"""Steps of the logarithm of the noise where candidates are slow to weigh, and how many at most."""
 
 Queries = tuple[Query, ...]
 Noisy = Callable[[float, int | None], Queries | None]
@@ -74,6 +77,32 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
         return None
     found = least(turned, lambda queries: fits(queries[0]))
     return None if found is None else found[0]
+
+
+def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
+    """The same where `fits` is slow to say and hardly more noise than in `query` will do.
+
+    Within a thousandth of the noise, and checked; `query` itself if that fits.
+    """
+    if fits(query):
+        return query
+    low, high, best = 0.0, 1.0, None
+    while best is None:
+        if high > _FARTHEST:
+            return None
+        moved = scaled(query, math.exp(_NEXT * high), _DIGITS)
+        if moved is not None and fits(moved):
+            best = moved
+        else:
+            low, high = high, 2.0 * high
+    while high > low + 1.0:
+        middle = 0.5 * (low + high)
+        moved = scaled(query, math.exp(_NEXT * middle), _DIGITS)
+        if moved is not None and fits(moved):
+            best, high = moved, middle
+        else:
+            low = middle
+    return best
 
 
 def least(make: Noisy, fits: Callable[[Queries], bool]) -> Queries | None:

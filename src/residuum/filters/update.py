@@ -7,6 +7,7 @@ What cannot be decided is refused. A callable has no description: this filter li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
 from residuum.filters.query import Query, described, loss_of
 from residuum.filters.state import State
+from residuum.pld.domination import Domination
 from residuum.pld.order import dominated
 from residuum.pld.value import Pld
 
@@ -62,24 +64,20 @@ class UpdateFilter(Filter):
         loss, budget = loss_of(query, relation), state.budget
         if loss.is_identity:
             return self._decision(state, state, 0.0, query, relation)
-        fits = dominated(loss, budget).verdict
-        if fits is not Verdict.YES:
-            return self._refused(state, query, relation, fits, "exceeds the budget that is left")
+        fits = dominated(loss, budget)
+        if not fits.proven:
+            why = _why("exceeds the budget that is left", "fit the budget that is left", fits)
+            return self._decision(state, None, None, query, relation, why)
         after = self.update(budget, loss)
         if not isinstance(after, Pld):
             raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
-        kept = dominated(after + loss, budget).verdict
-        if kept is not Verdict.YES:
-            why = "would, by this rule, leave more than the query allows"
-            return self._refused(state, query, relation, kept, why)
+        kept = dominated(after + loss, budget)
+        if not kept.proven:
+            rest = f"{described(after)}, which this rule leaves,"
+            more = f"with {rest} is more than the query allows"
+            why = _why(more, f"fit together with {rest}", kept)
+            return self._decision(state, None, None, query, relation, why)
         return self._decision(state, Budget(state.of, after), loss, query, relation)
-
-    def _refused(
-        self, state: Budget, query: Query, relation: str | None, verdict: Verdict, why: str
-    ) -> Decision:
-        if verdict is Verdict.UNDECIDED:
-            why = "is not proven to fit, and what is undecided is refused"
-        return self._decision(state, None, None, query, relation, why)
 
     def remaining_in(self, state: State) -> Pld:
         assert isinstance(state, Budget)
@@ -94,3 +92,13 @@ class UpdateFilter(Filter):
 
     def to_dict(self) -> dict[str, Any]:
         raise ArgumentError("an update filter has no description: its rule is a callable")
+
+
+def _why(exceeds: str, fit: str, outcome: Domination) -> str:
+    """Why a query is refused, to be read after it; where and by how much, if that is known."""
+    if outcome.verdict is Verdict.UNDECIDED:
+        return f"is not proven to {fit}, and what is undecided is refused"
+    at = outcome.witness
+    if at is None or not 0.0 < at.x < math.inf or not at.gap > 0.0:
+        return exceeds
+    return f"{exceeds}: at eps {math.log(at.x):.6g} it needs {at.gap:.3g} more of delta"

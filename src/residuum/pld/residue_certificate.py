@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats
 from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
+from residuum.pld.residue_equation import last_place
 from residuum.pld.special import U
 
 _MOST_POINTS = 1 << 13
@@ -60,7 +61,7 @@ def proven_by_cells(
 def _right_half(
     excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
 ) -> Failure | None:
-    l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c))
+    l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c, budget))
     top = _largest(excess)
     if not b.mean[-1] > top:
         end = _last(excess, m2, c, budget)
@@ -104,9 +105,11 @@ def _largest(excess: FiniteExcess) -> float:
     return max(excess.top, 0.0) * (1.0 + 1e-9)
 
 
-def _first_guess(excess: FiniteExcess, m2: float, c: float) -> float:
+def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float:
     """An `l` where the slope of `ln B` often exceeds the largest loss."""
     top = _largest(excess)
+    if budget is not gaussian_transform:
+        return last_place(top, m2, c, budget)
     # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
     scale = 1.0 / m2 + 1.0 / c
     return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale

@@ -22,6 +22,7 @@ _FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
 _SCANS = 1
 _DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
+_TOWARDS = np.linspace(0.0, 1.0, 65)
 _DENSE_SCANS = 6
 """With slack the curves are less regular, and bisection costs far more than another scan."""
 _STEPS = 60
@@ -77,7 +78,7 @@ def bisected(
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)
         m2 = v - c
-        l = _places(excess, m2, c, _FINE)
+        l = _places(excess, m2, c, _FINE, budget)
         a, b = excess.transform(m2, l), budget(m2, c, l)
         gap = a.log - b.log
         # One step of Newton's method in l from where it is largest.
@@ -96,10 +97,30 @@ def bisected(
     return found if found is not None and low <= found.c <= high else Contact(high, at)
 
 
-def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
-    ends = (1.1 * max(end, 0.0) * (1.0 / m2 + 1.0 / c) for end in (excess.top, -excess.bottom))
+def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats, budget: Budget) -> Floats:
+    ends = (last_place(end, m2, c, budget, sign) for sign, end in _sides(excess))
     right, left = (end * shape for end in ends)
     return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
+
+
+def _sides(excess: FiniteExcess) -> tuple[tuple[float, float], tuple[float, float]]:
+    return (1.0, max(excess.top, 0.0)), (-1.0, max(-excess.bottom, 0.0))
+
+
+def last_place(top: float, m2: float, c: float, budget: Budget, sign: float = 1.0) -> float:
+    """About where, on the side of that sign, the slope of `ln B` has reached the largest loss.
+
+    Beyond it `A / B` only falls. A Gaussian alone gets there after about `1/m² + 1/c` times the
+    loss; with slack it is often the tail of the slack that does, after `1/m²` times, and a place
+    that is far beyond costs dearly: steep transforms are worked out tent by tent.
+    """
+    far = 1.1 * top * (1.0 / m2 + 1.0 / c)
+    if budget is gaussian_transform or far == 0.0:
+        return far
+    near = min(top / m2, far)
+    l = near * (far / near) ** _TOWARDS
+    enough = np.flatnonzero(sign * budget(m2, c, sign * l).mean > top)
+    return float(l[enough[0]]) if enough.size else far
 
 
 def _scan(
@@ -107,7 +128,7 @@ def _scan(
 ) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
-    l = _places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE)
+    l = _places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE, budget)
     moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
