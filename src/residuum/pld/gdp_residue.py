@@ -25,6 +25,7 @@ from residuum.bounds import Interval, float_down, float_up, floats_around
 from residuum.pld.central_law import CENTRAL, CentralLaw, parameters
 from residuum.pld.finite_residue import finite_cost, finite_excess
 from residuum.pld.gaussian_mixture import GaussianMixture
+from residuum.pld.high_residue import high_cost, is_high
 from residuum.pld.lattice_excess import LatticeExcess, lattice_excess
 from residuum.pld.normal_quantiles import finite_parameter
 from residuum.pld.residue_at_zero import cost_at_zero
@@ -127,7 +128,9 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     excess, surplus = written
     if not finite_parameter(excess)[1] <= math.sqrt(low) * (1.0 - 2.0 * U):
         return None
-    found = finite_cost(excess, low, high, surplus)
+    # A list without surplus is that of a whole pair.
+    whole = surplus == 0.0 and is_high(excess)
+    found = high_cost(excess, low, high) if whole else finite_cost(excess, low, high, surplus)
     least = max(renyi_cost(L), found[0]) if surplus else found[0]
     wide = found[1] == low or (not surplus and found[1] > _WIDE * found[0])
     if wide and sum(L.terms.values()) > 1:

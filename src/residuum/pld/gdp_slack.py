@@ -37,9 +37,10 @@ from residuum.pld.constructors import gaussian as gaussian_of
 from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residuum.pld.finite_residue import finite_excess
 from residuum.pld.gdp_residue import gdp_residue_cost, squared
+from residuum.pld.lack import tail_transform
 from residuum.pld.residue_certificate import proven_by_cells
 from residuum.pld.residue_equation import Contact, bisected, solve
-from residuum.pld.special import EXP_ULPS, MILLS_ULPS, U, mills_ratio
+from residuum.pld.special import U
 from residuum.pld.value import Pld, query
 
 _CACHED = 1 << 12
@@ -187,9 +188,9 @@ def slack_transform(
     """`ln B(l)` with slack: `right` is `η - p`, `left` is `η - q`."""
     parts = [_scaled(gaussian_transform(m2, c, l), 1.0 - eta)]
     if right > 0.0:
-        parts.append(_scaled(_tail_transform(m2, l), right))
+        parts.append(_scaled(tail_transform(m2, l), right))
     if left > 0.0:
-        back = _tail_transform(m2, -l)
+        back = tail_transform(m2, -l)
         parts.append(_scaled(back._replace(mean=-back.mean), left))
     log = parts[0].log
     for one in parts[1:]:
@@ -206,21 +207,6 @@ def slack_transform(
 
 def _scaled(one: Transform, weight: float) -> Transform:
     return one._replace(log=one.log + math.log(weight), error=one.error + 16.0 * U)
-
-
-def _tail_transform(m2: float, l: Floats) -> Transform:
-    """`∫ e^{-y/2 - y²/2m² + ly} dy` over `y > 0`: `m R((1/2 - l) m)` with the Mills ratio."""
-    m = math.sqrt(m2)
-    a = (0.5 - l) * m
-    near = mills_ratio(np.abs(a))
-    # R(a) = √(2π) e^{a²/2} - R(-a) for a < 0.
-    swell = 0.5 * np.log(2.0 * math.pi) + 0.5 * a * a
-    log = np.where(a >= 0.0, np.log(near), swell + np.log1p(-near * np.exp(-swell)))
-    inverse = np.exp(-log)
-    mean = m * (inverse - a)
-    spread = m2 * np.maximum(1.0 - inverse * (inverse - a), 0.0)
-    error = (MILLS_ULPS + EXP_ULPS + 32.0 + 8.0 * a * a) * U * 2.0
-    return Transform(log + math.log(m), error, mean, spread)
 
 
 # -- the cost -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from residuum.bounds import Floats
 from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, Transform, gaussian_transform
+from residuum.pld.lack import gaussian_lack, query_lack
 from residuum.pld.residue_equation import last_place
 from residuum.pld.special import U
 
@@ -44,22 +45,25 @@ def proven_by_cells(
     c: float,
     known: Floats,
     budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
+    lacking: bool = False,
 ) -> Failure | None:
     """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
 
-    The two budgets are for either sign of `l`, the second one mirrored.
+    The two budgets are for either sign of `l`, the second one mirrored. If `lacking`, what both
+    sides lack of their limit is compared as well (`lack.py`): for a Gaussian budget, and the list
+    of a whole pair.
     """
     even = excess.is_symmetric and budgets[0] is budgets[1]
     sides = [excess] if even else [excess, excess.reversed]
     for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
-        failure = _right_half(side, m2, c, sign * known, budget)
+        failure = _right_half(side, m2, c, sign * known, budget, lacking)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
 def _right_half(
-    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, lacking: bool
 ) -> Failure | None:
     l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c, budget))
     top = _largest(excess)
@@ -69,7 +73,7 @@ def _right_half(
             return Failure(0.0, False)
         l, b = _starting_points(excess, m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
-    above = rough(excess)
+    above = excess if lacking else rough(excess)
     a = above.transform(m2, l)
     if above is not excess:
         gap = (a.log + a.error) - (b.log - b.error)
@@ -80,12 +84,19 @@ def _right_half(
         exact = excess.transform(m2, l[near])
         for column, values in zip(a, exact, strict=True):
             column[near] = values
+    # The smaller lack is to be that of B: chords above that, tangents below the other.
+    lacks = (query_lack(excess, m2, l), gaussian_lack(m2, c, l)) if lacking else None
     for _ in range(_ROUNDS):
         gap = (a.log + a.error) - (b.log - b.error)
+        if lacks is not None:
+            mine, theirs = lacks
+            gap = np.minimum(gap, (theirs.log + theirs.error) - (mine.log - mine.error))
         worst = int(np.argmax(gap))
         if gap[worst] > 0.0:
             return Failure(float(l[worst]), True)
         open_cells = _open_cells(l, a, b)
+        if lacks is not None:
+            open_cells = np.intersect1d(open_cells, _open_cells(l, theirs, mine))
         if open_cells.size == 0:
             return None
         # Points of short lists cost little beside another round.
@@ -98,6 +109,9 @@ def _right_half(
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
         b = _merged(b, budget(m2, c, new), order)
+        if lacks is not None:
+            mine = _merged(mine, query_lack(excess, m2, new), order)
+            lacks = mine, _merged(theirs, gaussian_lack(m2, c, new), order)
     return Failure(float(l[0]), False)
 
 
@@ -140,7 +154,7 @@ def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:
     high, low = a.log + a.error, b.log - b.error
     width = np.diff(l)
     # Slopes of ln B are good to about the error of its logarithm.
-    doubt = 1e-11 * (np.abs(b.mean) + np.sqrt(np.maximum(b.spread, 0.0)))
+    doubt = np.maximum(1e-11, 4.0 * b.error) * (np.abs(b.mean) + np.sqrt(np.maximum(b.spread, 0.0)))
     slope, slope_back = b.mean - doubt, b.mean + doubt
     first, second = slope[:-1] * width, slope_back[1:] * width
     bend = second - first

@@ -18,7 +18,7 @@ from residuum.pld.coarsening import rough
 from residuum.pld.excess import Budget, FiniteExcess, gaussian_transform
 
 _GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
-_FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
+FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
 _SCANS = 1
 _DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
@@ -78,7 +78,7 @@ def bisected(
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)
         m2 = v - c
-        l = _places(excess, m2, c, _FINE, budget)
+        l = places(excess, m2, c, FINE, budget)
         a, b = excess.transform(m2, l), budget(m2, c, l)
         gap = a.log - b.log
         # One step of Newton's method in l from where it is largest.
@@ -97,7 +97,10 @@ def bisected(
     return found if found is not None and low <= found.c <= high else Contact(high, at)
 
 
-def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats, budget: Budget) -> Floats:
+def places(
+    excess: FiniteExcess, m2: float, c: float, shape: Floats, budget: Budget = gaussian_transform
+) -> Floats:
+    """A grid of that shape up to where nothing changes any more."""
     ends = (last_place(end, m2, c, budget, sign) for sign, end in _sides(excess))
     right, left = (end * shape for end in ends)
     return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
@@ -128,7 +131,7 @@ def _scan(
 ) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
-    l = _places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE, budget)
+    l = places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE, budget)
     moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
