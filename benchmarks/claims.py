@@ -30,7 +30,7 @@ class Claim:
 
 CLAIMS = (
     Claim(
-        "ten times as many measurement queries at the same promise",
+        "ten times as many measurement queries that count 95 % of the data",
         "examples.attribution",
         (),
         ("--devices", "300", "--queries", "60"),

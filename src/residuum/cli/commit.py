@@ -25,7 +25,7 @@ def commit(
 
     \b
     Example:
-      residuum commit HOLD --once && run-the-query
+      residuum commit HOLD --once
     """
     from residuum.service.values import receipt_to_dict
 

@@ -27,7 +27,7 @@ def spend(
 
     \b
     Example:
-      residuum spend web --laplace scale=4 --key monday-17 --once && run-the-query
+      residuum spend web --laplace scale=4 --key monday-17 --once
       residuum spend web --gaussian sigma=8 --json
     """
     from residuum.service.values import receipt_to_dict
