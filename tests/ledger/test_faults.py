@@ -295,6 +295,11 @@ def test_slow_decisions_are_rehearsed_and_sent_back_when_the_state_moved(open_: 
         for question in list(rehearsals._took):
             rehearsals._took[question] = 1.0
         assert rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "slow, but ready"
+    elsewhere = calls.spend("local", "c", PureDp(0.25))
+    assert not rehearsals.wanted(elsewhere), "what was quick at one budget is so at others"
+    rehearsals.decided(elsewhere, 1.0)
+    assert rehearsals.wanted(elsewhere), "unless it was slow at the gate"
+    assert rehearsals.wanted(calls.spend("local", "d", PureDp(0.25))), "and then at new ones too"
     ledger.spend("b", PureDp(0.125))
     with ledger._gate.looking(["b"]) as page:
         assert rehearsals.unready(page, ask)

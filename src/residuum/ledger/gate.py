@@ -8,6 +8,7 @@ its error and leaves the others alone; a transaction that fails is answered to a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -185,6 +186,7 @@ class Gate:
                 if not slot.insist and self._rehearsals.unready(page, slot.request):
                     slot.error = Unready()
                     continue
+                begun = time.thread_time()
                 try:
                     slot.answer = slot.request.run(page)
                 except ResiduumError as error:
@@ -194,6 +196,7 @@ class Gate:
                 except Exception as error:
                     slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
                     slot.error.__cause__ = error
+                self._rehearsals.decided(slot.request, time.thread_time() - begun)
             faults.point("decided")
             if page.writes:
                 page.flush()

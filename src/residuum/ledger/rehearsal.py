@@ -1,9 +1,10 @@
 """Deciding before queueing, so that a slow decision does not keep everyone else waiting.
 
 Decisions are pure and remembered (`rules.decided`), so a caller may decide beforehand, on the state
-it sees, and the gate finds the answer ready. A query that is new at a budget is rehearsed once; one
-that proved slow is rehearsed every time, and if the state moved meanwhile the gate sends it back
-instead of deciding it while others wait. After a few rounds it is decided at the gate all the same.
+it sees, and the gate finds the answer ready. A query that is new is rehearsed once, and if that was
+quick it is taken to be quick at every budget. One that proved slow, there or at the gate, is
+rehearsed every time, and if the state moved meanwhile the gate sends it back instead of deciding it
+while others wait. After a few rounds it is decided at the gate all the same.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Rehearsals:
 
     def __init__(self) -> None:
         self._took: dict[Hashable, float] = {}
+        self._longest: dict[Hashable, float] = {}
+        """What a query took lately at whichever budget it took longest, by its description."""
         self._ready: dict[Hashable, None] = {}
 
     def wanted(self, request: Request) -> bool:
@@ -46,7 +49,8 @@ class Rehearsals:
 
     def quick(self, budgets: tuple[str, ...], text: str) -> bool:
         """Whether a query is known to be decided at once."""
-        return self._took.get((budgets, text), _SLOW) < _QUICK
+        known = self._took.get((budgets, text))
+        return (self._longest.get(text, _SLOW) if known is None else known) < _QUICK
 
     def rehearse(self, page: Page, request: Request) -> None:
         """Decide on what a page shows; only the time and the memory of it stay."""
@@ -54,8 +58,18 @@ class Rehearsals:
         before = time.perf_counter()
         with suppress(ResiduumError):
             judged(page, request, _rule(request))
-        _keep(self._took, _question(request), time.perf_counter() - before)
+        self._note(request, time.perf_counter() - before)
         _keep(self._ready, _situation(page, request), None)
+
+    def decided(self, request: Request, seconds: float) -> None:
+        """A request was decided at the gate; one that took long is rehearsed from now on."""
+        if seconds >= _QUICK and isinstance(request, Spend | Reserve):
+            self._note(request, seconds)
+
+    def _note(self, request: Asking, seconds: float) -> None:
+        _keep(self._took, _question(request), seconds)
+        text = request.asked.text
+        _keep(self._longest, text, max(seconds, 0.5 * self._longest.get(text, 0.0)))
 
     def unready(self, page: Page, request: Request) -> bool:
         """Whether a decision would keep others waiting."""
