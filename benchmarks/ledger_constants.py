@@ -1,9 +1,12 @@
 """What a transaction of the ledger costs on PostgreSQL: the constants of `scale_simulation`.
 
-A process writes `k` spends in one transaction in `fixed + k each` seconds. Both come from timing
-transactions of several sizes on random budgets of many, so that states are read and not
-remembered; of the times of one size the lower quartile is taken, so that other work on the machine
-counts little. What the database itself takes of a processor is read from the system.
+A process writes `k` spends in one transaction in `fixed + k handed` seconds, if they are handed
+over together. Both come from timing transactions of several sizes on random budgets of many, so
+that states are read and not remembered; of the times of one size the lower quartile is taken, so
+that other work on the machine counts little. Callers that wait in threads of their own must be
+woken, each in turn: what a spend takes then, `each`, is worked out from the rate of `CLIENTS`
+threads, and held against that of half as many. What the database takes of a processor is read from
+the system.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class Constants:
     """Seconds, and bytes."""
 
     fixed: float
-    each: float
+    handed: float
     database_cpu: float
     """Of the database's processors, a spend."""
     own_cpu: float
@@ -44,7 +47,14 @@ class Constants:
     budget: float
     """Bytes in the database, a budget with one record."""
     measured: float
-    """Spends a second of `CLIENTS` threads on one process, to hold the model against."""
+    """Spends a second of `CLIENTS` threads on one process."""
+    half: float
+    """And of half as many, to hold the model against."""
+
+    @property
+    def each(self) -> float:
+        """Seconds of a spend in a transaction whose callers are threads."""
+        return max(self.handed, (CLIENTS / self.measured - self.fixed) / CLIENTS)
 
     @property
     def most(self) -> float:
@@ -53,8 +63,8 @@ class Constants:
 
     @property
     def predicted(self) -> float:
-        """What the model says of `CLIENTS` threads, each of which waits for its answer."""
-        return CLIENTS / (self.fixed + CLIENTS * self.each)
+        """What the model says of half as many threads, each of which waits for its answer."""
+        return 1.0 / (2.0 * self.fixed / CLIENTS + self.each)
 
 
 def told(text: str) -> None:
@@ -152,7 +162,10 @@ def measured(budgets: int, seconds: float) -> Constants:
             after = processor_seconds(postmaster), time.process_time(), int(scalar(address, log))
             base, own, log_bytes = ((b - a) / count for a, b in zip(before, after, strict=True))
             told(f"{CLIENTS} threads ...")
-            together = rate(CLIENTS, seconds, lambda number: from_any(ledger, names, number))
+            together, half = (
+                rate(count, seconds, lambda number: from_any(ledger, names, number))
+                for count in (CLIENTS, CLIENTS // 2)
+            )
     return Constants(
         max(float(fixed), 0.0),
         float(each),
@@ -161,6 +174,7 @@ def measured(budgets: int, seconds: float) -> Constants:
         log_bytes,
         (full - empty) / budgets,
         together,
+        half,
     )
 
 
