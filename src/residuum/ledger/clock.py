@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 from residuum.errors import ArgumentError
@@ -17,6 +18,21 @@ def text(moment: datetime) -> str:
 def moment(written: str) -> datetime:
     """The moment that a text says."""
     return datetime.strptime(written, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def seconds(written: str) -> float:
+    """The moment that a text says, in seconds since 1970."""
+    return moment(written).timestamp()
+
+
+def written(seconds: float) -> str:
+    """Seconds since 1970 as text, rounded down to the millisecond."""
+    whole = int(1000 * seconds)
+    at = time.gmtime(whole // 1000)
+    return (
+        f"{at.tm_year:04}-{at.tm_mon:02}-{at.tm_mday:02}T{at.tm_hour:02}:{at.tm_min:02}"
+        f":{at.tm_sec:02}.{whole % 1000:03}Z"
+    )
 
 
 def later(written: str, seconds: float) -> str:

@@ -27,9 +27,11 @@ from residuum.ledger import faults, schema
 from residuum.ledger.anchor import Anchor, Marks
 from residuum.ledger.budgets import Refresh, due
 from residuum.ledger.holding import Expire
+from residuum.ledger.memory import Memory
 from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import ROUNDS, Rehearsals, Unready
 from residuum.ledger.requests import LEDGER, Request
+from residuum.ledger.spending import Spend
 from residuum.ledger.store import Again, Lost, Store, Unsure
 from residuum.ledger.turns import Ticket, Turns
 
@@ -62,6 +64,10 @@ class _Wider(Again):
         self.names = names
 
 
+class _Old(Again):
+    """What was recalled does not do."""
+
+
 class Gate:
     """One per process and ledger."""
 
@@ -78,6 +84,7 @@ class Gate:
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
+        self._memory = Memory()
 
     # -- queueing -----------------------------------------------------------------------
 
@@ -179,7 +186,11 @@ class Gate:
     def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
             faults.point("begun")
-            page = self._opened(connection, [slot.request for slot in batch], extra)
+            seen = self.store.seen(connection)
+            requests = [slot.request for slot in batch]
+            page = self._recalled(connection, requests, extra, seen)
+            if page is None:
+                page = self._opened(connection, requests, extra)
             faults.point("locked")
             for slot in batch:
                 slot.error = None
@@ -198,6 +209,9 @@ class Gate:
                     slot.error.__cause__ = error
                 self._rehearsals.decided(slot.request, time.thread_time() - begun)
             faults.point("decided")
+            old = page.recalled is not None and not page.writes_all
+            if old or (page.recalled is not None and any(each.error for each in batch)):
+                raise _Old
             if page.writes:
                 page.flush()
                 faults.point("written")
@@ -211,7 +225,32 @@ class Gate:
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
+                self._memory.keep(page, seen)
         self._mark(page.heads())
+
+    def _recalled(
+        self, connection: Connection, requests: Sequence[Request], extra: set[str], seen: object
+    ) -> Page | None:
+        """What this process left behind, where that is all that the requests need."""
+        if extra or not all(isinstance(request, Spend) for request in requests):
+            return None
+        names = self._named(requests)
+        page = Page(connection, self.store, self.ledger, self.incarnation)
+        if not self._memory.recall(page, names, seen):
+            return None
+        for name, (seq, _) in self.others.items() if self.others else ():
+            if name in page.entries and page.entries[name].head_seq < seq:
+                return None
+        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
+        if keys and not self.store.locks_rows:
+            page.load_keys(keys)
+        # Elsewhere a key that was used cannot be written again.
+        return page
+
+    def _named(self, requests: Sequence[Request]) -> set[str]:
+        """The budgets that requests name, and those above them as far as these are known."""
+        names = {name for request in requests for name in request.names}
+        return names.union(*(self._above.get(name, ()) for name in names))
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
@@ -220,7 +259,7 @@ class Gate:
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]
         page.load_holds(held)
-        names = extra.union(*(request.names for request in requests))
+        names = extra | self._named(requests)
         names.update(name for row in page.holds.values() for name in row.members)
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
         keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]

@@ -16,24 +16,22 @@ from sqlalchemy import Connection, create_engine, event, literal_column, select,
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from residuum.errors import StoreUnavailable, UnsafeStore
-from residuum.ledger import schema
+from residuum.ledger import guarded, schema
+from residuum.ledger.guarded import DURABLE, UNMET
 from residuum.ledger.pipeline import Failed, Pipeline, rows_of
 from residuum.ledger.place import Place
-from residuum.ledger.prepared import Among, Prepared, Question, Write, listed
+from residuum.ledger.prepared import Among, Guard, Prepared, Question, Write, listed
 from residuum.ledger.store import Again, Lost, Store, Unsure, raised_by, unavailable
 
-_MET = ("40001", "40P01", "55P03")
-"""Serialisation failure, deadlock, lock not available: another transaction was met."""
+_MET = ("40001", "40P01", "55P03", UNMET)
+"""Serialisation failure, deadlock, lock not available, a guard: another transaction was met."""
 _SCHEMA_LOCK = 0x72657369
 _CONNECT_SECONDS = 10
 _RENEW_SECONDS = 600
 """After which a connection is replaced, and the server's settings are looked at again."""
 
-_DURABLE = "set_config('synchronous_commit', 'on', true)"
-"""For this transaction; said with its first statement, which saves one."""
-
 _LOCK = Prepared(
-    select(schema.budgets.c.id, literal_column(_DURABLE))
+    select(schema.budgets.c.id, literal_column(DURABLE))
     .where(Among(schema.budgets.c.name, "names"))
     .order_by(schema.budgets.c.name)
     .with_for_update()
@@ -141,7 +139,7 @@ class PostgresStore(Store):
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
     def lock_schema(self, connection: Connection) -> None:
-        connection.execute(text(f"SELECT {_DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
     def locking(self, names: Sequence[str]) -> list[Question]:
         return [(_LOCK, {"names": listed(names)})] if names else []
@@ -154,24 +152,34 @@ class PostgresStore(Store):
             begins = not pipeline.in_transaction
             if begins:
                 pipeline.send(_BEGIN, _BEGIN, ())
-            for statement, values in questions:
-                text, order = statement.postgres
-                given = [values[name].encode(encoding) for name in order]
-                pipeline.send(statement.name, text, given)
+            for question in questions:
+                _send(pipeline, question, encoding)
             answers = pipeline.answers()
         except Failed as failed:
             raise _raised(connection, failed) from failed
         return [rows_of(answer, encoding) for answer in answers[begins:]]
 
     def put(
-        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+        self,
+        connection: Connection,
+        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        guard: Guard | None = None,
     ) -> None:
         pipeline = _pipeline(connection)
         try:
+            if guard is not None:
+                pipeline.send(_BEGIN, _BEGIN, ())
             for write, rows in writes:
-                pipeline.send(write.name, write.postgres, (write.json(rows),))
+                if guard is not None and write is guard.write:
+                    _send(pipeline, (guarded.GUARDED, guarded.values(rows, guard)), "ascii")
+                else:
+                    pipeline.send(write.name, write.postgres, (write.json(rows),))
         except Failed as failed:
             raise _raised(connection, failed) from failed
+
+    def seen(self, connection: Connection) -> object:
+        """Guards are looked after."""
+        return None
 
     def tidy(self, connection: Connection) -> None:
         known = None if connection.invalidated else connection.info.get(_PIPELINE)
@@ -238,6 +246,12 @@ class PostgresStore(Store):
 
     def facts(self) -> dict[str, str]:
         return dict(self._facts)
+
+
+def _send(pipeline: Pipeline, question: Question, encoding: str) -> None:
+    statement, values = question
+    text, order = statement.postgres
+    pipeline.send(statement.name, text, [values[name].encode(encoding) for name in order])
 
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:

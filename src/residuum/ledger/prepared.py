@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -40,9 +41,14 @@ _POSTGRES: Any = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyp
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
+def encoded(value: Any) -> str:
+    """JSON as a statement takes it."""
+    return _ENCODER.encode(value)
+
+
 def listed(values: Iterable[str]) -> str:
     """A list as the one value that `Among` takes."""
-    return _ENCODER.encode(list(values))
+    return encoded(list(values))
 
 
 class Among(ColumnElement[bool]):
@@ -139,7 +145,16 @@ class Write:
         """The rows as the one value that the statement for PostgreSQL takes."""
         if self._binary:
             rows = [{**row, **{n: "\\x" + row[n].hex() for n in self._binary}} for row in rows]
-        return _ENCODER.encode(rows).encode()
+        return encoded(rows).encode()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Rows are changed only if all of them are as they were `before`, and `meta` says `facts`."""
+
+    write: Write
+    before: Sequence[Mapping[str, Any]]
+    facts: Mapping[str, str]
 
 
 Question = tuple[Prepared, Mapping[str, str]]

@@ -19,11 +19,12 @@ from sqlalchemy.pool import QueuePool
 from residuum.errors import NotALedger, ReadOnlyLedger, StoreUnavailable, UnsafeStore
 from residuum.ledger.network import network_filesystem
 from residuum.ledger.place import Place
-from residuum.ledger.prepared import Question, Write
+from residuum.ledger.prepared import Guard, Question, Write
 from residuum.ledger.store import Store, Unsure, raised_by, unavailable
 
 PATIENCE = 60.0
 """Seconds to wait for another process's transaction."""
+_ITSELF = "residuum_itself"
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
@@ -124,7 +125,10 @@ class SqliteStore(Store):
         return found
 
     def put(
-        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+        self,
+        connection: Connection,
+        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        guard: Guard | None = None,
     ) -> None:
         driver = _driver(connection)
         try:
@@ -133,6 +137,14 @@ class SqliteStore(Store):
                 driver.executemany(text, [[row[name] for name in order] for row in rows])
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
+
+    def seen(self, connection: Connection) -> object:
+        """The connection, and a number that changes when another one commits."""
+        try:
+            (version,) = _driver(connection).execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        return connection.info.setdefault(_ITSELF, object()), version
 
     def foreign(self, connection: Connection) -> bool:
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")

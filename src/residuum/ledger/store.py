@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from residuum.errors import LedgerError, MissingPackage, StoreUnavailable
 from residuum.ledger import schema
 from residuum.ledger.place import Place
-from residuum.ledger.prepared import Prepared, Question, Write
+from residuum.ledger.prepared import Guard, Prepared, Question, Write
 
 _KEPT_SECONDS = 60.0
 """For which a connection goes from writer to writer; after that the pool looks at it."""
@@ -95,9 +95,23 @@ class Store(ABC):
 
     @abstractmethod
     def put(
-        self, connection: Connection, writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]]
+        self,
+        connection: Connection,
+        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        guard: Guard | None = None,
     ) -> None:
-        """Write rows. Only `commit` says that it went well, and nothing may come in between."""
+        """Write rows. Only `commit` says that it went well, and nothing may come in between.
+
+        With a guard nothing was read or locked before in this transaction; `commit` raises `Again`
+        where the guard does not hold, unless what `seen` said makes sure of it.
+        """
+
+    @abstractmethod
+    def seen(self, connection: Connection) -> object:
+        """In a transaction that writes: something that is equal the next time if nobody else wrote.
+
+        Or always, in a store that looks after guards.
+        """
 
     @abstractmethod
     def foreign(self, connection: Connection) -> bool:
