@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import event
 
 import residuum as rz
-from residuum.ledger import calls
+from residuum.ledger import calls, memory
 from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import Rehearsals
 from residuum.ledger.requests import Request
@@ -215,7 +215,9 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
 # -- what a spend costs ----------------------------------------------------------------------
 
 
-def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(tmp_path: Path) -> None:
+def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
         statements: list[str] = []
@@ -232,21 +234,27 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(tmp_path:
             lambda driver, *_: driver.set_trace_callback(statements.append),
         )
         ledger.store._let_go()  # So that the writer's connection is traced from here on.
-        early = spend()
-        ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
-        assert [text[:30] for text in spend()] == [text[:30] for text in early]
-        assert len(early) <= 5
-        assert sum("residuum_records" in text for text in early) == 2, (
-            "the head is read, one is added"
-        )
+        many = [calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200
+        for lifetime, of_records in ((-1.0, 2), (60.0, 1)):
+            # First the head is read and one is added; then what was added is remembered.
+            monkeypatch.setattr(memory, "LIFETIME", lifetime)
+            spend()
+            early = spend()
+            ledger.many(many)
+            assert [text[:30] for text in spend()] == [text[:30] for text in early]
+            assert len(early) == 2 + 2 * of_records, early
+            assert sum("residuum_records" in text for text in early) == of_records
 
 
 @pytest.mark.needs("pgserver", "psycopg")
-def test_a_spend_takes_two_round_trips_however_long_the_history_is(
-    remote: rz.Ledger, tmp_path: Path
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_spend_takes_two_round_trips_or_one_however_long_the_history_is(
+    remote: rz.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remembers: bool
 ) -> None:
     """By what libpq says that it sent."""
-    remote.spend("b", PureDp(0.001), key="0")
+    monkeypatch.setattr(memory, "LIFETIME", 60.0 if remembers else -1.0)
+    for key in ("-1", "0"):
+        remote.spend("b", PureDp(0.001), key=key)
     ((writer, _),) = remote.store._kept
     libpq = writer.connection.driver_connection.pgconn  # type: ignore[union-attr]
 
@@ -263,8 +271,12 @@ def test_a_spend_takes_two_round_trips_however_long_the_history_is(
     remote.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
     assert spend("2") == early
     kinds = [line.split()[0] for line in early]
-    assert kinds.count("Sync") == 2 and "Parse" not in kinds and "Query" not in kinds
-    assert kinds.count("Execute") == 9, "begin, lock, meta, head, key; row, record, key, commit"
+    assert "Parse" not in kinds and "Query" not in kinds
+    if remembers:
+        assert (kinds.count("Sync"), kinds.count("Execute")) == (1, 4), "begin, row, others, commit"
+    else:
+        # Begin, lock, meta, head, key; row, record, key, commit.
+        assert (kinds.count("Sync"), kinds.count("Execute")) == (2, 9)
 
 
 def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@ class Gate:
         )
 
     def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
-        with self.store.writing() as connection:
+        with self.store.writing(remembers=True) as connection:
             faults.point("begun")
             seen = self.store.seen(connection)
             requests = [slot.request for slot in batch]

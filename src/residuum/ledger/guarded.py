@@ -1,25 +1,26 @@
-"""A change of budgets that PostgreSQL makes only where they are as this process left them.
+"""A spend that PostgreSQL writes only where budgets are as this process left them.
 
-Compare and set, for several rows in one statement, which also says that the commit must be durable.
-Each row is found by its id, in the order given, which is that of names; one that another
-transaction holds is waited for and then looked at afresh, as `READ COMMITTED` does it. If any
-differs in what can change, or `meta` does in anything, the statement divides by zero, and what was
-sent behind it is skipped, the commit included.
+Compare and set, in two statements that are sent with the commit behind them. The first changes the
+rows of budgets, for all or none: each is found by its id, in the order given, which is that of
+names; one that another transaction holds is waited for and then looked at afresh, as `READ
+COMMITTED` does it. The second adds records and keys, and looks at `meta`, as of after the wait.
+Where a row differs in anything that can change, or `meta` in anything at all, they divide by zero;
+where a record has that number already, or a key was used, they fail too. What was sent behind a
+statement that fails is skipped, the commit included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
+    ColumnElement,
+    Integer,
     Text,
-    and_,
     bindparam,
     case,
     cast,
-    column,
     func,
     literal_column,
     select,
@@ -28,57 +29,66 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from residuum.ledger import schema
-from residuum.ledger.prepared import Guard, Prepared, encoded
-from residuum.ledger.rows import CHANGED_BUDGETS
+from residuum.ledger.prepared import Guard, Prepared, Question, Write, encoded
+from residuum.ledger.rows import CHANGED_BUDGETS, NEW_KEYS, NEW_RECORDS
 
 DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
 UNMET = "22012"
-"""Division by zero: how it fails."""
+"""Division by zero."""
 
+Rows = Sequence[Mapping[str, Any]]
 _B, _M = schema.budgets, schema.meta
 _COLUMNS = CHANGED_BUDGETS.columns
+_OLD = {f"old_{name}": name for name in _COLUMNS}
 
 
-def _statement() -> Prepared:
-    rows = cast(bindparam("rows", type_=Text), JSON)
-    given = (
-        func.json_to_recordset(rows)
-        .table_valued(
-            column("id", _B.c.id.type),
-            *(column(name, _B.c[name].type) for name in _COLUMNS),
-            *(column(f"old_{name}", _B.c[name].type) for name in _COLUMNS),
-            name="given",
-        )
-        .render_derived(with_types=True)
-    )
-    as_before = (_B.c[name].is_not_distinct_from(given.c[f"old_{name}"]) for name in _COLUMNS)
-    changed = (
+def _insisting(on: ColumnElement[bool]) -> ColumnElement[Any]:
+    """An error unless it is true."""
+    return literal_column("1") / case((on, literal_column("1")), else_=literal_column("0"))
+
+
+def _changed() -> Prepared:
+    given = CHANGED_BUDGETS.given("rows", {"id": "id", **{n: n for n in _COLUMNS}, **_OLD})
+    as_before = (_B.c[name].is_not_distinct_from(given.c[old]) for old, name in _OLD.items())
+    change = (
         update(_B)
         .where(_B.c.id == given.c.id, *as_before)
         .values({name: given.c[name] for name in _COLUMNS})
         .returning(_B.c.id)
         .cte("changed")
     )
-    count = select(func.count()).select_from(changed).scalar_subquery()
+    done = select(func.count()).select_from(change).scalar_subquery()
+    all_ = done == cast(bindparam("count", type_=Text), Integer)
+    return Prepared(select(literal_column(DURABLE), _insisting(all_)))
+
+
+def _added() -> Prepared:
     said = func.string_agg(
         _M.c.name + literal_column("'='") + _M.c.value,
         aggregate_order_by(literal_column("','"), _M.c.name),
     )
-    facts = select(said).scalar_subquery()
-    holds = and_(count == func.json_array_length(rows), facts == bindparam("facts", type_=Text))
-    met = literal_column("1") / case((holds, literal_column("1")), else_=literal_column("0"))
-    return Prepared(select(literal_column(DURABLE), met))
+    same = select(said).scalar_subquery() == bindparam("facts", type_=Text)
+    records, keys = NEW_RECORDS.adding("records"), NEW_KEYS.adding("keys")
+    return Prepared(
+        select(_insisting(same)).add_cte(records.cte("new_records"), keys.cte("new_keys"))
+    )
 
 
-GUARDED = _statement()
+_CHANGED, _ADDED = _changed(), _added()
 
 
-def values(rows: Sequence[Mapping[str, Any]], guard: Guard) -> dict[str, str]:
-    """What the statement takes: each row with what it was before, and what `meta` said."""
+WRITES = (CHANGED_BUDGETS, NEW_RECORDS, NEW_KEYS)
+
+
+def questions(writes: Sequence[tuple[Write, Rows]], guard: Guard) -> Iterator[Question]:
+    """What is to be sent in place of the three `WRITES` among these."""
+    given = dict(writes)
+    changed, records, keys = (given[each] for each in WRITES)
     both = [
-        {**row, **{f"old_{name}": before[name] for name in _COLUMNS}}
-        for row, before in zip(rows, guard.before, strict=True)
+        {**row, **{old: before[name] for old, name in _OLD.items()}}
+        for row, before in zip(changed, guard.before, strict=True)
     ]
+    yield _CHANGED, {"rows": encoded(both), "count": str(len(both))}
     facts = ",".join(f"{name}={guard.facts[name]}" for name in sorted(guard.facts))
-    return {"rows": encoded(both), "facts": facts}
+    yield _ADDED, {"records": encoded(records), "keys": encoded(keys), "facts": facts}

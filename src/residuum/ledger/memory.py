@@ -55,13 +55,16 @@ class Memory:
         """When the time was read, by this process's clock, and what it was."""
 
     def recall(self, page: Page, names: Collection[str], seen: object) -> bool:
-        """Put these budgets on a page as they were left; False where that is not known."""
+        """Put these budgets on a page as they were left; False where that is not known.
+
+        They are forgotten with that, until they are kept again.
+        """
         now = time.monotonic()
         if self._out:
             self._doubt(now)
+        known = [each for name in names if (each := self._known.pop(name, None)) is not None]
         if seen != self._seen or now - self._read > LIFETIME:
             return False
-        known = [each for name in names if (each := self._known.get(name)) is not None]
         if len(known) < len(names) or now - min(each.read for each in known) > LIFETIME:
             return False
         if self._doubted and any(self._doubted.get(name, now) > now for name in names):
@@ -69,8 +72,6 @@ class Memory:
         page.now = clock.written(self._base + (now - self._read))
         if any(due(page, each.entry) for each in known):
             return False
-        for each in known:
-            del self._known[each.entry.name]
         self._out = {each.entry.name: each.read for each in known}
         page.recall([(each.entry, each.row) for each in known], self._facts)
         return True
@@ -83,9 +84,10 @@ class Memory:
         times, self._out = self._out, {}
         if page.recalled is None:
             self._facts, self._read, self._base = page.facts, page.read, clock.seconds(page.now)
-        for name, row in page.written.items():
-            entry = page.entries[name]
-            if not entry.holds and entry.partition is None and not entry.retired:
+        for name, entry in page.entries.items():
+            self._known.pop(name, None)
+            row = page.written.get(name)
+            if row is not None and not (entry.holds or entry.partition or entry.retired):
                 self._known[name] = _Known(entry, row, times.get(name, page.read))
 
     def _doubt(self, now: float) -> None:

@@ -339,7 +339,7 @@ class Page:
         guard = None
         if self.recalled is not None:
             before = [self.recalled[each.name] for each in old]
-            guard = Guard(rows.CHANGED_BUDGETS, before, self.facts)
+            guard = Guard(before, self.facts)
         self.store.put(self.connection, [(write, given) for write, given in writes if given], guard)
 
 

@@ -169,17 +169,17 @@ class PostgresStore(Store):
         try:
             if guard is not None:
                 pipeline.send(_BEGIN, _BEGIN, ())
+                for question in guarded.questions(writes, guard):
+                    _send(pipeline, question, "ascii")
             for write, rows in writes:
-                if guard is not None and write is guard.write:
-                    _send(pipeline, (guarded.GUARDED, guarded.values(rows, guard)), "ascii")
-                else:
+                if guard is None or write not in guarded.WRITES:
                     pipeline.send(write.name, write.postgres, (write.json(rows),))
         except Failed as failed:
             raise _raised(connection, failed) from failed
 
     def seen(self, connection: Connection) -> object:
         """Guards are looked after."""
-        return None
+        return self._others
 
     def tidy(self, connection: Connection) -> None:
         known = None if connection.invalidated else connection.info.get(_PIPELINE)

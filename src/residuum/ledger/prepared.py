@@ -19,6 +19,7 @@ from sqlalchemy import (
     ColumnElement,
     LargeBinary,
     Table,
+    TableValuedAlias,
     Text,
     bindparam,
     cast,
@@ -29,6 +30,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.postgresql.dml import Insert as PgInsert
 from sqlalchemy.dialects.postgresql.dml import insert as pg_insert
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.ext.compiler import compiles
@@ -121,21 +123,28 @@ class Write:
     @cached_property
     def postgres(self) -> bytes:
         """The text for PostgreSQL, for all rows at once."""
-        names = self.columns if self.key is None else (self.key, *self.columns)
-        given = func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
-        rows = given.table_valued(
-            *(column(name, self.table.c[name].type) for name in names), name="given"
-        ).render_derived(with_types=True)
         if self.key is None:
-            chosen = select(*(rows.c[name] for name in names))
-            adding = pg_insert(self.table).from_select(list(names), chosen)
+            adding = self.adding("rows")
             statement: ClauseElement = adding.on_conflict_do_nothing() if self.known else adding
         else:
+            rows = self.given("rows", {name: name for name in (self.key, *self.columns)})
             there = self.table.c[self.key] == rows.c[self.key]
             new = {name: rows.c[name] for name in self.columns}
             statement = update(self.table).where(there).values(new)
         text, _ = _compiled(statement, _POSTGRES)
         return text.encode()
+
+    def adding(self, parameter: str) -> PgInsert:
+        """For PostgreSQL, the statement that adds rows, which are given under a name."""
+        rows = self.given(parameter, {name: name for name in self.columns})
+        chosen = select(*(rows.c[name] for name in self.columns))
+        return pg_insert(self.table).from_select(list(self.columns), chosen)
+
+    def given(self, parameter: str, names: Mapping[str, str]) -> TableValuedAlias:
+        """For PostgreSQL, rows that are given as JSON, with the names of each column's likes."""
+        rows = func.json_to_recordset(cast(bindparam(parameter, type_=Text), JSON))
+        columns = (column(name, self.table.c[like].type) for name, like in names.items())
+        return rows.table_valued(*columns, name="given").render_derived(with_types=True)
 
     @cached_property
     def _binary(self) -> tuple[str, ...]:
@@ -150,9 +159,11 @@ class Write:
 
 @dataclass(frozen=True)
 class Guard:
-    """Rows are changed only if all of them are as they were `before`, and `meta` says `facts`."""
+    """Budgets are changed only if all of them are as they were `before`, and `meta` says `facts`.
 
-    write: Write
+    `before` has the rows that are changed, in their order.
+    """
+
     before: Sequence[Mapping[str, Any]]
     facts: Mapping[str, str]
 

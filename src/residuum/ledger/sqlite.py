@@ -139,12 +139,12 @@ class SqliteStore(Store):
             raise raised_by(connection, error) from error
 
     def seen(self, connection: Connection) -> object:
-        """The connection, and a number that changes when another one commits."""
+        """The connection, and a number that changes when another one commits, here or elsewhere."""
         try:
             (version,) = _driver(connection).execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
-        return connection.info.setdefault(_ITSELF, object()), version
+        return connection.info.setdefault(_ITSELF, object()), version, self._others
 
     def foreign(self, connection: Connection) -> bool:
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")

@@ -55,6 +55,8 @@ class Store(ABC):
         self._process = os.getpid()
         self._kept: list[tuple[Connection, float]] = []
         """Connections of writers that are done, and when they came from the pool."""
+        self._others = 0
+        """How many transactions in this process were not the gate's."""
 
     def check_process(self) -> None:
         """Raise in a process that inherited the ledger: connections and locks are not shared."""
@@ -150,8 +152,13 @@ class Store(ABC):
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that is rolled back unless it is committed inside."""
+    def writing(self, remembers: bool = False) -> Iterator[Connection]:
+        """A transaction that is rolled back unless it is committed inside.
+
+        `remembers` says who writes there: the gate, which knows what it wrote (`memory.py`).
+        """
+        if not remembers:
+            self._others += 1
         connection, since = self._writer()
         try:
             yield connection
