@@ -32,6 +32,7 @@ _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
 """Black boxes that denote a symmetric PLD."""
 
 Query = Mechanism | Commit
+_Remembered = Pld | Mechanism | str
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def asked(given: Any) -> Asked:
     """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
     if isinstance(given, Asked):
         return given
-    if isinstance(given, Pld | Mechanism | str):
+    if isinstance(given, _Remembered):
         return _remembered(given)
     return _asked(given)
 

@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from residuum.errors import ArgumentError, KeyReused
 from residuum.ledger.asked import Asked, from_text
@@ -67,8 +67,7 @@ class Request(ABC):
         """Decide, then write to the page."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What became of a request that decides: enough for a receipt."""
 
     record: Record
@@ -173,9 +172,9 @@ def standings_now(
     page: Page, asked: Asked, named: Sequence[str], one: bool, entries: Sequence[Entry]
 ) -> Standings:
     """Where the budgets stand."""
-    lines = {name: tuple(e.name for e in page.line(name)) for name in named}
+    lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
     all_ = {entry.name: page.standing(entry) for entry in entries}
-    closed = frozenset(entry.name for entry in entries if entry.retired)
+    closed = frozenset([entry.name for entry in entries if entry.retired])
     return Standings(asked, tuple(named), one, lines, all_, closed)
 
 
