@@ -95,7 +95,8 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of a few names."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
-    require(value in choices, name, f"one of {', '.join(choices)}", value)
+    if value not in choices:
+        require(False, name, f"one of {', '.join(choices)}", value)
     return value
 
 

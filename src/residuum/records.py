@@ -37,9 +37,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from json.encoder import encode_basestring_ascii as _quoted
+from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 from residuum.errors import BrokenRecord
@@ -71,6 +74,12 @@ FIELDS: dict[str, frozenset[str]] = {
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""
 _ALL = {type: fields | _COMMON for type, fields in FIELDS.items()}
+_ORDER = {type: itemgetter(*sorted(names)) for type, names in _ALL.items()}
+_FORM = {
+    type: "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}"
+    for type, names in _ALL.items()
+}
+"""How a record of each type is written: its fields in order, and what stands around them."""
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -79,6 +88,26 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 def canonical(data: Any) -> str:
     """Canonical JSON: sorted keys, no spaces, ASCII, numbers as Python writes them; no NaN."""
     return _ENCODER.encode(data)
+
+
+class Canonical(str):
+    """A text that is canonical JSON already: what it says goes into another text as it is."""
+
+    __slots__ = ()
+
+
+_WAYS: dict[type, Callable[[Any], str]] = {
+    Canonical: str,
+    str: _quoted,
+    int: str,
+    bool: {True: "true", False: "false"}.__getitem__,
+    NoneType: {None: "null"}.__getitem__,
+}
+
+
+def written(value: Any) -> str:
+    """`canonical`, soon done for a plain value and for what was written before."""
+    return _WAYS.get(type(value), canonical)(value)
 
 
 def digest(text: str | bytes) -> str:
@@ -103,31 +132,45 @@ class Record:
         body: dict[str, Any] = json.loads(self.text)
         return body
 
+    @cached_property
+    def _values(self) -> Mapping[str, Any]:
+        """The fields that are texts, numbers, true, false or null, and perhaps others."""
+        return self.body
+
     @property
     def budget(self) -> str:
-        return str(self.body["budget"])
+        return str(self._values["budget"])
 
     @property
     def seq(self) -> int:
-        return int(self.body["seq"])
+        return int(self._values["seq"])
 
     @property
     def prev(self) -> str:
-        return str(self.body["prev"])
+        return str(self._values["prev"])
 
     @property
     def type(self) -> str:
-        return str(self.body["type"])
+        return str(self._values["type"])
+
+    @property
+    def time(self) -> str:
+        return str(self._values["time"])
 
     @property
     def key(self) -> str | None:
         """The caller's key, where something was asked under one."""
-        return self.body.get("key")
+        return self._values.get("key")
 
     @property
     def admitted(self) -> bool | None:
         """The decision; None where nothing was asked."""
-        return self.body.get("admitted")
+        return self._values.get("admitted")
+
+    @property
+    def binding(self) -> str | None:
+        """The budget that refused, where one did."""
+        return self._values.get("binding")
 
     @property
     def mechanism(self) -> Mapping[str, Any] | None:
@@ -136,7 +179,7 @@ class Record:
 
     @property
     def reason(self) -> str | None:
-        return self.body.get("reason")
+        return self._values.get("reason")
 
     @property
     def moves(self) -> bool:
@@ -145,11 +188,15 @@ class Record:
 
 
 def record(type: str, common: Mapping[str, Any], fields: Mapping[str, Any]) -> Record:
-    """A record of the present version; its fields must be exactly those of its type."""
-    body = {**common, **fields, "type": type, "v": VERSION}
-    _check(body, "a new record")
-    made = Record(canonical(body))
-    made.__dict__["body"] = body
+    """A record of the present version; its fields must be exactly those of its type.
+
+    A field that is `Canonical` is taken as it is.
+    """
+    given = {**common, **fields, "type": type, "v": VERSION}
+    _check(given, "a new record")
+    made = Record(_FORM[type] % tuple(map(written, _ORDER[type](given))))
+    # For who asks at once, unparsed; what it says of the others, `body` reads from the text.
+    made.__dict__.update(_values=given, hash=digest(made.text))
     return made
 
 

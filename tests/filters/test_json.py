@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -14,8 +15,9 @@ import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, DESCRIBED, Entry
 from residuum import filters, mechanisms
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters import amounts
+from residuum.filters import amounts, codec
 from residuum.filters.codec import _parsed
+from residuum.filters.state import Left
 
 
 @pytest.fixture(params=DESCRIBED)
@@ -194,6 +196,21 @@ def test_nested_objects_are_queries_where_a_kind_means_both():
             _parsed(wrong)
 
 
+@pytest.mark.parametrize("name", ADDITIVE)
+@given(st.data())
+def test_states_put_together_are_what_the_general_way_writes(name, data):
+    filter = CATALOGUE[name].make()
+    shares = st.fractions(min_value=0, max_value=1)
+    left = tuple(data.draw(shares) * whole for whole in filter.initial().left)
+    state = Left(filter.fingerprint, left)
+    text = codec.state_to_json(filter, state)
+    assert filter.state_to_json(state) == text
+    assert filter.state_to_json(state) == text
+    again = pickle.loads(pickle.dumps(state))
+    assert (again, hash(again)) == (state, hash(state))
+    assert vars(again).keys() == {"of", "left", "_hash"}, "what was remembered stays behind"
+
+
 # --------------------------------------------------------------------------- amounts
 
 fractions = st.fractions(min_value=0, max_value=10**6)
@@ -225,6 +242,14 @@ def test_costs_are_rounded_up(value):
     up, down = amounts.rounded_up(value), amounts.rounded_down(value)
     assert down <= Fraction(value) <= up
     assert up - down <= Fraction(value) / 10**16 * 2
+
+
+@given(fractions, fractions)
+def test_what_is_left_is_the_exact_difference(amount, cost):
+    exact = None if cost > amount else amounts.shortened(amount - cost)
+    assert amounts.without(amount, cost) == exact
+    assert amounts.without(amount, Fraction(0)) is amount
+    assert amounts.without(amount, amount) == 0
 
 
 @given(st.lists(st.integers(2, 10**9), min_size=1, max_size=60))

@@ -32,17 +32,22 @@ _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
 
 def written(value: float) -> Fraction:
     """The decimal that a finite float is written as."""
-    return Fraction(Decimal(repr(float(value))))
+    return _exactly(Decimal(repr(float(value))))
 
 
 def rounded_up(value: float, digits: int = _DIGITS) -> Fraction:
     """The least decimal of so many digits that is at least the float `value`, exactly."""
-    return Fraction(_context(digits, ROUND_CEILING).create_decimal_from_float(value))
+    return _exactly(_context(digits, ROUND_CEILING).create_decimal_from_float(value))
 
 
 def rounded_down(value: float, digits: int = _DIGITS) -> Fraction:
     """The greatest decimal of so many digits that is at most the float `value`, exactly."""
-    return Fraction(_context(digits, ROUND_FLOOR).create_decimal_from_float(value))
+    return _exactly(_context(digits, ROUND_FLOOR).create_decimal_from_float(value))
+
+
+def _exactly(decimal: Decimal) -> Fraction:
+    """A finite decimal. Given integers, a rational does not ask first what it is given."""
+    return Fraction(*decimal.as_integer_ratio())
 
 
 @lru_cache(maxsize=64)
@@ -55,6 +60,18 @@ def shortened(amount: Fraction) -> Fraction:
     if amount.denominator.bit_length() <= _LONGEST:
         return amount
     return Fraction(math.floor(amount * (1 << _LONGEST)), 1 << _LONGEST)
+
+
+def without(amount: Fraction, cost: Fraction) -> Fraction | None:
+    """What is left of `amount`, `shortened` unless the cost is zero; None if it is too little.
+
+    In integers: a rational's own arithmetic asks first what it is given.
+    """
+    (a, b), (c, d) = amount.as_integer_ratio(), cost.as_integer_ratio()
+    if not c:
+        return amount
+    left = a * d - c * b
+    return None if left < 0 else shortened(Fraction(left, b * d))
 
 
 def stay_exact(parts: Iterable[Fraction]) -> bool:
@@ -79,7 +96,7 @@ def whole_rounds(
 
 def reported(amount: Fraction) -> float:
     """The largest float that, as it is written, is at most `amount`."""
-    near = float(amount)
+    near = _near(amount)
     while _against(near, amount) > 0:
         near = float(np.nextafter(near, -np.inf))
     return near
@@ -87,7 +104,7 @@ def reported(amount: Fraction) -> float:
 
 def charged(amount: Fraction) -> float:
     """The smallest float that, as it is written, is at least `amount`."""
-    near = float(amount)
+    near = _near(amount)
     while _against(near, amount) < 0:
         near = float(np.nextafter(near, np.inf))
     return near
@@ -114,7 +131,13 @@ def _against(value: float, amount: Fraction, squared: bool = False) -> int:
     top, bottom = Decimal(repr(value)).as_integer_ratio()
     if squared:
         top, bottom = top * top, bottom * bottom
-    return top * amount.denominator - amount.numerator * bottom
+    over, under = amount.as_integer_ratio()
+    return top * under - over * bottom
+
+
+def _near(amount: Fraction) -> float:
+    over, under = amount.as_integer_ratio()
+    return over / under
 
 
 def _root(amount: Fraction) -> float:
@@ -140,12 +163,6 @@ def text(amount: Fraction) -> str:
     digits = str(abs(top) * 10**places // bottom).rjust(places + 1, "0")
     sign = "-" if top < 0 else ""
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
-
-
-def at_most(amount: Fraction, most: Fraction) -> bool:
-    """`amount <= most`, exactly. A rational's own comparison asks first what it is given."""
-    (a, b), (c, d) = amount.as_integer_ratio(), most.as_integer_ratio()
-    return a * d <= c * b
 
 
 def from_text(name: str, given: Any) -> Fraction:

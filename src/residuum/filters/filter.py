@@ -28,6 +28,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
+from residuum.filters.kinds import KINDS
 from residuum.filters.noise import least_noise
 from residuum.filters.query import Query, as_query, described, relation_of
 from residuum.filters.state import Left, State
@@ -372,6 +373,18 @@ class Additive(Filter):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state.found_within()
 
+    def state_to_json(self, state: State) -> str:
+        """What the general way would write, put together; it is written often, and remembered."""
+        own = self.own(state)
+        if type(own) is not Left or self.kind not in KINDS or self.version != 1:
+            return super().state_to_json(own)
+        known = own.text
+        if known is None:
+            left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
+            known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
+            own.__dict__["text"] = known
+        return known
+
     @property
     def skips(self) -> bool:
         return self.fixed_costs
@@ -398,9 +411,10 @@ class Additive(Filter):
             return self._decision(state, None, None, query, relation, costs)
         left = []
         for cost, before in zip(costs, state.left, strict=True):
-            if not amounts.at_most(cost, before):
+            rest = amounts.without(before, cost)
+            if rest is None:
                 return self._decision(state, None, costs, query, relation)
-            left.append(amounts.shortened(before - cost) if cost else before)
+            left.append(rest)
         after = Left(state.of, tuple(left)).found_within()
         return self._decision(state, after, costs, query, relation)
 

@@ -32,9 +32,12 @@ _LISTED = (Atoms, GaussianMixture)
 
 def lifted(loss: Pld) -> Pld:
     """A loss above this one without factors so small that their squares underflow."""
-    tiny = {f: n for f, n in loss.terms.items() if _is_tiny(f)}
-    if not tiny:
+    for factor in loss.terms:
+        if _is_tiny(factor):
+            break
+    else:
         return loss
+    tiny = {f: n for f, n in loss.terms.items() if _is_tiny(f)}
     kept = Pld(loss.gaussian, {f: n for f, n in loss.terms.items() if f not in tiny})
     return kept + sum(tiny.values()) * pure_dp(_LEAST)
 

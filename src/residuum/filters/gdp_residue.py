@@ -39,22 +39,22 @@ class GdpResidueFilter(Gaussians):
         super().__post_init__()
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        if loss.gaussian is None:
+            cost = _rest_bounds(*left[0].as_integer_ratio(), loss)
+            return _NO_ROOM if cost is None else (cost[1],)
         bounds = self._bounds(left[0], loss)
         return bounds if isinstance(bounds, str) else (bounds[1],)
 
     def _bounds(self, left: Fraction, loss: Pld) -> tuple[Fraction, Fraction] | str:
         """What a loss takes when so much is left: at least, and what is charged."""
         rest = without_gaussian(loss)
-        if rest is loss:
-            cost = _rest_bounds(left, loss)
-            return _NO_ROOM if cost is None else cost
         noise = gaussian_variance(loss)
         if not rest.terms:
             return noise, noise
-        if left <= noise:
+        if noise and left <= noise:
             return _NO_ROOM
-        cost = _rest_bounds(left, rest)
-        return _NO_ROOM if cost is None else (noise + cost[0], noise + cost[1])
+        cost = _rest_bounds(*left.as_integer_ratio(), rest)
+        return _NO_ROOM if cost is None else (noise + Fraction(cost[0]), noise + cost[1])
 
     def _need(self, decision: Decision) -> str:
         """The Gaussian that the query alone would need."""
@@ -81,12 +81,12 @@ class GdpResidueFilter(Gaussians):
         return cost
 
 
+# By integers: a rational's own hash needs an inverse modulo a prime.
 @lru_cache(maxsize=4096)
-def _rest_bounds(left: Fraction, rest: Pld) -> tuple[Fraction, Fraction] | None:
+def _rest_bounds(over: int, under: int, rest: Pld) -> tuple[float, Fraction] | None:
     """The same for a loss without a Gaussian part; None if it does not fit."""
     above = lifted(rest)
-    cost = cost_ends(left, above)
+    cost = cost_ends(Fraction(over, under), above)
     if cost is None:
         return None
-    low = Fraction(cost[0]) if above is rest else Fraction(0)
-    return low, amounts.rounded_up(cost[1])
+    return cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])

@@ -23,7 +23,7 @@ Query = Pld | Mechanism
 
 def as_query(value: Any, name: str = "query") -> Query:
     """Check that an argument is a query."""
-    if not isinstance(value, Pld | Mechanism):
+    if not isinstance(value, Query):
         raise ArgumentTypeError(f"{name} must be a Pld or a mechanism, got {checks.shown(value)}")
     return value
 

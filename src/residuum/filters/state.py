@@ -22,6 +22,8 @@ class Left(State):
 
     within: ClassVar[str | None] = None
     """The filter that has found it to be one of its own, by its fingerprint."""
+    text: ClassVar[str | None] = None
+    """Its JSON, as that filter wrote it."""
 
     def found_within(self) -> Left:
         """The same, so that it need not be looked at again."""
@@ -29,9 +31,13 @@ class Left(State):
         return self
 
     def __getstate__(self) -> dict[str, object]:
-        # Whoever reads it elsewhere looks at it again.
-        return {name: value for name, value in self.__dict__.items() if name != "within"}
+        # Whoever reads it elsewhere looks at it again; and a text has another hash there.
+        return {"of": self.of, "left": self.left}
 
     def __hash__(self) -> int:
         # A rational's own hash needs an inverse modulo a prime; equal ones have equal terms.
-        return hash((self.of, *(each.as_integer_ratio() for each in self.left)))
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.of, *[each.as_integer_ratio() for each in self.left]))
+            self.__dict__["_hash"] = known
+        return known

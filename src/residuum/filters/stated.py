@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from residuum.filters.amounts import written
 from residuum.filters.query import Query, loss_of, relation_of
@@ -46,7 +47,7 @@ def split(
     """What the parts of a query state that they take, all together, and the loss of the others."""
     if isinstance(query, Pld):
         return None, query
-    if not isinstance(query, BlackBox | Composed | SelfComposed):
+    if not _may_state(type(query)):
         return None, loss_of(query, relation)
     parts = [(stated(part), part, n) for part, n in _parts(query)]
     known = [tuple(n * cost for cost in costs) for costs, _, n in parts if costs is not None]
@@ -56,6 +57,11 @@ def split(
     others = [n * loss_of(part, relation) for costs, part, n in parts if costs is None]
     total = tuple(sum(costs, Fraction(0)) for costs in zip(*known, strict=True))
     return total, sum(others, identity())
+
+
+@lru_cache(maxsize=256)
+def _may_state(kind: type[Mechanism]) -> bool:
+    return issubclass(kind, BlackBox | Composed | SelfComposed)
 
 
 def _parts(query: Mechanism) -> list[tuple[Mechanism, int]]:

@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from residuum.errors import BrokenRecord
-from residuum.records import canonical, digest
+from residuum.records import canonical, digest, written
 
 try:
     import fcntl
@@ -120,7 +120,7 @@ class FileAnchor(Anchor):
     def _put(self, said: Anchored, into: Callable[[str, Path], None]) -> None:
         """Write a whole file and put it in its place at once."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [_line({"ledger": said.ledger, "incarnation": said.incarnation})]
+        lines = [_heading(said.ledger, said.incarnation)]
         lines += [_mark(name, mark) for name, mark in said.marks.items()]
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
         try:
@@ -252,16 +252,20 @@ def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) ->
     return lost
 
 
-def _line(said: Mapping[str, object]) -> bytes:
-    text = canonical(said)
+def _line(text: str) -> bytes:
     return f"{digest(text)[:16]} {text}\n".encode()
 
 
+def _heading(ledger: str, incarnation: str) -> bytes:
+    return _line(canonical({"ledger": ledger, "incarnation": incarnation}))
+
+
 def _mark(name: str, mark: tuple[int, str]) -> bytes:
-    return _line({"budget": name, "seq": mark[0], "head": mark[1]})
+    seq, head = mark
+    return _line(f'{{"budget":{written(name)},"head":{written(head)},"seq":{seq}}}')
 
 
-_HEADING = _line({"ledger": "", "incarnation": ""})
+_HEADING = _heading("", "")
 
 
 def _lines_from(file: int, place: int) -> bytes:

@@ -22,7 +22,8 @@ def label(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a text, got {checks.shown(value)}")
     good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
-    checks.require(good, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
+    if not good:
+        checks.require(False, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
     return value
 
 

@@ -26,12 +26,13 @@ from residuum.mechanisms.black_box import BlackBox
 from residuum.mechanisms.codec import from_dict, parsed_json
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
-from residuum.records import canonical
+from residuum.records import Canonical, canonical
 
 _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
 """Black boxes that denote a symmetric PLD."""
 
 Query = Mechanism | Commit
+_Remembered = Pld | Mechanism | str
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Asked:
     def plain(self) -> Any:
         """The description as plain data. Not to be changed."""
         return json.loads(self.text)
+
+    @cached_property
+    def written(self) -> Canonical:
+        """The description as records write it."""
+        return Canonical(canonical(self.plain))
 
     @cached_property
     def undeclared(self) -> str | None:
@@ -88,7 +94,7 @@ def asked(given: Any) -> Asked:
     """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
     if isinstance(given, Asked):
         return given
-    if isinstance(given, Pld | Mechanism | str):
+    if isinstance(given, _Remembered):
         return _remembered(given)
     return _asked(given)
 

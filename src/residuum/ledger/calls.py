@@ -97,18 +97,19 @@ def answer(ledger: Ledger, done: Any) -> Any:
     """What the caller of a verb gets."""
     if not isinstance(done, Done):
         return done
-    body = done.record.body
+    record = done.record
     parts: dict[str, Any] = {
-        "admitted": body["admitted"],
-        "reason": body["reason"],
-        "seq": done.record.seq,
-        "key": body["key"],
+        "admitted": record.admitted,
+        "reason": record.reason,
+        "seq": record.seq,
+        "key": record.key,
         "replayed": done.replayed,
-        "head": done.record.hash,
-        "binding": body["binding"],
+        "head": record.hash,
+        "binding": record.binding,
         "budgets": dict(done.budgets),
         "_standings": done.standings,
     }
-    if done.record.type != "hold":
+    if record.type != "hold":
         return Receipt(**parts)
+    body = record.body
     return Reservation(id=body["hold"], expires=body["expires"], **parts, _ledger=ledger)

@@ -12,7 +12,7 @@ from residuum.errors import BrokenRecord
 from residuum.filters.codec import from_json as filter_from_json
 from residuum.filters.filter import Filter
 from residuum.filters.state import State
-from residuum.records import NOTHING_BEFORE, Record, canonical, digest, state_after
+from residuum.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
 
 
 @lru_cache(maxsize=1024)
@@ -30,7 +30,6 @@ class Head(NamedTuple):
 
 
 _STATES: dict[tuple[str, str], State] = {}
-_PLAIN: dict[str, Mapping[str, Any]] = {}
 _HEADS: dict[str, Head] = {}
 """What texts say that were read or written before; heads by their hash. All are pure functions."""
 _MOST = 4096
@@ -45,22 +44,13 @@ def state_of(filter_text: str, state_text: str) -> State:
     return found
 
 
-def plain_of(state_text: str) -> Mapping[str, Any]:
-    """The same as plain data. Not to be changed."""
-    found = _PLAIN.get(state_text)
-    if found is None:
-        found = json.loads(state_text)
-        _keep(_PLAIN, state_text, found)
-    return found
-
-
 def _head_of(hash: str, text: str) -> Head:
     """What a record says that has this hash, which was checked."""
     found = _HEADS.get(hash)
     if found is None:
         record = Record(text)
         text = canonical(state_after(record))
-        found = Head(text, str(record.body["time"]), record.type == "retire")
+        found = Head(text, record.time, record.type == "retire")
         _keep(_HEADS, hash, found)
     return found
 
@@ -132,7 +122,9 @@ class Entry:
 
     @property
     def plain_state(self) -> Mapping[str, Any]:
-        return plain_of(self.state_text)
+        """The state as plain data."""
+        found: Mapping[str, Any] = json.loads(self.state_text)
+        return found
 
     def moved(self, state: State) -> str:
         """The text of a state that is to follow, remembered so that it need not be read again."""
@@ -143,13 +135,14 @@ class Entry:
     def follow(self, head: Record, state_text: str) -> None:
         """The chain grew by a record, and the committed state is `state_text` then."""
         self.head_seq, self.head_hash = head.seq, head.hash
-        self.time, self.state_text = str(head.body["time"]), state_text
+        self.time, self.state_text = head.time, state_text
         # The next transaction will find it at the head.
         _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type == "retire"))
 
-    def place(self) -> dict[str, Any]:
-        """What a group says of the record that this budget is about to get."""
-        return {"budget": self.name, "seq": self.head_seq + 1, "prev": self.head_hash}
+    def place(self) -> str:
+        """What a group says of the record that this budget is about to get, canonical."""
+        name, prev = written(self.name), written(self.head_hash)
+        return f'{{"budget":{name},"prev":{prev},"seq":{self.head_seq + 1}}}'
 
 
 def from_row(row: BudgetRow) -> Entry:

@@ -10,19 +10,20 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from residuum.errors import ArgumentError, KeyReused
 from residuum.ledger.asked import Asked, from_text
-from residuum.ledger.entry import Entry, plain_of, state_of
+from residuum.ledger.entry import Entry, state_of
 from residuum.ledger.page import Page
 from residuum.ledger.receipts import Standings
 from residuum.ledger.rows import KeyRow
 from residuum.ledger.rules import Ruling, Standing
-from residuum.records import Record, canonical, digest, state_after
+from residuum.records import Canonical, Record, canonical, digest, state_after
 
 LEDGER = "ledger"
 """Who asks for what happens by itself."""
+_NONE = Canonical("{}")
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ class Request(ABC):
         """Decide, then write to the page."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What became of a request that decides: enough for a receipt."""
 
     record: Record
@@ -134,26 +134,29 @@ def append_group(
 ) -> dict[str, Record]:
     """Append a record to every budget of a group, each naming all; states become `after`."""
     in_order = sorted(entries, key=lambda entry: entry.name)
-    group = [entry.place() for entry in in_order]
+    group = Canonical("[" + ",".join([entry.place() for entry in in_order]) + "]")
     made = {}
     for entry in in_order:
-        before = entry.plain_state
-        state_text = after.get(entry.name, entry.state_text)
-        moved = before if state_text == entry.state_text else plain_of(state_text)
-        own = {**fields, "group": group, "before": before, "after": moved}
+        before = entry.state_text
+        state_text = after.get(entry.name, before)
+        own = {
+            **fields,
+            "group": group,
+            "before": Canonical(before),
+            "after": Canonical(state_text),
+        }
         if "mechanism" in own:
             own["relation"] = entry.neighbouring
-            stays = state_text == entry.state_text
-            own["tables"] = {} if stays else tables_of(page, entry, state_text)
+            own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)
         made[entry.name] = page.append(entry, type, by, own, state_text)
     return made
 
 
-def tables_of(page: Page, entry: Entry, state_text: str) -> dict[str, str]:
+def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
     """What a verifier needs beside the state, by hash; the contents go to the page."""
     content = entry.filter.tables(state_of(entry.filter_text, state_text))
     if not content:
-        return {}
+        return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
     page.add_tables({hashes[name]: data for name, data in content.items()})
     return hashes
@@ -169,9 +172,9 @@ def standings_now(
     page: Page, asked: Asked, named: Sequence[str], one: bool, entries: Sequence[Entry]
 ) -> Standings:
     """Where the budgets stand."""
-    lines = {name: tuple(e.name for e in page.line(name)) for name in named}
+    lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
     all_ = {entry.name: page.standing(entry) for entry in entries}
-    closed = frozenset(entry.name for entry in entries if entry.retired)
+    closed = frozenset([entry.name for entry in entries if entry.retired])
     return Standings(asked, tuple(named), one, lines, all_, closed)
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from residuum.filters.decision import Decision
 from residuum.filters.filter import NOTHING_FITS, Filter
@@ -35,8 +35,7 @@ PATIENCE = 1.0
 """Seconds that a refusal takes at most to work out what would fit."""
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """Where a budget stands: its filter, committed state and open holds, in order."""
 
     filter: Filter
@@ -50,8 +49,7 @@ class Standing:
         return Standing(self.filter, self.state, left, self.relation)
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(NamedTuple):
     """What a rule says of one budget: the committed state after it, and why."""
 
     admitted: bool

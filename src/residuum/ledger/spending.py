@@ -106,7 +106,7 @@ def settled(
     common = {
         "key": asking.under,
         "request": request,
-        "mechanism": asking.asked.plain,
+        "mechanism": asking.asked.written,
         "assumed": asking.assumed,
         "admitted": admitted,
         "binding": refused_by,

@@ -141,6 +141,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     return _exact((least, found[1]))
 
 
+@lru_cache(maxsize=_CACHED)
 def _central(L: Pld) -> CentralLaw | None:
     """The law of a single query whose only contact is at `x = 1`."""
     if L.gaussian is not None or len(L.terms) != 1:
