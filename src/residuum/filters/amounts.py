@@ -142,6 +142,17 @@ def text(amount: Fraction) -> str:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
+def shown(value: float, digits: int = 6, *, up: bool = False) -> str:
+    """A float, as it is written, to some digits: never more than it is, or with `up` never less.
+
+    So that what is needed and what is left, where the first is more, read differently.
+    """
+    decimal = _context(digits, ROUND_CEILING if up else ROUND_FLOOR).create_decimal(
+        repr(float(value))
+    )
+    return f"{float(decimal):.{digits}g}"
+
+
 def at_most(amount: Fraction, most: Fraction) -> bool:
     """`amount <= most`, exactly. A rational's own comparison asks first what it is given."""
     (a, b), (c, d) = amount.as_integer_ratio(), most.as_integer_ratio()
