@@ -71,6 +71,12 @@ class NaturalBudget:
     spent: Pld
     rounds: int | None
 
+    def __str__(self) -> str:
+        rounds = "" if self.rounds is None else f" in {self.rounds} round"
+        rounds += "" if self.rounds in (None, 1) else "s"
+        less = "" if self.spent.is_identity else f" less {described(self.spent)}"
+        return f"{described(self.budget)}{less}{rounds}"
+
 
 class Proven(NamedTuple):
     """What a natural filter guarantees, and why."""
@@ -224,11 +230,6 @@ class NaturalFilter(Filter):
         return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
 
     def worded(self, budget: Any, *, up: bool = False) -> str:
-        if isinstance(budget, NaturalBudget):
-            rounds = "" if budget.rounds is None else f" in {budget.rounds} round"
-            rounds += "" if budget.rounds in (None, 1) else "s"
-            less = "" if budget.spent.is_identity else f" less {described(budget.spent)}"
-            return f"{described(budget.budget)}{less}{rounds}"
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
