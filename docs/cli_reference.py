@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from residuum.cli.app import app
+from residuum.cli.app import EXIT_CODES, app
 
 HEADING = "# Command line\n\nGenerated from the commands by `make docs`; edit those instead."
 
@@ -15,7 +15,12 @@ def reference() -> str:
     """The whole page."""
     root = typer.main.get_command(app)
     context = _context(root, "residuum", None)
-    return "\n\n".join([HEADING, *_sections(root, context, "residuum")]) + "\n"
+    return "\n\n".join([HEADING, _exit_codes(), *_sections(root, context, "residuum")]) + "\n"
+
+
+def _exit_codes() -> str:
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *rows])
 
 
 def _sections(command: Any, context: Any, path: str) -> list[str]:

@@ -7,7 +7,7 @@ every failure names the argument and shows the value.
 from __future__ import annotations
 
 import numbers as abstract_numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,17 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
+def near(value: object, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` where a name is much like a value, to end a message with."""
+    if not isinstance(value, str) or len(value) > _SHOWN:
+        return ""
+    import difflib
+
+    plain = {name.casefold().replace("-", "_"): name for name in names}
+    found = difflib.get_close_matches(value.casefold().replace("-", "_"), plain, n=1, cutoff=0.7)
+    return f"; did you mean {plain[found[0]]!r}?" if found else ""
+
+
 def require(good: bool, name: str, expected: str, value: object) -> None:
     """Raise `ArgumentError` unless `good` is true."""
     if not good:
@@ -40,7 +51,8 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
         _unmasked(name, value, expected)
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
-        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+        what = expected if "number" in expected else f"a number, {expected}"
+        raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError:
@@ -96,7 +108,9 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
     if value not in choices:
-        require(False, name, f"one of {', '.join(choices)}", value)
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(choices)}, got {shown(value)}{near(value, choices)}"
+        )
     return value
 
 

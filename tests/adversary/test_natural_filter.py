@@ -7,7 +7,7 @@ import math
 import pytest
 
 import residuum as rz
-from residuum.filters import from_json
+from residuum.filters import amounts, from_json
 
 R = rz.approximate_dp
 CROSSING = (R(0.0847, 0.478), R(1.404, 0.0208))
@@ -106,9 +106,9 @@ def test_a_query_is_charged_as_one_that_dominates_it() -> None:
 def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fit() -> None:
     natural = rz.NaturalFilter(R(1.0, 1e-6), 3)
     first = natural.request(rz.pure_dp(1.5))
-    needed = rz.pure_dp(1.5).delta(1.0)
+    needed = amounts.shown(rz.pure_dp(1.5).delta(1.0), up=True)
     assert first.reason == (
-        f"refused: pure_dp(1.5) needs delta {needed:.6g} at eps 1, where the budget has 1e-06;"
+        f"refused: pure_dp(1.5) needs delta {needed} at eps 1, where the budget has 1e-06;"
         " approximate_dp(1.0, 1e-06) in 3 rounds left; pure_dp(1.0) would fit"
     )
     assert natural.check(first.largest).admitted
@@ -118,7 +118,10 @@ def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fi
     )
     refused = natural.request(rz.pure_dp(0.9))
     together = (rz.gaussian(mu=0.1) + rz.pure_dp(0.9)).delta(1.0)
-    assert f"pure_dp(0.9) and what was spent need delta {together:.6g} at eps 1" in refused.reason
+    assert (
+        f"pure_dp(0.9) and what was spent need delta {amounts.shown(together, up=True)} at eps 1"
+        in refused.reason
+    )
     pure = rz.NaturalFilter(rz.pure_dp(1.0)).request(rz.pure_dp(1.1))
     assert "at eps 1, where the budget has 0;" in pure.reason
 

@@ -137,8 +137,8 @@ def test_the_automatic_filter(store: str) -> None:
         (("budget", "create", "web", "--filter", "pure eps=1", "--eps", "1"), 2, "got both"),
         (("budget", "show", "none"), LEDGER, "none"),
         (("commit", "none"), LEDGER, "none"),
-        (("spend", "web", "--pure-dp", "eps=1", "--store", "other.db"), LEDGER, "no ledger at"),
-        (("spend", "web", "--pure-dp", "eps=1", "--store", "."), LEDGER, "is a directory"),
+        (("spend", "web", "--pure-dp", "eps=1", "--store", "other.db"), 2, "no ledger at"),
+        (("spend", "web", "--pure-dp", "eps=1", "--store", "."), 2, "is a directory"),
         (("history", "web", "--limit", "0"), 2, "--limit"),
         (("plan", "--budget", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
         (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "must stand alone"),
@@ -202,5 +202,9 @@ def test_the_ledger_records_who_it_was(tmp_path: Path) -> None:
 
 
 def test_init_twice_is_the_same_ledger() -> None:
-    assert run_json("init")["ledger"] == run_json("init")["ledger"]
+    first = run_json("init")
+    assert first["created"] and not first["budgets"]
+    run("budget", "create", "web", "--filter", "pure eps=1")
+    assert run_json("init") == {**first, "created": False, "budgets": 1}
+    assert "there is a ledger already" in run("init") and "1 budget with 1 record" in run("init")
     assert "service" in refusal("init", "http://127.0.0.1:1")

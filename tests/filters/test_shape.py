@@ -15,6 +15,7 @@ import pytest
 import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
 from residuum import mechanisms
+from residuum.filters import amounts
 from residuum.filters.filter import Additive
 from residuum.filters.kinds import KINDS, filter_class
 from residuum.filters.noise import scaled
@@ -366,14 +367,20 @@ def test_refusals_of_a_target_say_what_the_query_needs_of_it(name):
     for query in (rz.laplace(scale=0.3), mechanisms.SubsampledGaussian(0.5, 0.5)):
         loss = query if isinstance(query, rz.Pld) else query.pld()
         eps = max(one.epsilon(1e-6) for one in (loss, loss.reverse()))
-        assert f"by itself it needs eps {eps:.6g} at delta 1e-06" in filter.request(query).reason
+        assert (
+            f"by itself it needs eps {amounts.shown(eps, up=True)} at delta 1e-06"
+            in filter.request(query).reason
+        )
     assert "no eps covers it at delta 1e-06" in filter.request(HOPELESS).reason
 
 
 def test_refusals_of_a_gaussian_with_slack_say_which_gaussian_is_needed():
     filter = rz.ApproximateGdpResidueFilter(0.5, 1e-6)
     query = rz.laplace(scale=0.3)
-    assert f"needs mu {rz.gdp_parameter(query):.6g}" in filter.request(query).reason
+    assert (
+        f"needs mu {amounts.shown(rz.gdp_parameter(query), up=True)}"
+        in filter.request(query).reason
+    )
     assert "nothing of this kind fits" in filter.request(HOPELESS).reason
 
 

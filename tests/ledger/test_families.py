@@ -7,8 +7,11 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
+from sqlalchemy import update
 
 import residuum as rz
+from ledger.conftest import Open
+from residuum.ledger import schema
 from residuum.mechanisms import PureDp
 
 
@@ -265,3 +268,16 @@ def test_a_retired_budget_is_closed_with_its_holds_and_for_its_quotas(ledger: rz
     assert ledger.budget("other").holds == ()
     assert ledger.history("cap")[-1].reason == "the study is over"
     assert ledger.status().budgets[0].retired
+
+
+@pytest.mark.parametrize("ends", ["soon", "", "2026-13-45T99:99:99.999Z "])
+def test_a_window_whose_end_is_no_time_is_a_broken_record(open_: Open, ends: str) -> None:
+    ledger = open_()
+    ledger.create_budget("w", rz.PureFilter(1.0), window=3600.0)
+    with ledger.store.writing() as connection:
+        connection.execute(update(schema.budgets).values(window_ends=ends))
+        connection.commit()
+    again = open_()
+    for ask in (lambda: again.spend("w", rz.pure_dp(0.25)), lambda: again.budget("w")):
+        with pytest.raises(rz.BrokenRecord, match="a time in the store"):
+            ask()

@@ -132,9 +132,9 @@ class AdditiveProfileFilter(Additive):
     def guarantee(self) -> Pld:
         return self.proven.pld
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         shown = ", ".join(
-            f"{mass:.3g} from {size:g}"
+            f"{amounts.shown(mass, 3, up=up)} from {size:g}"
             for size, mass in zip(budget.sizes, budget.totals, strict=True)
         )
         rounds = "1 round" if budget.rounds == 1 else f"{budget.rounds} rounds"

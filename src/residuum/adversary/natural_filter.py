@@ -35,6 +35,7 @@ from residuum.adversary.natural_rule import NaturalRule
 from residuum.adversary.rule import as_catalogue, as_queries, as_rounds
 from residuum.bounds import Verdict
 from residuum.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
 from residuum.filters.divergence import gaussian_variance
@@ -69,6 +70,12 @@ class NaturalBudget:
     budget: Pld
     spent: Pld
     rounds: int | None
+
+    def __str__(self) -> str:
+        rounds = "" if self.rounds is None else f" in {self.rounds} round"
+        rounds += "" if self.rounds in (None, 1) else "s"
+        less = "" if self.spent.is_identity else f" less {described(self.spent)}"
+        return f"{described(self.budget)}{less}{rounds}"
 
 
 class Proven(NamedTuple):
@@ -173,8 +180,8 @@ class NaturalFilter(Filter):
         taken = float(after.hockey_stick_bounds(witness.x).hi)
         there = float(self.budget.hockey_stick_bounds(witness.x).lo)
         return (
-            f"{needs} delta {taken:.6g} at eps {math.log(witness.x):.6g},"
-            f" where the budget has {there:.6g}"
+            f"{needs} delta {amounts.shown(taken, up=True)} at eps {math.log(witness.x):.6g},"
+            f" where the budget has {amounts.shown(there)}"
         )
 
     def _charges(self, loss: Pld) -> Sequence[Pld] | str:
@@ -222,12 +229,7 @@ class NaturalFilter(Filter):
             told |= {"points": plan.points, "draws": plan.draws}
         return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
 
-    def worded(self, budget: Any) -> str:
-        if isinstance(budget, NaturalBudget):
-            rounds = "" if budget.rounds is None else f" in {budget.rounds} round"
-            rounds += "" if budget.rounds in (None, 1) else "s"
-            less = "" if budget.spent.is_identity else f" less {described(budget.spent)}"
-            return f"{described(budget.budget)}{less}{rounds}"
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:

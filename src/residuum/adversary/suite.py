@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from residuum import checks
 from residuum.adversary.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residuum.adversary.attack import Attack, attack, attack_filter
 from residuum.adversary.finite import ACCURACY
@@ -70,7 +71,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 def example(kind: str) -> Filter:
     """The filter of a kind that the suite attacks."""
     if kind not in EXAMPLES or kind not in KINDS:
-        raise ArgumentError(f"kind must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.near(kind, KINDS)}"
+        )
     return from_dict({"kind": kind, **EXAMPLES[kind]})
 
 

@@ -4,6 +4,7 @@ A command's file is imported when the command is run, or listed by `--help`; the
 imported when a command computes. So `residuum --help` answers without loading numpy.
 """
 
+import difflib
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from residuum.errors import (
     ArgumentTypeError,
     LedgerError,
     MissingPackage,
+    NotALedger,
     OutcomeUnknown,
     ServiceError,
     TooLargeError,
@@ -58,6 +60,19 @@ COMMANDS = {
 }
 
 
+BAD_INPUT = (ArgumentError, ArgumentTypeError, MissingPackage, NotALedger, TooLargeError)
+EXIT_CODES = {
+    0: "done; the query was admitted, the proof found",
+    1: "checked, and it does not hold (verify, attack); not all was drawn (figures)",
+    2: "bad input: an argument, a file that is no ledger, a package that is missing",
+    3: "refused: nothing was spent",
+    4: "the ledger or the service cannot do it; of verify, something is undecided",
+    5: "the outcome is unknown: ask again with the same key",
+    6: "spent before, with --once: do not run the query again",
+}
+"""What a command's exit code means; no command has meanings of its own."""
+
+
 class LazyGroup(TyperGroup):
     """A group that imports a command when it is asked for."""
 
@@ -71,16 +86,24 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
-    def invoke(self, ctx: Any) -> Any:
-        """Bad input is one line on standard error and exit code 2, never a traceback.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """A command by its name; one that is misspelt is told what may have been meant."""
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
-        What a ledger or a service cannot do is 4, and an outcome that nobody knows is 5: ask again
-        with the same key.
-        """
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Errors are one line on standard error and an exit code of the table, no traceback."""
         said: Exception
         try:
             return super().invoke(ctx)
-        except (ArgumentError, ArgumentTypeError, MissingPackage, TooLargeError) as error:
+        except BAD_INPUT as error:
             code, said = 2, error
         except OutcomeUnknown as error:
             code, said = 5, error

@@ -33,7 +33,9 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new budget.")],
     given: Annotated[
         str | None,
-        typer.Option("--filter", metavar="FILTER", help="As JSON or in short: 'gdp_residue mu=1'."),
+        typer.Option(
+            "--filter", metavar="FILTER", help="As JSON, in short ('gdp_residue mu=1'), or a file."
+        ),
     ] = None,
     eps: filters.Eps = None,
     delta: filters.Delta = None,

@@ -86,8 +86,8 @@ def demo(
     promise, real = caught.budget.delta(caught.eps), caught.cost.pld.delta_bounds(caught.eps).lo
     print(
         "\nthe natural filter composes what was spent and compares; two kinds of query are enough"
-        f"\nto break it: delta {promise:.3f} is promised at eps = {caught.eps:.4g}, and this"
-        f" analyst reaches {real:.3f}\n"
+        f"\nto break it: delta {promise:.3f} is promised at eps = {caught.eps:.4g}, and"
+        f" this analyst reaches {output.below(float(real), 3)}\n"
     )
     print(caught.cost.strategy)
     print(f"\nledger: {path}")

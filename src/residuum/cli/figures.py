@@ -36,17 +36,16 @@ def figures(
       residuum figures --out figures --only strategy
       residuum figures --out figures --only gdp-residue --format svg --json
     """
+    from residuum import checks
     from residuum.figures.gallery import GALLERY
     from residuum.figures.picture import FORMATS, write
 
     names = tuple(dict.fromkeys(only or GALLERY))
     kinds = tuple(dict.fromkeys(format or FORMATS))
     for name in names:
-        if name not in GALLERY:
-            raise ArgumentError(f"only must be one of {', '.join(GALLERY)}, got {name!r}")
+        checks.one_of("only", name, tuple(GALLERY))
     for kind in kinds:
-        if kind not in FORMATS:
-            raise ArgumentError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
+        checks.one_of("format", kind, tuple(FORMATS))
     if out.exists() and not out.is_dir():
         raise ArgumentError(f"out must be a directory, got {out}")
     drawn, trouble = [], ""

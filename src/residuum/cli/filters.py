@@ -1,11 +1,12 @@
 """Filters on the command line: JSON as everywhere, or in short, `gdp_residue mu=1`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from residuum.cli import queries
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from residuum.filters import Filter
@@ -17,10 +18,19 @@ Delta = Annotated[float | None, typer.Option(help="The delta of the budget.")]
 
 
 def parse(text: str) -> "Filter":
-    """The filter that is written as JSON or in short."""
+    """The filter that is written as JSON or in short, or as JSON in a file `….json`."""
     from residuum.filters import from_json
 
-    return from_json(queries.described("filter", text))
+    if not text.endswith(".json"):
+        return from_json(queries.described("filter", text))
+    try:
+        return from_json(
+            queries.described("filter", Path(text).read_text(encoding="utf-8").strip())
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"filter must be a file to read, got {text} ({error})") from None
+    except (ArgumentError, ArgumentTypeError) as error:
+        raise ArgumentError(f"{text}: {error}") from None
 
 
 def budget(eps: float | None, delta: float | None) -> tuple[float, float]:

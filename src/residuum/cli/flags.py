@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from residuum.errors import ArgumentError
+from residuum.cli import queries
+from residuum.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from residuum.mechanisms import Mechanism
@@ -120,7 +121,12 @@ def _from_query(rest: list[str]) -> str:
             f"query must be JSON or a file to read, got {given} ({error})"
         ) from None
     if text[:1] not in ("{", "["):
-        raise ArgumentError(f"query must be a JSON object, got {text[:60]!r} in {given}")
+        raise ArgumentError(f"{given}: query must be a JSON object, got {text[:60]!r}")
+    try:
+        queries.parse_list([text])
+    except (ArgumentError, ArgumentTypeError) as error:
+        # Here the file's name is known.
+        raise ArgumentError(f"{given}: {error}") from None
     return text
 
 

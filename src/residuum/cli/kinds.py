@@ -54,11 +54,15 @@ class Parameter(NamedTuple):
 
 def kind_named(name: str) -> type["Mechanism"]:
     """The class of a kind; hyphens pass for underscores."""
+    from residuum import checks
     from residuum.mechanisms import KINDS
 
     kind = name.replace("-", "_")
     if kind not in KINDS:
-        raise ArgumentError(f"kind must be one of {', '.join(KINDS)}, got {name!r}")
+        raise ArgumentError(
+            f"kind must be one of {', '.join(KINDS)}, got {checks.shown(name)}"
+            f"{checks.near(kind, KINDS)}"
+        )
     return KINDS[kind]
 
 

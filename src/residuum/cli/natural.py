@@ -189,9 +189,17 @@ def guarantee(
         real = {"eps": found.eps, "delta": found.delta, "method": found.method}
         output.print_json({"budget": given, "guarantee": real})
         return
+    rows = [("budget", f"eps {eps:g}, delta {delta:g}")]
+    if not (found.delta < 1.0 and found.eps < math.inf):
+        of = "" if target_delta is not None else ", and ten times delta is 1 or more"
+        why = f"at delta 1 everything may be lost{of}; --target-delta asks for another"
+        if found.delta < 1.0:
+            why = f"no finite eps is proven at delta {found.delta!r}"
+        output.print_fields([*rows, ("guaranteed", f"nothing: {why}")])
+        return
     output.print_fields(
         [
-            ("budget", f"eps {eps:g}, delta {delta:g}"),
+            *rows,
             ("guaranteed eps", output.above(found.eps, 6)),
             ("at delta", repr(found.delta)),
             ("by", found.method),

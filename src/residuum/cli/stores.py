@@ -7,8 +7,10 @@
 go by the same anchor.
 """
 
+import ast
 import getpass
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -16,7 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.errors import ArgumentError, MissingPackage
+from residuum.errors import (
+    AccessDenied,
+    ArgumentError,
+    MissingPackage,
+    ResiduumError,
+    UnknownBudget,
+)
 
 if TYPE_CHECKING:
     from residuum.ledger.ledger import Ledger
@@ -25,6 +33,8 @@ __all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at"]
 
 DEFAULT = "sqlite:///budgets.db"
 _SETTINGS = ("RESIDUUM_ANCHOR", "RESIDUUM_ACCEPT_ASYNC_STANDBY")
+_UNKNOWN = re.compile(r"budget ('.*'|\".*\")$")
+"""How the name ends an error about a budget that is not there, or not to be seen."""
 
 Store = Annotated[
     str,
@@ -65,6 +75,15 @@ def is_service(store: str) -> bool:
 @contextmanager
 def books(store: str, token: str | None = None, *, read_only: bool = False) -> Iterator[Any]:
     """The budgets at a store: a ledger, or a client with the same verbs."""
+    with _opened(store, token, read_only) as found:
+        try:
+            yield found
+        except (UnknownBudget, AccessDenied) as error:
+            raise type(error)(f"{error}{_nearest(str(error), found)}") from None
+
+
+@contextmanager
+def _opened(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
     if is_service(store):
         need("sqlalchemy")
         from residuum.service.client import Client
@@ -74,6 +93,30 @@ def books(store: str, token: str | None = None, *, read_only: bool = False) -> I
         return
     with ledger_at(store, create=False, read_only=read_only) as ledger:
         yield ledger
+
+
+def _nearest(said: str, books: Any) -> str:
+    """Which budget may have been meant by one that is not there: of those that a caller sees."""
+    named = _UNKNOWN.search(said)
+    if named is None:
+        return ""
+    from residuum import checks
+
+    try:
+        return checks.near(ast.literal_eval(named[1]), _names(books))
+    except (ResiduumError, SyntaxError, ValueError):
+        return ""
+
+
+def _names(books: Any) -> list[str]:
+    if not hasattr(books, "store"):
+        return [one.name for one in books.budgets()]
+    from sqlalchemy import select
+
+    from residuum.ledger.schema import budgets
+
+    with books.store.reading() as connection:
+        return list(connection.execute(select(budgets.c.name)).scalars())
 
 
 @contextmanager

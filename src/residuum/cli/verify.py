@@ -157,7 +157,7 @@ def _since(path: Path | None) -> Any:
             if name not in unproven
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArgumentError(f"--since must be an earlier report, got {error!r}") from None
+        raise ArgumentError(f"--since must be an earlier report, got {path} ({error!r})") from None
 
 
 def _write(found: "Report", path: Path, key: Path | None) -> None:

@@ -165,6 +165,17 @@ def text(amount: Fraction) -> str:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
+def shown(value: float, digits: int = 6, *, up: bool = False) -> str:
+    """A float, as it is written, to some digits: never more than it is, or with `up` never less.
+
+    So that what is needed and what is left, where the first is more, read differently.
+    """
+    decimal = _context(digits, ROUND_CEILING if up else ROUND_FLOOR).create_decimal(
+        repr(float(value))
+    )
+    return f"{float(decimal):.{digits}g}"
+
+
 def from_text(name: str, given: Any) -> Fraction:
     """The non-negative amount that a text of `text` says."""
     if not isinstance(given, str):

@@ -139,7 +139,8 @@ class ApproximateGdpResidueFilter(Additive):
         nu = _parameter_with(slack, loss) if slack else gdp_parameter(loss)
         if not math.sqrt(v) < nu < math.inf:
             return _NO_ROOM
-        return f"needs mu {nu:.6g}" + (f" with delta {slack:.3g}" if slack else "")
+        with_slack = f" with delta {amounts.shown(slack, 3)}" if slack else ""
+        return f"needs mu {amounts.shown(nu, up=True)}{with_slack}"
 
     def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
         return amounts.charged(price[0]), amounts.charged(price[1])
@@ -159,11 +160,16 @@ class ApproximateGdpResidueFilter(Additive):
     def guarantee(self) -> Pld:
         return gaussian(mu=self.mu) + approximate_dp(0.0, self.delta)
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         if isinstance(budget, tuple):
-            return f"{budget[0]:.6g} of mu² and {budget[1]:.3g} of delta"
-        mu = math.sqrt(gaussian_variance(budget))
-        return f"mu {mu:.6g} and delta {float(missing_mass(budget)):.3g}"
+            variance, slack = budget
+            took = f"{amounts.shown(variance, up=up)} of mu²"
+            return f"{took} and {amounts.shown(slack, 3, up=up)} of delta"
+        root, one = (
+            (amounts.root_up, amounts.charged) if up else (amounts.root_down, amounts.reported)
+        )
+        mu, delta = root(gaussian_variance(budget)), one(missing_mass(budget))
+        return f"mu {amounts.shown(mu, up=up)} and delta {amounts.shown(delta, 3, up=up)}"
 
 
 def _needs_slack(loss: Pld) -> bool:

@@ -103,8 +103,9 @@ class ApproximateZcdpFilter(Additive):
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
 
-    def worded(self, budget: Any) -> str:
-        return f"rho {budget.rho:.6g} and delta {budget.delta:.3g}"
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        rho, delta = amounts.shown(budget.rho, up=up), amounts.shown(budget.delta, 3, up=up)
+        return f"rho {rho} and delta {delta}"
 
 
 def _whitehouse(eps: Fraction, aside: Fraction) -> Fraction:

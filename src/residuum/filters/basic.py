@@ -62,5 +62,6 @@ class BasicFilter(Additive):
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
 
-    def worded(self, budget: Any) -> str:
-        return f"(eps {budget.eps:.6g}, delta {budget.delta:.3g})"
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        eps, delta = amounts.shown(budget.eps, up=up), amounts.shown(budget.delta, 3, up=up)
+        return f"(eps {eps}, delta {delta})"

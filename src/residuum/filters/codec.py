@@ -104,7 +104,10 @@ def _opened(given: Any) -> tuple[dict[str, Any], type[Filter]]:
     fields = dict(given)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(f"kind must be one of {', '.join(sorted(KINDS))}, got {kind!r}")
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.near(kind, KINDS)}"
+        )
     cls = filter_class(kind)
     version = fields.pop("version", 1)
     if type(version) is not int or version != cls.version:
@@ -115,7 +118,10 @@ def _opened(given: Any) -> tuple[dict[str, Any], type[Filter]]:
 def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
     for name in fields:
         if name not in known:
-            raise ArgumentError(f"{what} takes {', '.join(known)}, got the unknown field {name!r}")
+            raise ArgumentError(
+                f"{what} takes {', '.join(known)}, got the unknown field {checks.shown(name)}"
+                f"{checks.near(name, known)}"
+            )
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)

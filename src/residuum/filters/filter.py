@@ -316,7 +316,7 @@ class Filter(ABC):
         asked = described(decision.query)
         left = self.worded(self.remaining_in(decision._before))
         if decision.admitted:
-            cost = "" if decision.cost is None else self.worded(decision.cost)
+            cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
             after = self.worded(decision.remaining)
             return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
         need = self._need(decision)
@@ -326,10 +326,10 @@ class Filter(ABC):
 
     def _need(self, decision: Decision) -> str:
         """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
-        return decision._why_not or f"needs {self.worded(decision.cost)}"
+        return decision._why_not or f"needs {self.worded(decision.cost, up=True)}"
 
-    def worded(self, budget: Any) -> str:
-        """A budget or a cost in the filter's own unit, in words."""
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        """A budget in the filter's own unit, in words and rounded down; a cost with `up`."""
         return repr(budget)
 
 

@@ -6,7 +6,6 @@ A query takes `nu²` for the least `nu` with `L ⪯ G_nu`, and `G_sqrt(mu²-nu²
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -102,12 +101,13 @@ class Gaussians(Additive):
         """In `mu`, as what is left."""
         if decision._why_not:
             return decision._why_not
-        return f"needs mu {math.sqrt(decision.cost):.6g}"
+        return f"needs mu {amounts.shown(amounts.root_up(decision._price[0]), up=True)}"
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         if not isinstance(budget, Pld):
-            return f"{budget:.6g} of mu²"
-        return f"mu {float(gaussian_variance(budget)) ** 0.5:.6g}"
+            return f"{amounts.shown(budget, up=up)} of mu²"
+        root = amounts.root_up if up else amounts.root_down
+        return f"mu {amounts.shown(root(gaussian_variance(budget)), up=up)}"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,9 @@ class GdpResidueFilter(Gaussians):
             return "fits no Gaussian"
         state = decision._before
         assert isinstance(state, Left)
-        return f"needs mu {nu:.6g}" if nu > amounts.root_down(state.left[0]) else _NO_ROOM
+        if not nu > amounts.root_down(state.left[0]):
+            return _NO_ROOM
+        return f"needs mu {amounts.shown(nu, up=True)}"
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""

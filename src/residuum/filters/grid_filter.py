@@ -16,6 +16,7 @@ from typing import Any
 from residuum import checks
 from residuum.bounds import Floats
 from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
 from residuum.filters.filter import Filter
@@ -88,7 +89,7 @@ class GridFilter(Filter):
                 break
         return pure_dp(low) if low > 0.0 else identity()
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
     def _answer(
@@ -116,7 +117,7 @@ def alone(decision: Decision, delta: float) -> str:
     eps = max(float(one.epsilon(delta)) for one in ends)
     if not eps < math.inf:
         return f"no eps covers it at delta {delta:g}"
-    return f"by itself it needs eps {eps:.6g} at delta {delta:g}"
+    return f"by itself it needs eps {amounts.shown(eps, up=True)} at delta {delta:g}"
 
 
 def named(query: Query) -> Query:

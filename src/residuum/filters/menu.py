@@ -20,6 +20,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
+from residuum.filters import amounts
 from residuum.filters.grid import Grid
 from residuum.filters.grid_filter import grid_target, named
 from residuum.filters.menus import LEVELS, Line, dust, priced, small_lines, table_of
@@ -118,10 +119,10 @@ class MenuFilter(WalkFilter):
             return float(super().spent_in(state))
         return (self.table.whole - state.left) / PARTS
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         if isinstance(budget, int | float):
-            return f"{budget:.6g} of {self.table.top} levels"
-        return super().worded(budget)
+            return f"{amounts.shown(float(budget), up=up)} of {self.table.top} levels"
+        return super().worded(budget, up=up)
 
 
 @lru_cache(maxsize=16)

@@ -158,7 +158,7 @@ class PlanFilter(Filter):
     def _need(self, decision: Decision) -> str:
         return f"{decision._why_not} ({alone(decision, self.delta)})"
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         return described(budget) if isinstance(budget, Pld) else str(budget)
 
 

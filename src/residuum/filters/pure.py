@@ -54,7 +54,7 @@ class PureFilter(Additive):
     def guarantee(self) -> Pld:
         return pure_dp(self.eps)
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         if isinstance(budget, Pld):
             budget = max((float(f.top) for f in budget.terms), default=0.0)  # type: ignore[union-attr]
-        return f"eps {budget:.6g}"
+        return f"eps {amounts.shown(budget, up=up)}"

@@ -61,9 +61,9 @@ class RenyiFilter(Additive):
     def guarantee(self) -> Pld:
         return RenyiBudget(self.alpha, self.rho).pld
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         rho = budget.rho if isinstance(budget, RenyiBudget) else budget
-        return f"rho {rho:.6g}"
+        return f"rho {amounts.shown(rho, up=up)}"
 
 
 def order(name: str, value: Any) -> float:

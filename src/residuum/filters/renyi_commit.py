@@ -231,7 +231,7 @@ class RenyiCommitFilter(Filter):
         if self._within(budget, state.left):
             to = commit.to if isinstance(commit.to, Filter) else None
             after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
-        why = f"needs rho {cost:.6g}"
+        why = f"needs rho {amounts.shown(cost, up=True)}"
         return self._decision(state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
 
     def _largest(self, before: State, query: Any, relation: str | None) -> Any:
@@ -287,7 +287,8 @@ class RenyiCommitFilter(Filter):
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         if isinstance(budget, Pld):
             return described(budget)
-        return f"rho {budget.rho if isinstance(budget, RenyiBudget) else budget:.6g}"
+        rho = budget.rho if isinstance(budget, RenyiBudget) else budget
+        return f"rho {amounts.shown(rho, up=up)}"

@@ -80,7 +80,9 @@ class RenyiCurveFilter(Additive):
     def guarantee(self) -> Pld:
         return self.capacity.pld  # type: ignore[no-any-return]
 
-    def worded(self, budget: Any) -> str:
+    def worded(self, budget: Any, *, up: bool = False) -> str:
         shown = list(zip(budget.alphas, budget.rhos, strict=True))
         few = shown if len(shown) <= 4 else [shown[0], shown[len(shown) // 2], shown[-1]]
-        return "rho " + ", ".join(f"{rho:.6g} at order {alpha:g}" for alpha, rho in few)
+        return "rho " + ", ".join(
+            f"{amounts.shown(rho, up=up)} at order {alpha:g}" for alpha, rho in few
+        )

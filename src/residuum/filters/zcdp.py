@@ -70,5 +70,6 @@ class ZcdpFilter(Additive):
     def guarantee(self) -> Pld:
         return ZcdpBudget(self.rho).pld
 
-    def worded(self, budget: Any) -> str:
-        return f"rho {budget.rho if isinstance(budget, ZcdpBudget) else budget:.6g}"
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        rho = budget.rho if isinstance(budget, ZcdpBudget) else budget
+        return f"rho {amounts.shown(rho, up=up)}"

@@ -221,8 +221,7 @@ class Refresh(Request):
 
 def due(page: Page, entry: Entry) -> bool:
     """Whether a budget's window is over."""
-    over = entry.window_ends is not None and entry.window_ends <= page.now
-    return over and not entry.retired
+    return clock.is_over(entry.window_ends, page.now) and not entry.retired
 
 
 def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:

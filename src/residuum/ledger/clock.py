@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, BrokenRecord
 
 FAR = "9999-12-31T23:59:59.999Z"
+_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def text(moment: datetime) -> str:
@@ -16,8 +19,30 @@ def text(moment: datetime) -> str:
 
 
 def moment(written: str) -> datetime:
-    """The moment that a text says."""
-    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    """The moment that a text says; a store may have been written to by others."""
+    if not _is_time(written):
+        raise _broken(written)
+    try:
+        return datetime.strptime(written, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        raise _broken(written) from None
+
+
+def is_over(end: Any, now: str) -> bool:
+    """Whether a window has an end, which is past. What is no time in the store is no end."""
+    if end is None:
+        return False
+    if not _is_time(end):
+        raise _broken(end)
+    return bool(end <= now)
+
+
+def _is_time(written: Any) -> bool:
+    return isinstance(written, str) and _WRITTEN.fullmatch(written) is not None
+
+
+def _broken(written: Any) -> BrokenRecord:
+    return BrokenRecord(f"a time in the store must be like {FAR}, got {written!r}")
 
 
 def seconds(written: str) -> float:

@@ -16,13 +16,14 @@ from typing import IO, Any
 from sqlalchemy import Connection, select
 
 from residuum import checks
-from residuum.errors import ArgumentTypeError, BrokenRecord
+from residuum.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residuum.ledger import schema
 from residuum.ledger.store import Store
 from residuum.records import Record, canonical, digest, from_line, lines
 
 _B, _R, _T = schema.budgets, schema.records, schema.tables
 _AT_ONCE = 1000
+_UNNAMED = "the export"
 
 
 @dataclass(frozen=True)
@@ -89,29 +90,44 @@ def _written(store: Store, file: IO[str]) -> int:
 
 def read_export(given: Any) -> Exported:
     """Read an export from a path or from lines; every hash must agree."""
-    if isinstance(given, str | Path):
+    if not isinstance(given, str | Path):
+        return _read(given, _UNNAMED)
+    try:
         with Path(given).open(encoding="ascii") as file:
-            return _read(file)
-    return _read(given)
+            return _read(file, str(given))
+    except UnicodeDecodeError:
+        raise NotALedger(f"{given} is no export of a ledger: it is not text") from None
+    except OSError as error:
+        raise ArgumentError(f"export must be a file to read, got {given} ({error})") from None
 
 
-def _read(given: Iterable[str]) -> Exported:
+def _read(given: Iterable[str], name: str) -> Exported:
     chains: dict[str, list[Record]] = {}
     tables: dict[str, bytes] = {}
     for number, line in enumerate(given, 1):
-        if line.startswith('{"content"'):
-            try:
-                parsed = json.loads(line)
-                hash, content = parsed["table"], base64.b64decode(parsed["content"])
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise BrokenRecord(f"line {number} of the export is no table: {error}") from None
-            if digest(content) != hash:
-                raise BrokenRecord(f"line {number} of the export: table does not hash to {hash}")
-            tables[hash] = content
-        elif line.strip():
-            record = from_line(line)
-            chains.setdefault(record.budget, []).append(record)
+        try:
+            if line.startswith('{"content"'):
+                hash, content = _table_in(line)
+                tables[hash] = content
+            elif line.strip():
+                record = from_line(line)
+                chains.setdefault(record.budget, []).append(record)
+        except BrokenRecord as error:
+            if name != _UNNAMED and not chains and not tables and '"record"' not in line:
+                raise NotALedger(f"{name} is no export of a ledger: {error}") from None
+            raise BrokenRecord(f"line {number} of {name}: {error}") from None
     return Exported(chains, tables)
+
+
+def _table_in(line: str) -> tuple[str, bytes]:
+    try:
+        parsed = json.loads(line)
+        hash, content = parsed["table"], base64.b64decode(parsed["content"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BrokenRecord(f"a table that cannot be read: {error}") from None
+    if digest(content) != hash:
+        raise BrokenRecord(f"a table that does not hash to {hash}")
+    return hash, content
 
 
 def _tables_of(record: Record) -> list[str]:

@@ -174,7 +174,7 @@ def plain(value: Any) -> Any:
         for each in dataclasses.fields(value):
             item = getattr(value, each.name)
             out[each.name] = plain(item) if isinstance(item, Pld) else item
-        return {**out, "text": repr(value)}
+        return {**out, "text": str(value)}
     return {"kind": type(value).__name__, "text": repr(value)}
 
 

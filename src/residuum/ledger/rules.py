@@ -174,7 +174,7 @@ def _takes(standing: Standing, loss: Pld) -> bool:
 
 def _admitted(query: Asked, decision: Decision) -> str:
     cost = decision.cost
-    worded = cost if isinstance(cost, str) else decision._filter.worded(cost)
+    worded = cost if isinstance(cost, str) else decision._filter.worded(cost, up=True)
     return f"admitted: {query} costs {worded}"
 
 

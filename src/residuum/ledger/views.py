@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from residuum.errors import ArgumentError
 from residuum.filters.filter import Filter
 from residuum.filters.state import State
-from residuum.ledger import rules
+from residuum.ledger import clock, rules
 from residuum.ledger.entry import Entry, filter_of
 from residuum.mechanisms.relations import REPLACE_ONE
 from residuum.pld.lattice import supremum
@@ -80,6 +80,8 @@ class Budget:
         """What is promised. Only the cap on a data set is a guarantee; quotas are allocation."""
         root, cap, windows = self._root
         subject = f"one {self.unit} under {self.neighbouring}"
+        if cap.is_infinite and not self._parts:
+            return Promise(cap, f"{subject}: nothing, for {root!r} promises no delta below 1")
         if self._parts:
             return self._divided(subject)
         if self.partition is not None:
@@ -163,7 +165,7 @@ def _partitions(page: Page, name: str, children: str, relation: str) -> Sequence
             made = _whole(inner, relation)
         else:
             # A window that is over counts as begun, as it does where the partition is shown.
-            over = row.window_ends is not None and row.window_ends <= page.now
+            over = clock.is_over(row.window_ends, page.now)
             windows = row.generation + (2 if over and not row.retired else 1)
             made = windows * filter_of(row.filter).guarantee
         counts[made] = counts.get(made, 0) + 1

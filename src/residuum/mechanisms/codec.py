@@ -105,6 +105,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(
             f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.near(kind, KINDS)}"
         )
     cls = KINDS[kind]
     version = fields.pop("version", 1)
@@ -119,7 +120,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
         if name not in known:
             raise ArgumentError(
                 f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field"
-                f" {checks.shown(name)}"
+                f" {checks.shown(name)}{checks.near(name, known)}"
             )
     for name, field in known.items():
         required = field.default is dataclasses.MISSING

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from random import Random
 
-from residuum.errors import ArgumentError
+from residuum import checks
 from residuum.mechanisms.gaussian import Gaussian
 from residuum.mechanisms.laplace import Laplace
 from residuum.mechanisms.mechanism import Mechanism
@@ -32,9 +32,7 @@ def suite(eps: float, delta: float) -> tuple[Workload, ...]:
 
 def named(name: str, eps: float, delta: float) -> Workload:
     """The workload of the suite with this name."""
-    if name not in _MADE:
-        raise ArgumentError(f"workload must be one of {', '.join(_MADE)}, got {name!r}")
-    return _MADE[name](eps, delta)
+    return _MADE[checks.one_of("workload", name, tuple(_MADE))](eps, delta)
 
 
 def names() -> tuple[str, ...]:

@@ -140,7 +140,10 @@ class Workload:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise ArgumentError(f"workload must be a file to read, got {path} ({error})") from None
-        return cls.from_json(text, Path(path).stem)
+        try:
+            return cls.from_json(text, Path(path).stem)
+        except (ArgumentError, ArgumentTypeError) as error:
+            raise type(error)(f"{path}: {error}") from None
 
 
 def _runs(name: str, given: Any) -> tuple[Run, ...]:

@@ -85,13 +85,15 @@ def verify_export(
     if isinstance(path, str | Path):
         try:
             lines = Path(path).read_text(encoding="ascii").splitlines()
-        except UnicodeDecodeError as error:
-            raise NotALedger(f"the export {str(path)!r} is not text: {error}") from None
+        except UnicodeDecodeError:
+            raise NotALedger(f"{path} is no ledger, nor an export of one: it is not text") from None
+        name = str(path)
     else:
-        lines = list(path)
+        lines, name = list(path), "the export"
     chains: dict[str, list[str]] = {}
     tables: dict[str, bytes] = {}
     broken: list[Problem] = []
+    strange: list[str] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -103,17 +105,25 @@ def verify_export(
             record = from_line(line)
             chains.setdefault(record.budget, []).append(record.text)
         except BrokenRecord as error:
-            name, seq = _place(line)
-            broken.append(Problem(name, seq, f"line {number} of the export: {error}"))
-    if not chains and not broken:
-        raise NotALedger("the export has no records")
+            budget, seq = _place(line)
+            if budget == _NOWHERE and not line.startswith(_TABLE):
+                strange.append(str(error))
+            broken.append(Problem(budget, seq, f"line {number} of the export: {error}"))
+    if len(strange) == len(broken) and not chains and not tables:
+        # Not one line is of an export, broken or not.
+        why = strange[0] if strange else "it has no records"
+        raise NotALedger(f"{name} is no ledger, nor an export of one: {why}")
     report = verify_records(chains, tables, expect_head, since, jobs, progress, limit)
     problems = (*broken, *report.problems)
     return Report(report.steps, problems, report.heads, report.since, report.notes)
 
 
+_TABLE = '{"content"'
+_NOWHERE = "?"
+
+
 def _table(line: str) -> tuple[str, bytes] | None:
-    if not line.startswith('{"content"'):
+    if not line.startswith(_TABLE):
         return None
     try:
         parsed = json.loads(line)
@@ -132,7 +142,7 @@ def _place(line: str) -> tuple[str, int | None]:
         seq = body.get("seq")
         return str(body.get("budget")), seq if type(seq) is int else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "?", None
+        return _NOWHERE, None
 
 
 def _since(chains: Mapping[str, Chain], since: Any, missing: list[Problem]) -> dict[str, int]:

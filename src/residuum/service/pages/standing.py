@@ -49,16 +49,16 @@ def left(budget: Budget) -> dict[str, Any]:
     return {
         "remaining": None if remaining is None else words(budget, remaining),
         "capacity": words(budget, budget.capacity),
-        "spent": None if budget.spent is None else words(budget, budget.spent),
+        "spent": None if budget.spent is None else words(budget, budget.spent, up=True),
         "share": 0.0 if remaining is None else share(budget),
     }
 
 
-def words(budget: Budget, amount: Any) -> str:
+def words(budget: Budget, amount: Any, *, up: bool = False) -> str:
     """An amount as its filter says it, or as itself where another filter's cap binds."""
     if type(amount) is type(budget.capacity) or isinstance(amount, Real):
         try:
-            return budget.filter.worded(amount)
+            return budget.filter.worded(amount, up=up)
         except (ResiduumError, AttributeError, TypeError, ValueError):
             # A cap of another filter has amounts that this one has no words for.
             pass
