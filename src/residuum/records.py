@@ -194,9 +194,11 @@ def record(type: str, common: Mapping[str, Any], fields: Mapping[str, Any]) -> R
     """
     given = {**common, **fields, "type": type, "v": VERSION}
     _check(given, "a new record")
-    made = Record(_FORM[type] % tuple(map(written, _ORDER[type](given))))
+    parts = [_WAYS.get(each.__class__, canonical)(each) for each in _ORDER[type](given)]
+    made = Record(_FORM[type] % tuple(parts))
     # For who asks at once, unparsed; what it says of the others, `body` reads from the text.
-    made.__dict__.update(_values=given, hash=digest(made.text))
+    object.__setattr__(made, "_values", given)
+    object.__setattr__(made, "hash", digest(made.text))
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from residuum.filters.query import Query
 from residuum.filters.state import State
@@ -34,13 +34,18 @@ class Decision:
         """Whether it was admitted."""
         return self.admitted
 
-    @cached_property
+    _cost: ClassVar[Any] = None
+    """What `cost` is, once that was worked out."""
+
+    @property
     def cost(self) -> Any:
         """What the query takes, in the filter's own unit, rounded up.
 
         None where no finite amount would do.
         """
-        return None if self._price is None else self._filter._cost_value(self._price)
+        if self._cost is None and self._price is not None:
+            object.__setattr__(self, "_cost", self._filter._cost_value(self._price))
+        return self._cost
 
     @cached_property
     def reason(self) -> str:

@@ -382,7 +382,7 @@ class Additive(Filter):
         if known is None:
             left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
             known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
-            own.__dict__["text"] = known
+            object.__setattr__(own, "text", known)
         return known
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 from residuum.filters import amounts
@@ -40,7 +39,7 @@ class GdpResidueFilter(Gaussians):
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         if loss.gaussian is None:
-            cost = _rest_bounds(*left[0].as_integer_ratio(), loss)
+            cost = _rest_bounds(left[0], loss)
             return _NO_ROOM if cost is None else (cost[1],)
         bounds = self._bounds(left[0], loss)
         return bounds if isinstance(bounds, str) else (bounds[1],)
@@ -53,7 +52,7 @@ class GdpResidueFilter(Gaussians):
             return noise, noise
         if noise and left <= noise:
             return _NO_ROOM
-        cost = _rest_bounds(*left.as_integer_ratio(), rest)
+        cost = _rest_bounds(left, rest)
         return _NO_ROOM if cost is None else (noise + Fraction(cost[0]), noise + cost[1])
 
     def _need(self, decision: Decision) -> str:
@@ -83,12 +82,10 @@ class GdpResidueFilter(Gaussians):
         return cost
 
 
-# By integers: a rational's own hash needs an inverse modulo a prime.
-@lru_cache(maxsize=4096)
-def _rest_bounds(over: int, under: int, rest: Pld) -> tuple[float, Fraction] | None:
+def _rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
     """The same for a loss without a Gaussian part; None if it does not fit."""
     above = lifted(rest)
-    cost = cost_ends(Fraction(over, under), above)
+    cost = cost_ends(left, above)
     if cost is None:
         return None
     return cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])

@@ -24,10 +24,11 @@ class Left(State):
     """The filter that has found it to be one of its own, by its fingerprint."""
     text: ClassVar[str | None] = None
     """Its JSON, as that filter wrote it."""
+    _hash: ClassVar[int | None] = None
 
     def found_within(self) -> Left:
         """The same, so that it need not be looked at again."""
-        self.__dict__["within"] = self.of
+        object.__setattr__(self, "within", self.of)
         return self
 
     def __getstate__(self) -> dict[str, object]:
@@ -36,8 +37,8 @@ class Left(State):
 
     def __hash__(self) -> int:
         # A rational's own hash needs an inverse modulo a prime; equal ones have equal terms.
-        known: int | None = self.__dict__.get("_hash")
+        known = self._hash
         if known is None:
             known = hash((self.of, *[each.as_integer_ratio() for each in self.left]))
-            self.__dict__["_hash"] = known
+            object.__setattr__(self, "_hash", known)
         return known

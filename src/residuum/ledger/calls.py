@@ -98,18 +98,34 @@ def answer(ledger: Ledger, done: Any) -> Any:
     if not isinstance(done, Done):
         return done
     record = done.record
-    parts: dict[str, Any] = {
-        "admitted": record.admitted,
-        "reason": record.reason,
-        "seq": record.seq,
-        "key": record.key,
-        "replayed": done.replayed,
-        "head": record.hash,
-        "binding": record.binding,
-        "budgets": dict(done.budgets),
-        "_standings": done.standings,
-    }
-    if record.type != "hold":
-        return Receipt(**parts)
-    body = record.body
-    return Reservation(id=body["hold"], expires=body["expires"], **parts, _ledger=ledger)
+    if record.type == "hold":
+        return _reservation(ledger, done)
+    return Receipt(
+        record.admitted is True,
+        str(record.reason),
+        record.seq,
+        str(record.key),
+        done.replayed,
+        record.hash,
+        record.binding,
+        done.budgets,
+        done.standings,
+    )
+
+
+def _reservation(ledger: Ledger, done: Done) -> Reservation:
+    record = done.record
+    return Reservation(
+        id=record.body["hold"],
+        admitted=record.admitted is True,
+        reason=str(record.reason),
+        expires=record.body["expires"],
+        seq=record.seq,
+        key=str(record.key),
+        replayed=done.replayed,
+        head=record.hash,
+        binding=record.binding,
+        budgets=done.budgets,
+        _standings=done.standings,
+        _ledger=ledger,
+    )
