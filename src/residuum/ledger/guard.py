@@ -23,6 +23,7 @@ from typing import Any
 
 from residuum.errors import (
     AlreadySpent,
+    ArgumentTypeError,
     MechanismFailed,
     OutcomeUnknown,
     Refused,
@@ -32,6 +33,8 @@ from residuum.ledger.receipts import Receipt
 
 LOG = logging.getLogger("residuum.guard")
 FAILED = "the mechanism failed; it was paid for, and nothing comes back"
+_BEFORE = "the guard failed before it committed"
+_REFUSED = "the commit was refused"
 _PASSING = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """What is no failure of a mechanism, and must reach whoever ends it."""
 
@@ -53,13 +56,11 @@ class Guard:
 
         Nothing is committed once `given_up` is set.
         """
-        hold = self.ledger.reserve(
-            self.budgets,
-            self.mechanism,
-            key=self.key,
-            ttl=self.ttl,
-            assume_budget_relation=self.assumed,
-        )
+        if self._awaits:
+            raise ArgumentTypeError(
+                "a guard of an AsyncClient must be awaited: async with, or an async function"
+            )
+        hold = self._hold()
         if not hold.admitted:
             raise Refused(hold.reason, hold)
         try:
@@ -70,24 +71,54 @@ class Guard:
             raise
         except BaseException:
             with suppress(ResiduumError):
-                hold.cancel("the guard failed before it committed")
+                hold.cancel(_BEFORE)
             raise
-        if receipt.replayed:
-            raise AlreadySpent(f"key {hold.key!r} was used before: what it permits has run")
         if not receipt.admitted:
             with suppress(ResiduumError):
-                hold.cancel("the commit was refused")
-            raise Refused(receipt.reason, receipt)
-        return receipt
+                hold.cancel(_REFUSED)
+        return _permitted(receipt, hold.key)
 
     async def admit_later(self) -> Receipt:
         """The same, without holding up the event loop; a task cancelled in time pays nothing."""
+        if self._awaits:
+            return await self._admit_awaited()
         given_up = Event()
         try:
             return await asyncio.to_thread(self.admit, given_up)
         except asyncio.CancelledError:
             given_up.set()
             raise
+
+    async def _admit_awaited(self) -> Receipt:
+        hold = await self._hold()
+        if not hold.admitted:
+            raise Refused(hold.reason, hold)
+        try:
+            receipt: Receipt = await hold.commit()
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            # Of a commit that arrived nothing comes back: there is no such hold then.
+            with suppress(ResiduumError):
+                await hold.cancel(_BEFORE)
+            raise
+        if not receipt.admitted:
+            with suppress(ResiduumError):
+                await hold.cancel(_REFUSED)
+        return _permitted(receipt, hold.key)
+
+    @property
+    def _awaits(self) -> bool:
+        return inspect.iscoroutinefunction(self.ledger.reserve)
+
+    def _hold(self) -> Any:
+        return self.ledger.reserve(
+            self.budgets,
+            self.mechanism,
+            key=self.key,
+            ttl=self.ttl,
+            assume_budget_relation=self.assumed,
+        )
 
     # -- as a context manager -----------------------------------------------------------
 
@@ -163,6 +194,15 @@ class Guard:
         """The guard of one call."""
         made = self.mechanism(*args, **kwargs) if callable(self.mechanism) else self.mechanism
         return replace(self, mechanism=made, key=self.key if key is None else key)
+
+
+def _permitted(receipt: Receipt, key: str) -> Receipt:
+    """A receipt that permits a run now; raises on any other."""
+    if receipt.replayed:
+        raise AlreadySpent(f"key {key!r} was used before: what it permits has run")
+    if not receipt.admitted:
+        raise Refused(receipt.reason, receipt)
+    return receipt
 
 
 def told(error: BaseException) -> BaseException:
