@@ -1,9 +1,15 @@
 """OpenDP's measurements as queries, with OpenDP itself."""
 
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 import residuum as rz
 from residuum.interop import from_opendp
@@ -134,3 +140,77 @@ def test_admitted_before_it_runs(dp: Any, space: Any) -> None:
     while budget.request(from_opendp(measured)).admitted:
         answers.append(measured([1, 2, 3]))
     assert len(answers) == 2 and budget.remaining.eps == pytest.approx(0.2)
+
+
+def made(dp: Any, space: Any, measure: Any, map: Any) -> Any:
+    return dp.m.make_user_measurement(*space, measure, lambda data: 0, map, TO=int)
+
+
+def failing(*_: Any) -> Any:
+    raise ValueError("the map broke")
+
+
+def test_maps_that_fail_or_make_no_sense_are_refused(dp: Any, space: Any) -> None:
+    pure, renyi, smoothed = (
+        dp.max_divergence(), dp.renyi_divergence(), dp.smoothed_max_divergence(),
+    )  # fmt: skip
+
+    def profile(delta: Any) -> Any:
+        return made(dp, space, smoothed, lambda d_in: dp.new_privacy_profile(delta).curve)
+
+    for measurement, said in [
+        (made(dp, space, pure, failing), "d_in = 1, got 'ValueError: the map broke'"),
+        (made(dp, space, pure, lambda d_in: None), "d_in = 1, got"),
+        (made(dp, space, pure, lambda d_in: math.inf), "finite loss, got inf"),
+        (made(dp, space, pure, lambda d_in: math.nan), "got nan"),
+        (made(dp, space, pure, lambda d_in: -1.0), "got -1.0"),
+        (made(dp, space, dp.approximate(pure), lambda d_in: (math.inf, 0.0)), "got inf"),
+        (made(dp, space, dp.approximate(pure), lambda d_in: (0.1, 2.0)), "delta must be in"),
+        (made(dp, space, renyi, lambda d_in: failing), "the map broke"),
+        (made(dp, space, renyi, lambda d_in: lambda alpha: -1.0), "at some order, got none"),
+        (made(dp, space, renyi, lambda d_in: lambda alpha: math.nan), "got nan"),
+        (profile(failing), "the map broke"),
+        (profile(lambda eps: math.nan), "got nan"),
+        (profile(lambda eps: min(1.0, eps / 600.0)), "must not increase in eps"),
+        (
+            profile(lambda eps: 0.1 if 100.0 < eps < 300.0 else 0.01 / (1.0 + eps)),
+            "must not increase",
+        ),
+    ]:
+        with pytest.raises(rz.ArgumentError, match=re.escape(said)):
+            from_opendp(measurement)
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
+    with pytest.raises(rz.UnsupportedError, match="not representable"):
+        from_opendp(count, 10**12)
+    with pytest.raises(rz.ArgumentError, match="got inf"):
+        from_opendp(space >> dp.t.then_count() >> dp.m.then_laplace(0.0))
+
+
+def test_what_a_user_calls_as_opendp_does_is_not_taken_for_it(dp: Any, space: Any) -> None:
+    """`user_divergence("MaxDivergence")` prints like pure DP, and may mean anything."""
+    for own in (dp.user_divergence("MaxDivergence"), dp.user_divergence("RenyiDivergence")):
+        for measure in (own, dp.approximate(own)):
+            with pytest.raises(
+                rz.UnsupportedError, match=r"with a proven loss, got .*the user's own"
+            ):
+                from_opendp(made(dp, space, measure, lambda d_in: 0.1))
+    metric = dp.user_distance("SymmetricDistance")
+    strange = dp.m.make_user_measurement(
+        space[0], metric, dp.max_divergence(), lambda data: 0, lambda d_in: 0.1, TO=int
+    )
+    with pytest.raises(rz.UnsupportedError, match="the user's own metric"):
+        from_opendp(strange, 1)
+    assert from_opendp(strange, 1, "add-remove").eps == 0.1  # type: ignore[attr-defined]
+
+
+@drawn(st.floats(1e-9, 1e3))
+def test_no_bound_of_a_map_is_charged_less_than_it_is(bound: float) -> None:
+    """In rationals: what filters charge is the decimal as it is written."""
+    from residuum.interop.opendp import _as_written
+
+    charged = Fraction(repr(_as_written(bound)))
+    assert charged <= Fraction(math.nextafter(math.nextafter(bound, math.inf), math.inf))
+    if len(Decimal(repr(bound)).as_tuple().digits) > 15:
+        assert charged >= Fraction(bound)
+    else:
+        assert charged == Fraction(repr(bound)), "a decimal that somebody wrote denotes itself"

@@ -1,6 +1,8 @@
 """OpenDP's measurements behind a ledger: paid first, run once a payment, one error for all."""
 
+import asyncio
 import logging
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -159,3 +161,39 @@ def test_what_is_no_measurement_is_named(ledger: rz.Ledger, count: Any) -> None:
         guard_opendp(ledger, "people", rz.laplace(2.0), d_in=1)
     with pytest.raises(rz.UnknownBudget):
         guard_opendp(ledger, "nobody", count, d_in=1)
+
+
+def test_a_map_that_fails_runs_nothing_and_pays_nothing(
+    dp: Any, space: Any, ledger: rz.Ledger
+) -> None:
+    def failing(d_in: int) -> float:
+        raise ValueError("the map broke")
+
+    for map in (failing, lambda d_in: math.inf, lambda d_in: math.nan):
+        wrong = dp.m.make_user_measurement(*space, dp.max_divergence(), len, map, TO=int)
+        with pytest.raises(rz.ArgumentError, match="privacy map"):
+            guard_opendp(ledger, "people", wrong, d_in=1)
+    assert left(ledger) == 1 and len(ledger.history("people")) == 1
+
+
+def test_a_conversation_is_charged_whole_when_it_starts(
+    dp: Any, space: Any, count: Any, ledger: rz.Ledger
+) -> None:
+    whole = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
+    held = guard_opendp(ledger, "people", whole, d_in=1)([1, 2, 3])
+    assert left(ledger) == Fraction(1, 2)
+    assert isinstance(held(count), int) and isinstance(held(count), int)
+    assert left(ledger) == Fraction(1, 2), "its own budget is OpenDP's to keep"
+
+
+def test_it_may_run_in_a_task(dp: Any, space: Any, ledger: rz.Ledger) -> None:
+    """In a thread, which a cancelled task does not stop: paid, and the answer is dropped."""
+    seen: list[Any] = []
+    measured = guard_opendp(ledger, "people", spied(dp, space, ledger, seen), d_in=1)
+
+    async def main() -> list[int]:
+        tasks = (asyncio.to_thread(measured, [1] * n) for n in range(3))
+        return list(await asyncio.gather(*tasks))
+
+    assert asyncio.run(main()) == [0, 1, 2]
+    assert len(seen) == 3 and left(ledger) == Fraction(1, 4)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from fractions import Fraction
+from threading import Event
+from typing import Any
 
 import pytest
 
 import residuum as rz
+from residuum.ledger.guard import Guard
 from residuum.mechanisms import Laplace, PureDp
 
 
@@ -141,3 +147,237 @@ def test_a_hold_that_cannot_be_committed_is_let_go(budget: rz.Ledger) -> None:
     with pytest.raises(rz.LedgerError):
         guard.admit()
     assert budget.holds() == () and left(budget) == 1
+
+
+# -- what might get out -----------------------------------------------------------------------
+
+SECRET = "no row for alice"
+
+
+def carried(error: BaseException | None) -> list[BaseException]:
+    """An error and all that it carries with it."""
+    found: list[BaseException] = []
+    todo = [error]
+    while todo:
+        one = todo.pop()
+        if one is not None and one not in found:
+            found.append(one)
+            todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return found
+
+
+def in_a_block(ledger: rz.Ledger) -> None:
+    with ledger.guard("b", PureDp(0.25)):
+        raise ValueError(SECRET)
+
+
+def in_a_stack_of_blocks(ledger: rz.Ledger) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(ledger.guard("b", PureDp(0.25)))
+        raise ValueError(SECRET)
+
+
+def in_an_async_block(ledger: rz.Ledger) -> None:
+    async def main() -> None:
+        async with ledger.guard("b", PureDp(0.25)):
+            raise ValueError(SECRET)
+
+    asyncio.run(main())
+
+
+def in_nested_guards(ledger: rz.Ledger) -> None:
+    inner = ledger.guard("b", PureDp(0.125))
+    with ledger.guard("b", PureDp(0.125)), inner:
+        raise ValueError(SECRET)
+
+
+def in_a_generator(ledger: rz.Ledger) -> None:
+    @ledger.guard("b", PureDp(0.25))
+    def answers() -> Iterator[int]:
+        yield 1
+        raise ValueError(SECRET)
+
+    found = answers()
+    assert next(found) == 1
+    next(found)
+
+
+def in_an_async_generator(ledger: rz.Ledger) -> None:
+    @ledger.guard("b", PureDp(0.25))
+    async def answers() -> AsyncIterator[int]:
+        yield 1
+        raise ValueError(SECRET)
+
+    async def main() -> None:
+        async for _ in answers():
+            pass
+
+    asyncio.run(main())
+
+
+def in_a_coroutine_of_a_plain_callable(ledger: rz.Ledger) -> None:
+    async def inner() -> None:
+        raise ValueError(SECRET)
+
+    asyncio.run(ledger.guard("b", PureDp(0.25))(lambda: inner())())
+
+
+def in_an_exit(ledger: rz.Ledger) -> None:
+    ledger.guard("b", PureDp(0.25))(sys.exit)(SECRET)
+
+
+def in_a_group(ledger: rz.Ledger) -> None:
+    def run() -> None:
+        raise BaseExceptionGroup("some", [KeyboardInterrupt(SECRET), ValueError(SECRET)])
+
+    ledger.guard("b", PureDp(0.25))(run)()
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        in_a_block, in_a_stack_of_blocks, in_an_async_block, in_nested_guards, in_a_generator,
+        in_an_async_generator, in_a_coroutine_of_a_plain_callable, in_an_exit, in_a_group,
+    ],
+)  # fmt: skip
+def test_the_constant_error_carries_no_other(
+    budget: rz.Ledger, caplog: pytest.LogCaptureFixture, fail: Callable[[rz.Ledger], None]
+) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(rz.MechanismFailed) as failed:
+        fail(budget)
+    assert carried(failed.value) == [failed.value] and SECRET not in str(failed.value)
+    assert SECRET in caplog.text, "the operator has the details"
+    assert left(budget) == Fraction(3, 4) and budget.holds() == ()
+
+
+def test_a_cancelled_task_carries_nothing_of_what_it_interrupted(budget: rz.Ledger) -> None:
+    started = asyncio.Event()
+
+    @budget.guard("b", PureDp(0.25))
+    async def count() -> None:
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            started.set()
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(count())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await task
+        assert not any(isinstance(one, ValueError) for one in carried(cancelled.value))
+
+    asyncio.run(main())
+    assert left(budget) == Fraction(3, 4), "nothing comes back"
+
+
+class Slow:
+    """A ledger whose commits wait until they may, so that a task can be cancelled before them."""
+
+    def __init__(self, ledger: rz.Ledger):
+        self.ledger, self.held, self.go = ledger, Event(), Event()
+
+    def reserve(self, *args: Any, **kwargs: Any) -> Any:
+        hold = self.ledger.reserve(*args, **kwargs)
+        self.held.set()
+        assert self.go.wait(60)
+        return hold
+
+
+@pytest.mark.parametrize("way", ["function", "block", "generator"])
+def test_a_task_that_is_cancelled_before_the_commit_pays_nothing(
+    budget: rz.Ledger, way: str
+) -> None:
+    slow, runs = Slow(budget), []
+    guard = Guard(slow, "b", PureDp(0.25), "k", 60.0, False)
+
+    async def run() -> None:
+        if way == "block":
+            async with guard:
+                runs.append(1)
+        elif way == "function":
+
+            async def one() -> None:
+                runs.append(1)
+
+            await guard(one)()
+        else:
+
+            async def several() -> AsyncIterator[int]:
+                runs.append(1)
+                yield 1
+
+            async for _ in guard(several)():
+                pass
+
+    async def main() -> None:
+        task = asyncio.create_task(run())
+        await asyncio.to_thread(slow.held.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        slow.go.set()
+
+    asyncio.run(main())  # waits for its threads
+    assert not runs and left(budget) == 1 and budget.holds() == ()
+    assert [r.type for r in budget.history("b")] == ["create", "hold", "cancel"]
+
+
+def test_streams_of_answers_are_paid_once_and_answer_what_they_are_sent(budget: rz.Ledger) -> None:
+    @budget.guard("b", PureDp(0.25))
+    def doubled() -> Generator[int, int, str]:
+        said = 0
+        while said < 3:
+            said = yield 2 * said
+        return "done"
+
+    @budget.guard("b", PureDp(0.25))
+    async def doubled_later() -> AsyncGenerator[int, int]:
+        said = 0
+        while said < 3:
+            said = yield 2 * said
+
+    conversation = doubled()
+    assert left(budget) == Fraction(3, 4), "charged whole when it starts"
+    assert [next(conversation), conversation.send(1), conversation.send(2)] == [0, 2, 4]
+    with pytest.raises(StopIteration) as end:
+        conversation.send(3)
+    assert end.value.value == "done"
+    doubled().close()
+
+    async def main() -> None:
+        other = doubled_later()
+        assert [await other.asend(None), await other.asend(1), await other.asend(2)] == [0, 2, 4]  # type: ignore[arg-type]
+        with pytest.raises(StopAsyncIteration):
+            await other.asend(3)
+        unfinished = doubled_later()
+        assert await anext(unfinished) == 0
+        await unfinished.aclose()
+
+    asyncio.run(main())
+    assert left(budget) == 0
+
+
+def test_a_guard_that_is_entered_again_pays_again(budget: rz.Ledger) -> None:
+    guard = budget.guard("b", PureDp(0.25))
+    with guard as outer, guard as inner:
+        assert outer.key != inner.key
+    assert left(budget) == Fraction(1, 2)
+    once = budget.guard("b", PureDp(0.25), key="k")
+    with once, pytest.raises(rz.AlreadySpent), once:
+        pytest.fail("entered twice")
+    assert left(budget) == Fraction(1, 4)
+
+
+def test_a_key_of_a_spend_or_of_another_query_runs_nothing(budget: rz.Ledger) -> None:
+    budget.spend("b", PureDp(0.25), key="spent")
+    runs: list[int] = []
+    guarded = budget.guard("b", PureDp(0.25))(runs.append)
+    with pytest.raises(rz.LedgerError):
+        guarded(1, guard_key="spent")
+    guarded(2, guard_key="k")
+    with pytest.raises(rz.KeyReused):
+        budget.guard("b", PureDp(0.125))(runs.append)(3, guard_key="k")
+    assert runs == [2] and left(budget) == Fraction(1, 2) and budget.holds() == ()

@@ -72,7 +72,7 @@ def test_embedded_and_service_answer_alike(service: Service, tmp_path: Path) -> 
 def test_the_verbs_are_those_of_the_ledger() -> None:
     """Code moves from one to the other by changing the line that opens it."""
     for verb in ("create_budget", "budget", "budgets", "check", "spend", "reserve", "commit",
-                 "cancel", "holds", "history", "retire", "refresh", "status",
+                 "cancel", "guard", "holds", "history", "retire", "refresh", "status",
                  "export", "verify"):  # fmt: skip
         own = inspect.signature(getattr(Ledger, verb)).parameters
         for client in (rz.Client, rz.AsyncClient):
@@ -106,6 +106,38 @@ def test_a_guard_behind_the_service(service: Service, name: str) -> None:
             pytest.fail("entered without budget")
         assert client.budget(name).remaining == rz.pure_dp(0.25) and len(runs) == 2
         assert not [hold for hold in client.holds() if name in hold.budgets]
+
+
+def test_a_guard_that_is_awaited(service: Service, name: str) -> None:
+    runs: list[int] = []
+
+    async def work() -> None:
+        async with rz.AsyncClient(service.url, service.tokens["admin"]) as client:
+            await client.create_budget(name, rz.PureFilter(eps=1.0))
+
+            @client.guard(name, rz.pure_dp(0.25))
+            async def count(rows: list[int]) -> int:
+                runs.append(len(rows))
+                return len(rows) // (rows[0] - 1)
+
+            asked = (count([2, 2], guard_key=f"{name}-monday") for _ in range(4))
+            found = await asyncio.gather(*asked, return_exceptions=True)
+            assert [one for one in found if not isinstance(one, rz.AlreadySpent)] == [2]
+            with pytest.raises(rz.MechanismFailed) as failed:
+                await count([1])
+            assert failed.value.__context__ is None and "division" not in str(failed.value)
+            async with client.guard(name, rz.pure_dp(0.25)) as receipt:
+                assert receipt.admitted
+            with pytest.raises(rz.Refused):
+                async with client.guard(name, rz.pure_dp(0.5)):
+                    pytest.fail("entered without budget")
+            with pytest.raises(rz.ArgumentTypeError, match="must be awaited"):
+                client.guard(name, rz.pure_dp(0.25))(len)([1])
+            assert (await client.budget(name)).remaining == rz.pure_dp(0.25)
+            assert not [hold for hold in await client.holds() if name in hold.budgets]
+
+    asyncio.run(work())
+    assert runs == [2, 1]
 
 
 def test_the_client_that_is_awaited(service: Service, name: str) -> None:

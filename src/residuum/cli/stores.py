@@ -125,7 +125,10 @@ def ledger_at(
 ) -> Iterator["Ledger"]:
     """The ledger at a file or database, with the anchor that is given or that the settings name."""
     if is_service(store):
-        raise ArgumentError(f"store must be a file or a database here, got the service {store}")
+        raise ArgumentError(
+            f"store must be a file or a database here, got the service {store}; say where its"
+            " ledger is: --store sqlite:///budgets.db, or the one it was started with"
+        )
     need("sqlalchemy")
     from residuum.ledger.opening import open_ledger
     from residuum.service.settings import from_environment

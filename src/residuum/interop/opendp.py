@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from opendp.mod import Measurement, PrivacyProfile
 
 from residuum import checks
 from residuum.bounds import float_down
-from residuum.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from residuum.errors import ArgumentError, ArgumentTypeError, ResiduumError, UnsupportedError
 from residuum.ledger import arguments
 from residuum.ledger.guard import Guard
 from residuum.mechanisms import relations
@@ -73,8 +74,25 @@ def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = N
             f"measurement must be an OpenDP Measurement, got {checks.shown(measurement)}"
         )
     relation, distance = _neighbours(measurement, d_in, neighbouring)
-    loss = measurement.map(distance)
     kind = str(measurement.output_measure)
+    if _is_own(measurement.output_measure):
+        raise UnsupportedError(
+            f"measurement must have a measure with a proven loss, got {kind}, the user's own",
+            measurement,
+        )
+    try:
+        return _made(measurement, measurement.map(distance), kind, relation)
+    except (ResiduumError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        # Maps are code of their own, and OpenDP's errors are not ours.
+        raise UnsupportedError(
+            f"privacy map must give a loss at d_in = {distance!r}, got {_in_a_line(error)}",
+            measurement,
+        ) from error
+
+
+def _made(measurement: Any, loss: Any, kind: str, relation: str) -> Mechanism:
     if kind == "MaxDivergence":
         return PureDp(_number("privacy map", loss), relation=relation)
     if kind == "ZeroConcentratedDivergence":
@@ -134,14 +152,15 @@ def guard_opendp(
 
 def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
     metric = str(measurement.input_metric)
+    own = _is_own(measurement.input_metric)
     if neighbouring is not None:
         relations.relation(neighbouring)
-    known = _LEAST_CHANGE.get(metric.partition("(")[0])
+    known = None if own else _LEAST_CHANGE.get(metric.partition("(")[0])
     if known is None:
         if neighbouring is None or d_in is None:
             raise UnsupportedError(
-                f"neighbouring and d_in must be given for a measurement on {metric}, "
-                "which is not a metric on data sets",
+                f"neighbouring and d_in must be given for a measurement on {metric}, which is "
+                + ("the user's own metric" if own else "not a metric on data sets"),
                 measurement,
             )
         return neighbouring, d_in
@@ -164,7 +183,32 @@ def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[
 def _number(name: str, value: Any) -> float:
     if isinstance(value, float | int) and value == math.inf:
         raise ArgumentError(f"{name} must give a finite loss, got {value!r}")
-    return checks.non_negative(name, value)
+    return _as_written(checks.non_negative(name, value))
+
+
+def _as_written(bound: float) -> float:
+    """A bound that a map worked out, as a float that is no less as it is written.
+
+    Filters charge the decimal that a float is written as, which may be half a unit in the last
+    place below it. Up to fifteen digits that decimal is what was meant.
+    """
+    if len(Decimal(repr(bound)).as_tuple().digits) <= 15:
+        return bound
+    found = bound
+    while Fraction(repr(found)) < Fraction(bound):
+        found = math.nextafter(found, math.inf)
+    return found
+
+
+def _is_own(space: Any) -> bool:
+    """Whether a metric or measure was made by a user, who may call it as one of OpenDP's."""
+    return any(word in str(space.type) for word in ("Extrinsic", "User"))
+
+
+def _in_a_line(error: Exception) -> str:
+    """What went wrong, without the traces that OpenDP puts around it."""
+    lines = [line.strip() for line in str(error).splitlines() if any(map(str.isalpha, line))]
+    return checks.shown(lines[-1] if lines else type(error).__name__)
 
 
 def _from_orders(curve: Any, relation: str) -> Mechanism:
@@ -173,7 +217,7 @@ def _from_orders(curve: Any, relation: str) -> Mechanism:
             f"privacy map must be a function of the order, got {checks.shown(curve)}"
         )
     found = {order: checks.real("privacy map", curve(order)) for order in _ORDERS}
-    finite = {order: eps for order, eps in found.items() if 0.0 <= eps <= 1e6}
+    finite = {order: _as_written(eps) for order, eps in found.items() if 0.0 <= eps <= 1e6}
     if not finite:
         raise ArgumentError("privacy map must give a finite loss at some order, got none")
     return Rdp(tuple(finite), tuple(finite.values()), relation=relation)
@@ -186,6 +230,12 @@ def _from_profile(profile: Any, relation: str) -> Mechanism:
         )
     eps = np.linspace(0.0, _reach(profile), _POINTS).tolist()
     deltas = [checks.probability("delta of the privacy profile", profile.delta(e)) for e in eps]
+    last = checks.probability("delta of the privacy profile", profile.delta(_WIDEST))
+    for smaller, larger in pairwise([*deltas, last]):
+        if not larger <= smaller + 1e-9:
+            raise ArgumentError(
+                f"privacy profile must not increase in eps, got {larger!r} after {smaller!r}"
+            )
     # What holds at some eps holds at every larger one.
     deltas = list(accumulate(deltas, min))
     if deltas[-1] == 1.0:

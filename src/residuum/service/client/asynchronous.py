@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+from residuum.ledger.guard import Guard
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.views import Budget
 from residuum.records import Record
@@ -162,6 +163,21 @@ class AsyncClient:
     async def cancel(self, hold: str, reason: str) -> None:
         """Let a hold go whose mechanism was not started and never will be."""
         await self._do(verbs.cancel(hold, reason))
+
+    def guard(
+        self,
+        budgets: Any,
+        mechanism: Any,
+        key: str | None = None,
+        *,
+        ttl: float = 60.0,
+        assume_budget_relation: bool = False,
+    ) -> Guard:
+        """A decorator of async functions, for `async with` too: hold, commit, and only then run.
+
+        What it promises is what `Ledger.guard` does; the mechanism runs here, not in the service.
+        """
+        return Guard(self, budgets, mechanism, key, ttl, assume_budget_relation)
 
     async def holds(self) -> tuple[Hold, ...]:
         """The open reservations in scope, with their ages."""
