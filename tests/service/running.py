@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from residuum.service.limits import Rate
 from residuum.service.office import Office, opened
 from residuum.service.serving import bound, config
 from residuum.service.settings import Settings
+from residuum.service.short import ShortWay
 
 LAPLACE = {"kind": "laplace", "scale": 4.0}
 FILTER = {"kind": "gdp_residue", "mu": 1.0}
@@ -65,7 +66,11 @@ class Service:
 
 @contextmanager
 def serving(
-    store: str, anchor: Path, known: dict[str, str] | None = None, **options: Any
+    store: str,
+    anchor: Path,
+    known: dict[str, str] | None = None,
+    way: Callable[[Office], Any] = ShortWay,
+    **options: Any,
 ) -> Iterator[Service]:
     """A service in a thread of this process, with a token for each role unless some are known."""
     limited = "rate" in options
@@ -78,7 +83,7 @@ def serving(
     for token, _ in made.values():
         office.tokens.add(token)
     listener = bound(settings)
-    server = uvicorn.Server(config(office))
+    server = uvicorn.Server(config(office, way(office)))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -17,8 +17,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 
@@ -98,7 +96,7 @@ def reported(amount: Fraction) -> float:
     """The largest float that, as it is written, is at most `amount`."""
     near = _near(amount)
     while _against(near, amount) > 0:
-        near = float(np.nextafter(near, -np.inf))
+        near = math.nextafter(near, -math.inf)
     return near
 
 
@@ -106,7 +104,7 @@ def charged(amount: Fraction) -> float:
     """The smallest float that, as it is written, is at least `amount`."""
     near = _near(amount)
     while _against(near, amount) < 0:
-        near = float(np.nextafter(near, np.inf))
+        near = math.nextafter(near, math.inf)
     return near
 
 
@@ -114,7 +112,7 @@ def root_down(amount: Fraction) -> float:
     """The largest float whose square, as it is written, is at most `amount`."""
     near = _root(amount)
     while _against(near, amount, squared=True) > 0:
-        near = float(np.nextafter(near, -np.inf))
+        near = math.nextafter(near, -math.inf)
     return near
 
 
@@ -122,7 +120,7 @@ def root_up(amount: Fraction) -> float:
     """A float whose square, as it is written, is at least `amount`."""
     near = _root(amount)
     while _against(near, amount, squared=True) < 0:
-        near = float(np.nextafter(near, np.inf))
+        near = math.nextafter(near, math.inf)
     return near
 
 
@@ -146,9 +144,9 @@ def _root(amount: Fraction) -> float:
     if any(math.isqrt(n) ** 2 != n for n in amount.as_integer_ratio()):
         # No rational has that square.
         return near
-    for candidate in (near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)):
-        if written(float(candidate)) ** 2 == amount:
-            return float(candidate)
+    for candidate in (near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)):
+        if written(candidate) ** 2 == amount:
+            return candidate
     return near
 
 

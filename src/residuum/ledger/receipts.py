@@ -13,6 +13,7 @@ from residuum.filters.describe import as_mechanism
 from residuum.filters.query import described
 from residuum.ledger import rules
 from residuum.ledger.asked import Asked
+from residuum.mechanisms.gaussian import Gaussian
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
 
@@ -165,6 +166,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mechanism):
         return {**value.to_dict(), "text": described(value)}
     if isinstance(value, Pld):
+        if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
+            ((sensitivity, sigma, times),) = value.gaussian.parts
+            if times == 1:  # What most budgets have left, without making a mechanism of it.
+                said = {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
+                return {**said, "text": described(value)}
         try:
             return {**as_mechanism(value).to_dict(), "text": described(value)}
         except ArgumentError:

@@ -3,9 +3,6 @@
 Uvicorn waits as long as it takes for the head of a request. Every second this looks at who has not
 sent one: a connection that is neither being answered nor resting between two requests (for which
 uvicorn has a limit of its own) has so many seconds from when it was first seen like that.
-
-Nor does its parser in C have a limit for the size of a head, which it puts together piece by piece,
-so that a hundred megabytes occupy the event loop for a minute; here it has one.
 """
 
 from __future__ import annotations
@@ -14,10 +11,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
-
-LARGEST_HEAD = 64 * 1024
-SLACK = 256 * 1024
-"""What may have come with the head in one piece: the beginning of a body."""
 
 
 class Sweeper:
@@ -42,37 +35,6 @@ def _owes_a_head(connection: Any) -> bool:
     if connection.timeout_keep_alive_task is not None:
         return False
     return connection.cycle is None or connection.cycle.response_complete
-
-
-def limited_protocol() -> Any:
-    """What uvicorn is to read requests with: the parser in C with a limit, or its own in Python."""
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:  # the other one has a limit of 64 KiB by itself
-        return "h11"
-
-    class Limited(HttpToolsProtocol):
-        """Refuses a head that is too large."""
-
-        in_head, head_size = True, 0
-
-        def on_message_begin(self) -> None:
-            self.in_head, self.head_size = True, 0
-            super().on_message_begin()
-
-        def on_headers_complete(self) -> None:
-            self.in_head = False
-            super().on_headers_complete()
-
-        def data_received(self, data: bytes) -> None:
-            if self.in_head:
-                self.head_size += len(data)
-                if self.head_size > LARGEST_HEAD + SLACK:
-                    self.send_400_response("The head of the request is too large.")
-                    return
-            super().data_received(data)
-
-    return Limited
 
 
 def as_many_as_allowed() -> None:

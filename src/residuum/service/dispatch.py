@@ -1,10 +1,10 @@
 """From the event loop to the gate and back.
 
 The gate serialises; what it costs to get there is switching between threads. So requests that wait
-go together: one thread takes everything that has come in, hands it to the gate as one batch, which
-is one transaction, and the loop is woken once for all answers. A query that is new at a budget, or
-that took long to decide before, is decided in a thread of its own before it joins the others. A
-request that has been handed over is finished even if its caller goes away.
+go together: one thread is woken when all have come who are expected, hands them to the gate as one
+batch, which is one transaction, and the loop is woken once for all answers. A query that is new at
+a budget, or that took long to decide before, is decided in a thread of its own before it joins the
+others. A request that has been handed over is finished even if its caller goes away.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 from typing import Any
 
 from residuum.errors import ResiduumError
@@ -41,8 +40,10 @@ class Dispatcher:
 
     def __init__(self, ledger: Ledger):
         self._ledger = ledger
-        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
-        self._lock = Lock()
+        self._waiting: list[_Waiting] = []
+        self._enough = 1
+        """The thread is woken when so many wait."""
+        self._changed = Condition(Lock())
         self._closed = False
         self._slow = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="residuum-slow")
         self._thread = Thread(target=self._lead, name="residuum-gate", daemon=True)
@@ -54,17 +55,23 @@ class Dispatcher:
             arguments["budgets"], arguments["query"]
         ):
             return await self._alone(principal, verb, arguments)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        with self._lock:
-            self._check_open()
-            self._queue.put((Call(verb, arguments, principal), future))
         # Who goes away leaves a cancelled future behind, which `_settle` passes over.
-        return await future
+        return await self.hand(Call(verb, arguments, principal))
+
+    def hand(self, call: Call) -> asyncio.Future[Any]:
+        """Hand a call to the gate that it decides quickly; what will be its answer."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        with self._changed:
+            self._check_open()
+            self._waiting.append((call, future))
+            if len(self._waiting) == self._enough:
+                self._changed.notify()
+        return future
 
     async def _alone(self, principal: str, verb: str, arguments: dict[str, Any]) -> Any:
         """Ask in another thread, which decides before it queues: nobody waits for it."""
         work = partial(getattr(self._ledger.as_principal(principal), verb), **arguments)
-        with self._lock:
+        with self._changed:
             self._check_open()
             future = self._slow.submit(work)
         return await asyncio.shield(asyncio.wrap_future(future))
@@ -75,37 +82,28 @@ class Dispatcher:
 
     def _lead(self) -> None:
         around, patience = 1, 0.0
-        while (first := self._queue.get()) is not None:
-            batch = [first]
-            last = self._gather(batch, around, patience)
+        while batch := self._gathered(around, patience):
             begun = time.monotonic()
             self._answer(batch)
             # Those who were answered may well come again: with those who wait, so many are around.
-            around = len(batch) + self._queue.qsize()
+            around = min(MOST, len(batch) + len(self._waiting))
             patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - begun))
-            if last:
-                return
 
-    def _gather(self, batch: list[_Waiting], around: int, patience: float) -> bool:
-        """Take what waits, and wait a little for those who are expected; whether it is the end.
+    def _gathered(self, around: int, patience: float) -> list[_Waiting]:
+        """What waits, after waiting a little for those who are expected; nothing at the end.
 
         What a transaction costs hardly depends on how much is in it, so two halves of the callers
         that take turns are served half as fast as all of them together.
         """
-        deadline = time.monotonic() + patience
-        while len(batch) < MOST:
-            pause = deadline - time.monotonic()
-            try:
-                if len(batch) >= around or pause <= 0:
-                    more = self._queue.get_nowait()
-                else:
-                    more = self._queue.get(timeout=pause)
-            except Empty:
-                return False
-            if more is None:
-                return True
-            batch.append(more)
-        return False
+        with self._changed:
+            self._wait_for(1, None)
+            self._wait_for(around, patience)
+            batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+        return batch
+
+    def _wait_for(self, enough: int, seconds: float | None) -> None:
+        self._enough = enough
+        self._changed.wait_for(lambda: self._closed or len(self._waiting) >= enough, seconds)
 
     def _answer(self, batch: list[_Waiting]) -> None:
         answers: list[Any]
@@ -123,11 +121,11 @@ class Dispatcher:
 
     def close(self) -> None:
         """Finish what has come in, and take no more."""
-        with self._lock:
+        with self._changed:
             if self._closed:
                 return
             self._closed = True
-            self._queue.put(None)
+            self._changed.notify()
         self._slow.shutdown(wait=True)
         self._thread.join()
 

@@ -12,7 +12,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from residuum.service import limits, logs, problems
+from residuum.service.access import Caller
 from residuum.service.metrics import Metrics
 from residuum.service.problems import Problem
 from residuum.service.settings import Settings
@@ -67,7 +68,7 @@ class Frame:
             return
         start = time.perf_counter()
         headers = dict(scope["headers"])
-        id = _request_id(headers.get(b"x-request-id"))
+        id = request_id(headers.get(b"x-request-id"))
         state = scope.setdefault("state", {})
         state["request_id"], state["office"] = id, self._office
         status = 0
@@ -83,21 +84,27 @@ class Frame:
                 given.append((b"x-request-id", id.encode()))
             await send(message)
 
-        with self._metrics.in_flight.track_inprogress():
-            try:
-                self._check(scope, headers)
-                await self._answer(scope, self._limited(headers, receive), sending)
-            except Exception as error:
-                problem = problems.problem_of(error)
-                if problem is None:
-                    logs.log.error(
-                        "internal error", exc_info=error, extra={"facts": {"request": id}}
-                    )
-                    problem = internal()
-                if status == 0:
-                    await answer(sending, problem, id)
+        self._metrics.in_flight += 1
+        try:
+            self._check(scope, headers)
+            await self._answer(scope, self._limited(headers, receive), sending)
+        except Exception as error:
+            problem = told(error, id)
+            if status == 0:
+                await answer(sending, problem, id)
+        finally:
+            self._metrics.in_flight -= 1
         seconds = time.perf_counter() - start
-        self._tell(scope, id, status, seconds)
+        tell(
+            self._metrics,
+            getattr(scope.get("route"), "path", "none"),
+            scope["method"],
+            scope["path"],
+            id,
+            status,
+            seconds,
+            scope["state"].get("caller"),
+        )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
@@ -110,24 +117,6 @@ class Frame:
                 await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-    def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
-        route = scope.get("route")
-        template = getattr(route, "path", "none")
-        method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._metrics.answered(template, method, status, seconds)
-        if logs.log.isEnabledFor(logging.INFO):
-            caller = scope["state"].get("caller")
-            logs.event(
-                "request",
-                request=id,
-                method=scope["method"],
-                path=logs.without_secrets(scope["path"])[:400],
-                status=status,
-                ms=round(1000 * seconds, 2),
-                by=getattr(caller, "principal", None),
-                token=getattr(caller, "token", None),
-            )
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Refuse what is too large, slashes in disguise, and what pages of other sites send."""
@@ -164,6 +153,40 @@ class Frame:
         return receiving
 
 
+def told(error: Exception, id: str) -> Problem:
+    """The problem that an exception is to a caller; what is none of their business is logged."""
+    problem = problems.problem_of(error)
+    if problem is None:
+        logs.log.error("internal error", exc_info=error, extra={"facts": {"request": id}})
+        problem = internal()
+    return problem
+
+
+def tell(
+    metrics: Metrics,
+    template: str,
+    method: str,
+    path: str,
+    id: str,
+    status: int,
+    seconds: float,
+    caller: Caller | None,
+) -> None:
+    """Count an answer, and log it."""
+    metrics.answered(template, method if method in _METHODS else "other", status, seconds)
+    if logs.log.isEnabledFor(logging.INFO):
+        logs.event(
+            "request",
+            request=id,
+            method=method,
+            path=logs.without_secrets(path)[:400],
+            status=status,
+            ms=round(1000 * seconds, 2),
+            by=getattr(caller, "principal", None),
+            token=getattr(caller, "token", None),
+        )
+
+
 async def answer(send: Send, problem: Problem, id: str) -> None:
     """Send a problem."""
     content = encoded(problems.body(problem, id))
@@ -176,12 +199,26 @@ async def answer(send: Send, problem: Problem, id: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-
 def encoded(value: Any) -> bytes:
     """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
-    return _ENCODER.encode(value).encode("ascii")
+    return "".join(_ENCODER(value, 0)).encode("ascii")
+
+
+def _encoder() -> Callable[[Any, int], Iterable[str]]:
+    """What `json.JSONEncoder` makes for every value anew: the encoder in C, where there is one."""
+    made = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+    in_c = getattr(json.encoder, "c_make_encoder", None)
+    if in_c is None:
+        return lambda value, _: [made.encode(value)]
+    texts = json.encoder.encode_basestring_ascii
+    encode: Callable[[Any, int], Iterable[str]] = in_c(
+        None, made.default, texts, None, made.key_separator, made.item_separator, False, False,
+        False,
+    )  # fmt: skip
+    return encode
+
+
+_ENCODER = _encoder()
 
 
 def internal() -> Problem:
@@ -191,7 +228,8 @@ def internal() -> Problem:
     )
 
 
-def _request_id(given: bytes | None) -> str:
+def request_id(given: bytes | None) -> str:
+    """The caller's own id for a request if it is a plain one, and a new one otherwise."""
     text = (given or b"").decode("latin-1")
     return text if _ID.fullmatch(text) else f"{_PROCESS}{next(_NUMBERS):x}"
 

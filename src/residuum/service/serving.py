@@ -19,9 +19,11 @@ from residuum.errors import ArgumentError
 from residuum.ledger.opening import open_ledger
 from residuum.service import logs
 from residuum.service.app import create_app
-from residuum.service.connections import Sweeper, as_many_as_allowed, limited_protocol
+from residuum.service.connections import Sweeper, as_many_as_allowed
 from residuum.service.office import Office, opened
+from residuum.service.protocol import Way, protocol
 from residuum.service.settings import Settings
+from residuum.service.short import ShortWay
 
 _YOUNG = 20_000
 """Objects made since the last look for garbage: some hundred requests."""
@@ -86,12 +88,12 @@ def bound(settings: Settings) -> socket.socket:
     return listener
 
 
-def config(office: Office) -> uvicorn.Config:
-    """How uvicorn is to run."""
+def config(office: Office, way: Way | None = None) -> uvicorn.Config:
+    """How uvicorn is to run; `way` is the short one unless another is given."""
     settings = office.settings
     return uvicorn.Config(
         create_app(office),
-        http=limited_protocol(),
+        http=protocol(way or ShortWay(office)),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from residuum.service.client.calls import Answered, Call, Failed, Outcome
+from residuum.service.client.wire import Wire, common
 
 IDLE = 30.0
 """Seconds after which an idle connection is not used again; the service keeps them for longer."""
@@ -29,8 +30,8 @@ class Transport:
         assert parts.hostname is not None
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self._headers, self._timeout = headers, timeout
-        self._idle: deque[tuple[http.client.HTTPConnection, float]] = deque()
+        self._common, self._timeout = common(url, headers), timeout
+        self._idle: deque[tuple[Wire, float]] = deque()
         self._lock = Lock()
         self._free = BoundedSemaphore(connections)
         self._closed = False
@@ -53,21 +54,21 @@ class Transport:
             self._give_back(connection)
             return outcome
 
-    def _exchange(self, connection: http.client.HTTPConnection, call: Call[Any]) -> Outcome:
+    def _exchange(self, connection: Wire, call: Call[Any]) -> Outcome:
         query = f"?{urlencode(call.params)}" if call.params else ""
-        connection.request(call.method, self._base + call.path + query, call.content, self._headers)
-        response = connection.getresponse()
-        content = response.read()
-        return Answered(response.status, content, response.headers.get("retry-after"))
+        path = self._base + call.path + query
+        got = connection.ask(call.method, path, self._common, call.content)
+        told = got.headers.get(b"retry-after")
+        return Answered(got.status, got.content, None if told is None else told.decode("latin-1"))
 
-    def _connection(self, fresh: bool) -> http.client.HTTPConnection:
+    def _connection(self, fresh: bool) -> Wire:
         oldest = time.monotonic() - IDLE
         with self._lock:
             while self._idle and not fresh:
-                connection, used = self._idle.pop()
-                if used > oldest and connection.sock is not None:
-                    return connection
-                connection.close()
+                kept, used = self._idle.pop()
+                if used > oldest:
+                    return kept
+                kept.close()
         if self._tls is None:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
         else:
@@ -75,11 +76,11 @@ class Transport:
                 self._host, self._port, timeout=self._timeout, context=self._tls
             )
         connection.connect()
-        return connection
+        return Wire(connection)
 
-    def _give_back(self, connection: http.client.HTTPConnection) -> None:
+    def _give_back(self, connection: Wire) -> None:
         with self._lock:
-            if connection.sock is None or self._closed:
+            if not connection.is_open or self._closed:
                 connection.close()
             else:
                 self._idle.append((connection, time.monotonic()))
