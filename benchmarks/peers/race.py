@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -50,6 +51,8 @@ def race(
                 continue
             allowed = (limits or {}).get(one, limit)
             answer = field.ask(one, operation, allowed, **arguments)
+            # A long run is seen to live.
+            print(".", end="", file=sys.stderr, flush=True)
             if not answer.given:
                 out[one.label] = answer
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import dp_accounting
@@ -90,18 +91,23 @@ def delta(parts: list[Any], eps: float, grid: float = 1e-4) -> float:
     return float(composed(parts, grid).get_delta_for_epsilon(eps))
 
 
-def stream(mechanisms: list[dict[str, Any]], eps: float, grid: float = 1e-4) -> list[float]:
+def stream(
+    mechanisms: list[dict[str, Any]], eps: float, grid: float = 1e-4, patience: float = math.inf
+) -> list[float]:
+    """The reads; only the first ones where all would take more than `patience` seconds."""
+    until = time.process_time() + patience
+    deltas: list[float] = []
+    renyi = None if grid else accountant(mechanisms[:3])
     total = None
-    deltas = []
-    if not grid:
-        made = accountant(mechanisms[:3])
-        for mechanism in mechanisms:
-            deltas.append(float(made.compose(event(mechanism)).get_delta(eps)))
-        return deltas
     for mechanism in mechanisms:
-        one = built(mechanism, grid)
-        total = one if total is None else total.compose(one)
-        deltas.append(float(total.get_delta_for_epsilon(eps)))
+        if renyi is not None:
+            deltas.append(float(renyi.compose(event(mechanism)).get_delta(eps)))
+        else:
+            one = built(mechanism, grid)
+            total = one if total is None else total.compose(one)
+            deltas.append(float(total.get_delta_for_epsilon(eps)))
+        if time.process_time() > until:
+            break
     return deltas
 
 
