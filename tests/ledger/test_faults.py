@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -57,6 +59,19 @@ def test_a_connection_that_is_cut_before_the_commit_spends_nothing_and_the_next_
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(CUT)
     assert len(remote.history("b")) == 3 and left(remote) == Fraction(1, 2)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_died_without_a_word_is_not_even_noticed(remote: rz.Ledger) -> None:
+    """Though what is remembered is sent together with its commit."""
+    for key in ("first", "second"):
+        remote.spend("b", rz.pure_dp(0.25), key=key)
+    ((writer, _),) = remote.store._kept
+    number = os.dup(writer.connection.driver_connection.pgconn.socket)  # type: ignore[union-attr]
+    with socket.socket(fileno=number) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    third = remote.spend("b", rz.pure_dp(0.25), key="third")
+    assert third.admitted and not third.replayed and left(remote) == Fraction(1, 4)
 
 
 @pytest.mark.needs("pgserver", "psycopg")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 import residuum as rz
-from residuum.ledger import clock, memory, rows, schema
+from residuum.ledger import clock, faults, memory, rows, schema
+from residuum.ledger.anchor import FileAnchor
 from residuum.ledger.memory import Memory
 from residuum.mechanisms import Gaussian, PureDp
 from residuum.records import state_after
@@ -160,6 +162,22 @@ def test_a_row_that_somebody_else_changed_is_read_again(
         assert stored(b.c[name]) == [STRANGE[name]], "it was not written over"
 
 
+def test_a_fact_that_somebody_added_is_read_and_then_expected(
+    open_: Open, recalled: list[bool]
+) -> None:
+    ledger, other = open_(), open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(2):
+        ledger.spend("b", PureDp(0.01))
+    with other.store.writing() as connection:
+        connection.execute(insert(schema.meta).values(name="Größe", value="ü=,"))
+        connection.commit()
+    ledger.spend("b", PureDp(0.01))
+    ledger._gate._memory._doubted.clear()
+    recalled.clear()
+    assert ledger.spend("b", PureDp(0.01)).admitted and recalled == [True]
+
+
 def test_two_processes_on_one_budget_never_spend_from_the_same_state(open_: Open) -> None:
     one, other = open_(), open_()
     one.create_budget("b", rz.PureFilter(1.0))
@@ -212,3 +230,67 @@ def test_a_window_that_ends_is_noticed_though_nothing_is_read(
     assert admitted == 5 and recalled.count(True) > 2
     assert [record.type for record in ledger.history("b")].count("refresh") >= 2
     assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("point", ["written", "committed"])
+def test_what_an_interrupted_caller_changed_is_read_again(
+    open_: Open, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Whoever is interrupted behind the commit does not come to remember what was committed."""
+    ledger = open_()
+    ledger.create_budget("whole", rz.PureFilter(1.0))
+    for _ in range(2):
+        assert not ledger.spend("whole", PureDp(2.0)).admitted
+
+    def pressed(at: str) -> None:
+        if at == point:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr(faults, "point", pressed)
+        ledger.create_budget("part", rz.PureFilter(1.0), parent="whole", partition="p")
+    if point == "written":
+        assert ledger.spend("whole", PureDp(1.0)).admitted
+    else:
+        with pytest.raises(rz.ArgumentError, match="partitions"):
+            ledger.spend("whole", PureDp(1.0))
+        assert ledger.spend("part", PureDp(1.0)).admitted
+    assert ledger.verify().ok
+
+
+def test_another_writer_on_the_connection_that_the_gate_left_is_noticed(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the gate was at work while that one was about to begin."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    store = ledger.store
+    writer = store._writer
+
+    def held_up() -> Any:
+        monkeypatch.undo()
+        for _ in range(2):
+            ledger.spend("b", PureDp(0.25))
+        return writer()
+
+    monkeypatch.setattr(store, "_writer", held_up)
+    with store.writing() as connection:
+        connection.execute(update(schema.budgets).values(retired=1))
+        connection.commit()
+    with pytest.raises(rz.RetiredBudget):
+        ledger.spend("b", PureDp(0.25))
+
+
+def test_another_record_of_the_same_number_that_was_acknowledged_is_noticed(
+    open_: Open, tmp_path: Path, recalled: list[bool]
+) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(2):
+        last = ledger.spend("b", PureDp(0.25))
+    assert recalled[-1], "else there is nothing to see"
+    other = FileAnchor(tmp_path / "ledger.anchor")
+    other.write({"b": (last.seq, "0" * 64)})
+    other.close()
+    with pytest.raises(rz.ReadOnlyLedger, match="another record"):
+        ledger.spend("b", PureDp(0.25))

@@ -139,6 +139,12 @@ class Entry:
         # The next transaction will find it at the head.
         _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type == "retire"))
 
+    def lacks(self, mark: tuple[int, str] | None) -> bool:
+        """Whether a record that was acknowledged is later than the head, or another one there."""
+        if mark is None:
+            return False
+        return self.head_seq < mark[0] or (self.head_seq == mark[0] and self.head_hash != mark[1])
+
     def place(self) -> str:
         """What a group says of the record that this budget is about to get, canonical."""
         name, prev = written(self.name), written(self.head_hash)

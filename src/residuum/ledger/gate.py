@@ -213,6 +213,7 @@ class Gate:
             if old or (page.recalled is not None and any(each.error for each in batch)):
                 raise _Old
             if page.writes:
+                self._memory.forget(page.entries)
                 page.flush()
                 faults.point("written")
                 place = page.last()
@@ -238,9 +239,8 @@ class Gate:
         page = Page(connection, self.store, self.ledger, self.incarnation)
         if not self._memory.recall(page, names, seen):
             return None
-        for name, (seq, _) in self.others.items() if self.others else ():
-            if name in page.entries and page.entries[name].head_seq < seq:
-                return None
+        if any(entry.lacks(self.others.get(name)) for name, entry in page.entries.items()):
+            return None
         keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
         if keys and not self.store.locks_rows:
             page.load_keys(keys)
@@ -291,17 +291,17 @@ class Gate:
 
     def _check_anchored(self, page: Page) -> None:
         for name, entry in page.entries.items():
-            seq, head = _later(self.anchored.get(name), self.others.get(name))
-            found = f"ends with number {entry.head_seq}"
-            if entry.head_seq == seq and entry.head_hash != head:
-                found = f"ends with another record of number {seq}"
-            elif entry.head_seq >= seq:
-                continue
-            self.closed = ReadOnlyLedger(
-                f"budget {name!r} {found}, but number {seq} was acknowledged: a backup was"
-                " restored, or records were changed; recover the ledger (residuum recover)"
-            )
-            raise self.closed
+            for mark in (self.anchored.get(name), self.others.get(name)):
+                if mark is None or not entry.lacks(mark):
+                    continue
+                found = f"ends with number {entry.head_seq}"
+                if entry.head_seq == mark[0]:
+                    found = f"ends with another record of number {mark[0]}"
+                self.closed = ReadOnlyLedger(
+                    f"budget {name!r} {found}, but number {mark[0]} was acknowledged: a backup was"
+                    " restored, or records were changed; recover the ledger (residuum recover)"
+                )
+                raise self.closed
 
     def _mark(self, heads: Marks) -> None:
         """Anchor what is about to be acknowledged."""

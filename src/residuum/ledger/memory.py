@@ -15,7 +15,7 @@ partitions, or retired are not remembered: what a spend asks of these is more th
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,13 +79,12 @@ class Memory:
     def keep(self, page: Page, seen: object) -> None:
         """Remember what a page has written."""
         if seen != self._seen or len(self._known) > _MOST:
-            self.forget()
+            self._known.clear()
         self._seen = seen
         times, self._out = self._out, {}
         if page.recalled is None:
             self._facts, self._read, self._base = page.facts, page.read, clock.seconds(page.now)
         for name, entry in page.entries.items():
-            self._known.pop(name, None)
             row = page.written.get(name)
             if row is not None and not (entry.holds or entry.partition or entry.retired):
                 self._known[name] = _Known(entry, row, times.get(name, page.read))
@@ -96,6 +95,7 @@ class Memory:
         self._doubted.update(dict.fromkeys(self._out, now + DISTRUST))
         self._out = {}
 
-    def forget(self) -> None:
-        """Somebody else wrote."""
-        self._known.clear()
+    def forget(self, names: Iterable[str]) -> None:
+        """These are about to change, and who changes them may not come to say how."""
+        for name in names:
+            self._known.pop(name, None)

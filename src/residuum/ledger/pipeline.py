@@ -78,6 +78,14 @@ class Pipeline:
             raise Failed(error, None, self._lost()) from error
         self._waiting.append(None)
 
+    def look(self) -> None:
+        """Raise where the other end is known to be gone, before anything is sent there."""
+        try:
+            while _wait(self._libpq.socket, writing=False, seconds=0.0):
+                self._libpq.consume_input()
+        except psycopg.Error as error:
+            raise Failed(error, None, lost=True) from error
+
     def answers(self) -> list[pq.abc.PGresult]:
         """What the server says to all statements since the last time."""
         waiting, self._waiting = self._waiting, []
@@ -158,12 +166,12 @@ def _message(result: pq.abc.PGresult) -> str:
 
 if hasattr(select, "poll"):
 
-    def _wait(socket: int, writing: bool) -> None:
+    def _wait(socket: int, writing: bool, seconds: float = _PAUSE) -> bool:
         poll = select.poll()
         poll.register(socket, select.POLLIN | (select.POLLOUT if writing else 0))
-        poll.poll(1000 * _PAUSE)
+        return bool(poll.poll(1000 * seconds))
 
 else:  # pragma: no cover  (Windows)
 
-    def _wait(socket: int, writing: bool) -> None:
-        select.select([socket], [socket] if writing else [], [], _PAUSE)
+    def _wait(socket: int, writing: bool, seconds: float = _PAUSE) -> bool:
+        return any(select.select([socket], [socket] if writing else [], [], seconds))

@@ -33,7 +33,8 @@ _RENEW_SECONDS = 600
 _LOCK = Prepared(
     select(schema.budgets.c.id, literal_column(DURABLE))
     .where(Among(schema.budgets.c.name, "names"))
-    .order_by(schema.budgets.c.name)
+    # Whatever order is usual in the database: that of Python, in which guards are taken, too.
+    .order_by(schema.budgets.c.name.collate("C"))
     .with_for_update()
 )
 # Whatever is usual at the server: each statement must see what was committed before it began, or
@@ -165,12 +166,15 @@ class PostgresStore(Store):
         writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
         guard: Guard | None = None,
     ) -> None:
-        pipeline = _pipeline(connection)
+        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
         try:
             if guard is not None:
+                # Nothing was asked yet, and the commit comes with the rest: one that is cut after
+                # this leaves the outcome unknown.
+                pipeline.look()
                 pipeline.send(_BEGIN, _BEGIN, ())
                 for question in guarded.questions(writes, guard):
-                    _send(pipeline, question, "ascii")
+                    _send(pipeline, question, encoding)
             for write, rows in writes:
                 if guard is None or write not in guarded.WRITES:
                     pipeline.send(write.name, write.postgres, (write.json(rows),))

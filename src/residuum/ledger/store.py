@@ -157,10 +157,11 @@ class Store(ABC):
 
         `remembers` says who writes there: the gate, which knows what it wrote (`memory.py`).
         """
-        if not remembers:
-            self._others += 1
         connection, since = self._writer()
         try:
+            if not remembers:
+                # Where there is one writer the gate is not at work now, and will see this.
+                self._others += 1
             yield connection
             kept = self.is_idle(connection) and time.monotonic() < since + _KEPT_SECONDS
         except BaseException as error:
