@@ -21,7 +21,7 @@ from residuum.ledger.requests import Request
 from residuum.ledger.spending import Asking, Spend, judged
 
 ROUNDS = 4
-_QUICK = 0.01
+QUICK = 0.01
 """Seconds under which a decision is not worth a rehearsal."""
 _SLOW = 0.25
 """Seconds over which the gate does not decide unless it must."""
@@ -50,7 +50,7 @@ class Rehearsals:
     def quick(self, budgets: tuple[str, ...], text: str) -> bool:
         """Whether a query is known to be decided at once."""
         known = self._took.get((budgets, text))
-        return (self._longest.get(text, _SLOW) if known is None else known) < _QUICK
+        return (self._longest.get(text, _SLOW) if known is None else known) < QUICK
 
     def rehearse(self, page: Page, request: Request) -> None:
         """Decide on what a page shows; only the time and the memory of it stay."""
@@ -63,7 +63,7 @@ class Rehearsals:
 
     def decided(self, request: Request, seconds: float) -> None:
         """A request was decided at the gate; one that took long is rehearsed from now on."""
-        if seconds >= _QUICK and isinstance(request, Spend | Reserve):
+        if seconds >= QUICK and isinstance(request, Spend | Reserve):
             self._note(request, seconds)
 
     def _note(self, request: Asking, seconds: float) -> None:
