@@ -5,6 +5,8 @@
     few atoms, alone or with one        closed form / binomial           table.py
       Gaussian or other smooth factor
     anything else                       contour sums                     contour.py
+    one read of many different          the same, with many nodes        many_atoms.py
+      Laplaces and responses
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
 the right half of the reversed curve has the digits that matter there.
@@ -21,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_up
-from residuum.pld import chords, complement, gaussian, reading, saddle, table, tuning
+from residuum.pld import chords, complement, gaussian, saddle, streamed, table, tuning
 from residuum.pld.atoms import Atoms, exactly
 from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational, largest_loss, whole_curve
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
 from residuum.pld.lately import Lately
+from residuum.pld.many_atoms import ManyAtoms
 from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
@@ -77,6 +80,7 @@ class Evaluator:
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour | Parted, ...] = ()
+        self.many: tuple[ManyAtoms, ...] = ()
         self._hint: Contour | Parted | None = None
         self._is_streamed = False
         self._lately = Lately()
@@ -84,7 +88,8 @@ class Evaluator:
     def unread(self, twin: Pld) -> Evaluator:
         """The same for a twin of the PLD, with no contour to start from."""
         made = copy(self)
-        made.pld, made.contours, made._hint, made._is_streamed = twin, (), None, False
+        made.pld, made.contours, made.many = twin, (), ()
+        made._hint, made._is_streamed = None, False
         return made
 
     # -- entry points -----------------------------------------------------------------
@@ -99,23 +104,6 @@ class Evaluator:
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
         t = np.log(x)
         return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
-
-    def streamed(self, t: float) -> Interval | None:
-        """Enclosure of `h(e^t)` for one `t >= 0` if the contour at hand is good enough there.
-
-        What `at_log_x` would give, without its arrays: a stream is read after every query.
-        """
-        pld = self.pld
-        if not (0.0 <= t <= _HUGE and pld.terms and self._is_smooth and self._by_contour):
-            return None
-        if (pld.gaussian is None and t >= self._top) or pld.mass_at_infinity_bounds.hi != 0.0:
-            return None
-        self._inherit()
-        made = self.contours[0] if self.contours else None
-        if type(made) is not Contour or not reading.is_plain(made):
-            return None
-        lo, hi = reading.at(made, t)
-        return Interval(lo, hi) if hi - lo <= _RELATIVE * hi + _NOTHING else None
 
     def at_log_x(self, t: Floats, dt: Floats | float, accuracy: float) -> Interval:
         """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""
@@ -489,10 +477,14 @@ class Evaluator:
         object.__setattr__(self.pld, "_heritage", None)
         g = since.gaussian
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
+        if self.pld.gaussian is None and streamed.are_pairs(since.terms):
+            many = [made for made in lines if isinstance(made, ManyAtoms)]
+            self.many = tuple(made.extended(since.terms) for made in many)
+        left = [made for made in lines if not isinstance(made, ManyAtoms)]
         # Node values of mixtures are for lines right of 0.
         if any(isinstance(f, GaussianMixture) for f in since.terms):
-            lines = tuple(made for made in lines if made.line.lam > 0.0)
-        extended = tuple(made.extended(since.terms, variance, error) for made in lines[:1])
+            left = [made for made in left if made.line.lam > 0.0]
+        extended = tuple(made.extended(since.terms, variance, error) for made in left[:1])
         # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
         stale = self._has_mixtures and any(made.is_stale for made in extended)
         self._hint = extended[0] if extended else None

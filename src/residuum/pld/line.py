@@ -84,6 +84,14 @@ class Line:
         return self.kernel_size + self.kappa * self._scale
 
     @cached_property
+    def kernel_sums(self) -> tuple[float, float, float, float]:
+        """Sums of the kernel's modulus, and of `ω` times it; then those of the lower kernel."""
+        size, bent = self.kernel_size, self.lower_kernel_size
+        reach = self.kernel_reach
+        sums = (size.sum(), reach.sum(), bent.sum(), bent @ self.omega)
+        return tuple(float(total) * (1.0 + 1e-9) for total in sums)  # type: ignore[return-value]
+
+    @cached_property
     def kappa(self) -> float:
         return _kappa(self.tau)
 

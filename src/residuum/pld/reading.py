@@ -10,7 +10,9 @@ import math
 
 import numpy as np
 
+from residuum.bounds import Floats
 from residuum.pld.contour import Contour
+from residuum.pld.line import Line
 from residuum.pld.special import EXP_ULPS, TINY, U
 
 _LARGEST = 700.0
@@ -36,18 +38,16 @@ def at(made: Contour, t: float) -> tuple[float, float]:
     c, c_error = math.exp(log_c), math.expm1(log_c_error) + (EXP_ULPS + 4.0) * U
     upper = c * (1.0 + c_error) * max(total + wrong + made.tails[0], 0.0) + TINY
     lower = c * max(1.0 - c_error, 0.0) * max(total - wrong - made.tails[1], 0.0)
-    lower -= _aliases(made, t) + TINY
+    lower -= aliases(line, made.point_moments, t) + TINY
     if not (math.isfinite(upper) and math.isfinite(lower)):
         return _LOST
     upper = min(upper, 1.0)
     return float(min(max(lower, 0.0), upper)), float(upper)
 
 
-def _aliases(made: Contour, t: float) -> float:
-    """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
-    line = made.line
+def aliases(line: Line, moments: Floats, t: float) -> float:
+    """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`, from `moments` at the line's points."""
     right, left = line.alias_sides
-    moments = made.point_moments
     logs = moments - line.points * (t * (1.0 - 4.0 * U)) + np.abs(moments) * (4.0 * U)
     above, below = (_exp(float((logs + gaps).min())) for gaps in (right, left))
     return (above + min(below, line.alias_gaps[2])) * (1.0 + 1e-12)

@@ -6,13 +6,16 @@ Nothing here is proven and nothing needs to be: what a choice costs is charged b
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from residuum.bounds import Floats
 from residuum.pld import complement, parting
 from residuum.pld.contour import Contour, truncation
+from residuum.pld.factors import Terms, largest_loss
 from residuum.pld.line import Line, log_peak
+from residuum.pld.many_atoms import FARTHEST, ManyAtoms, contour, phantom
 from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
@@ -30,6 +33,17 @@ _CAUTION, _SPARE = 0.55, 8.0
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
+NODES = 1 << 14
+"""Of a contour of many different atoms, as long as they matter."""
+_ALIASES = 1e-8
+"""What they may cost of `D` where such a contour is made."""
+_AHEAD = 0.7
+_MORE = 1.6
+"""How much longer the period is made than aliases on the right ask for: they grow too."""
+_DEAR = 1e-4
+"""What its phantom may cost of `D`."""
+_COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
+"""Where `ln C` is above this for all of these tilts `D` is not small."""
 _CLOSE = 2.0
 """A line left of 0 is worth it when it scores this much lower."""
 
@@ -65,31 +79,11 @@ def tuned(
         # saddle by a share of it costs about the square of that share of the depth.
         depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
         lam *= 1.0 - min(_CAUTION, math.sqrt(_SPARE / max(depth, 1.0)))
-    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
-    points = np.concatenate(
-        [
-            lam * ratios,
-            lam * (1.0 + ratios),
-            lam * np.array([2.0, 3.0, 5.0]),
-            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
-        ]
-    )
-    points = complement.points(lam, spread) if lam < 0.0 else points[points > 0.0]
-    points = np.unique(points[points != lam])
+    place = _placed(moments, t, lam, spread, resolution, depth)
+    points, k, e = place.points, place.k, place.e
     at = np.concatenate([[lam], points])
-    k, e = moments.log_moment(at)
-    log_c = float(k[0]) - lam * t
-    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
-    # away from it, and 1 / C where D is close to 1.
-    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
-    saddle -= max(depth + log_c, 0.0)
-    floor = math.log(resolution) + min(saddle, -log_c)
-    logs = k[1:] - points * t + log_peak(points) - log_c - floor
-    needed = np.maximum(logs, 1.0) / np.abs(points - lam)
-    right = float(needed[points > lam].min())
-    left = float(needed[points < lam].min())
-    if lam > 0.0:
-        left = min(left, max(-log_c - floor, 1.0) / lam)
+    log_c, saddle, floor = place.log_c, place.saddle, place.floor
+    right, left = place.right, place.left
     if cautious:
         # What comes may have a heavier tail on the right; on the left nothing exceeds 1.
         period = 1.05 * max(_HEAVIER * right, 1.1 * left)
@@ -142,6 +136,79 @@ def tuned(
     # What is left without the atoms may fall later than the whole; Gaussians are in both.
     tails = truncation(line, variance, -0.5 * variance * line.edge * line.edge * (1.0 - 8.0 * U))
     return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
+
+
+def tuned_many(
+    terms: Terms, moments: Moments, t: float, streamed: bool = False
+) -> ManyAtoms | None:
+    """A contour of different Laplaces and responses, fit for one read of `D` at `t`.
+
+    None where other ways are better: `D` is not small, or a phantom would cost too much. For a
+    stream that goes on the tilt is smaller than the best, which is where it will move.
+    """
+    if float(np.min(moments.log_moment(_COARSE)[0] - _COARSE * t)) > _HIGH:
+        return None
+    lam, spread = _tilt(moments, t, both=False)
+    depth = -math.inf
+    if streamed:
+        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
+        lam *= _AHEAD
+    place = _placed(moments, t, lam, spread, _ALIASES, depth)
+    step = 2.0 * math.pi / (1.05 * max(_MORE * place.right, place.left))
+    edge = NODES * step
+    height = math.exp(min(place.saddle, -place.log_c))
+    tau = phantom(float(moments.log_fall(lam, np.array([edge]))[0]), edge, height)
+    farthest = edge * max(2.0 * max(map(largest_loss, terms)), t)
+    if tau * tau * lam * (lam + 1.0) > _DEAR or farthest > FARTHEST:
+        return None
+    line = Line(lam, step, NODES, tau, place.points)
+    return contour(terms, moments, line, t, place.k, place.e, height)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What is known of a tilt: log moments there and at points about it, and periods."""
+
+    points: Floats
+    k: Floats
+    e: Floats
+    log_c: float
+    saddle: float
+    """About the log of `D / C`."""
+    floor: float
+    right: float
+    left: float
+    """The period that the aliases on each side ask for."""
+
+
+def _placed(
+    moments: Moments, t: float, lam: float, spread: float, resolution: float, depth: float
+) -> _Place:
+    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
+    points = np.concatenate(
+        [
+            lam * ratios,
+            lam * (1.0 + ratios),
+            lam * np.array([2.0, 3.0, 5.0]),
+            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
+        ]
+    )
+    points = complement.points(lam, spread) if lam < 0.0 else points[points > 0.0]
+    points = np.unique(points[points != lam])
+    k, e = moments.log_moment(np.concatenate([[lam], points]))
+    log_c = float(k[0]) - lam * t
+    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
+    # away from it, and 1 / C where D is close to 1.
+    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
+    saddle -= max(depth + log_c, 0.0)
+    floor = math.log(resolution) + min(saddle, -log_c)
+    logs = k[1:] - points * t + log_peak(points) - log_c - floor
+    needed = np.maximum(logs, 1.0) / np.abs(points - lam)
+    right = float(needed[points > lam].min())
+    left = float(needed[points < lam].min())
+    if lam > 0.0:
+        left = min(left, max(-log_c - floor, 1.0) / lam)
+    return _Place(points, k, e, log_c, saddle, floor, right, left)
 
 
 def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> float:

@@ -23,12 +23,14 @@ from residuum import checks
 from residuum.bounds import Floats, Interval, Number, float_down, float_up
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.pld.atoms import Atoms
-from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor
 from residuum.pld.gaussian import Gaussian
 
 if TYPE_CHECKING:
+    from residuum.pld.contour import Contour
     from residuum.pld.evaluate import Evaluator
+    from residuum.pld.many_atoms import ManyAtoms
+    from residuum.pld.parted import Parted
 
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
@@ -50,7 +52,7 @@ class Pld:
 
     gaussian: Gaussian | None
     terms: MappingProxyType[Factor, int]
-    _heritage: tuple[tuple[Contour, ...], Pld] | None
+    _heritage: tuple[tuple[Contour | Parted | ManyAtoms, ...], Pld] | None
 
     def __init__(self, gaussian: Gaussian | None, terms: Mapping[Factor, int]):
         object.__setattr__(self, "gaussian", gaussian)
@@ -189,13 +191,13 @@ class Pld:
                 result.__dict__[mass] = _NONE
         return result
 
-    def _bequest(self, other: Pld) -> tuple[tuple[Contour, ...], Pld] | None:
+    def _bequest(self, other: Pld) -> tuple[tuple[Contour | Parted | ManyAtoms, ...], Pld] | None:
         """Node values already at hand, and what must be composed in: a stream's next read is cheap.
 
         A cache only: it never changes what a PLD denotes.
         """
         evaluator = self.__dict__.get("_evaluator")
-        whole = [] if evaluator is None else evaluator.contours
+        whole = () if evaluator is None else (*evaluator.many, *evaluator.contours)
         if contours := tuple(made for made in whole if made.absolute is None):
             return contours, other
         if self._heritage is not None:
@@ -319,7 +321,9 @@ class Pld:
         beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
         """
         if type(eps) is float and accuracy is None:
-            found = self._evaluator.streamed(eps)
+            from residuum.pld import streamed
+
+            found = streamed.read(self._evaluator, eps)
             if found is not None:
                 return found
         t = checks.array_where("eps", eps, np.isfinite, "finite")
