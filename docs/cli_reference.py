@@ -68,7 +68,8 @@ def _row(parameter: Any, context: Any) -> str:
         default = parameter.get_default(context)
         notes = ["Required."] if parameter.required else []
         notes += [f"Default: `{default}`."] if not flag and default is not None else []
-    return f"| `{shown}` | {' '.join([parameter.help or '', *notes]).strip()} |"
+    told = " ".join([parameter.help or "", *notes]).strip()
+    return f"| `{_cell(shown)}` | {_cell(told)} |"
 
 
 def _cell(text: str) -> str:
