@@ -256,6 +256,8 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
             spend()
             early = spend()
             ledger.many(many)
+            # One of so many may have met a collection of garbage: then the next is rehearsed, once.
+            spend()
             assert [text[:30] for text in spend()] == [text[:30] for text in early]
             assert len(early) == 2 + 2 * of_records, early
             assert sum("residuum_records" in text for text in early) == of_records
