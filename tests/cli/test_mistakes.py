@@ -16,6 +16,7 @@ from service.running import serving
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
 
 LEDGER = 4
+TARGET = ("--eps", "1", "--delta", "1e-6")
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("budget", "create", "b", "--filter", "gdp_residu mu=1"), "'gdp_residue'"),
         (("budget", "create", "b", "--filter", "gdp_residue muu=1"), "'mu'"),
         (("attack", "--kind", "pur"), "'pure'"),
+        (("recommend", *TARGET, "--pure-dp", "eps=1", "--filter", "basik"), "'basic'"),
         (("describe", "--laplace", "scale=2", "--relation", "add_remove"), "'add-remove'"),
     ],
 )
@@ -105,8 +107,8 @@ def test_a_file_is_named_where_it_is_wrong(tmp_path: Path, content: str, said: s
     file.write_text(content)
     text = refusal("describe", "--query", "q.json")
     assert "q.json: " in text and said in text
-    target = ("--eps", "1", "--delta", "1e-6")
-    assert "q.json: " in refusal("recommend", *target, "--workload", "q.json")
+
+    assert "q.json: " in refusal("recommend", *TARGET, "--workload", "q.json")
     assert "q.json: " in refusal("plan", "--pure-dp", "eps=1", "--filter", "q.json")
 
 

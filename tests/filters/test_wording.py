@@ -21,6 +21,12 @@ BY_A_HAIR = {
     "zcdp": (rz.ZcdpFilter(0.5), mechanisms.Zcdp(0.5 + A_HAIR), "rho"),
     "renyi": (rz.RenyiFilter(2.0, 0.5), mechanisms.Rdp((2.0,), (0.5 + A_HAIR,)), "rho"),
     "renyi_curve": (rz.RenyiCurveFilter({2: 0.5}), mechanisms.Rdp((2.0,), (0.5 + A_HAIR,)), "rho"),
+    "approximate_gdp_residue": (
+        rz.ApproximateGdpResidueFilter(0.5, 1e-6), mechanisms.Gdp(0.5 + A_HAIR), "mu",
+    ),
+    "approximate_gdp_residue, delta": (
+        rz.ApproximateGdpResidueFilter(0.5, 1e-6), rz.approximate_dp(0.0, 1e-6 + 1e-18), "delta",
+    ),
     "gdp": (rz.GdpFilter(0.5), mechanisms.Gdp(0.5 + A_HAIR), "mu"),
     "gdp_residue": (rz.GdpResidueFilter(0.5), mechanisms.Gdp(0.5 + A_HAIR), "mu"),
 }  # fmt: skip

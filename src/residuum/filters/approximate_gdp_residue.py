@@ -130,8 +130,12 @@ class ApproximateGdpResidueFilter(Additive):
 
     def _need(self, decision: Decision) -> str:
         """The Gaussian that the query alone would need, where that says why."""
+        if not decision._why_not:
+            mu, delta = amounts.root_up(decision._price[0]), amounts.charged(decision._price[1])
+            beside = f" and delta {amounts.shown(delta, 3, up=True)}" if delta else ""
+            return f"needs mu {amounts.shown(mu, up=True)}{beside}"
         if decision._why_not != _NO_ROOM:
-            return super()._need(decision)
+            return decision._why_not
         loss = loss_of(decision.query, decision._relation)
         assert isinstance(decision._before, Left)
         v, d = decision._before.left

@@ -82,7 +82,10 @@ def _contender(given: Any, name: str | None = None) -> Contender:
     if not isinstance(given, str):
         raise ArgumentTypeError(f"a filter or a kind must be given, got {checks.shown(given)}")
     if given not in kinds():
-        raise ArgumentError(f"filters must be of {', '.join(kinds())}, got {given!r}")
+        raise ArgumentError(
+            f"filters must be of {', '.join(kinds())}, got {checks.shown(given)}"
+            f"{checks.near(given, kinds())}"
+        )
     return Contender(name or given, _SET_UP[given])
 
 
