@@ -25,7 +25,7 @@ _END = b"\r\n\r\n"
 LARGEST_HEAD = 64 * 1024
 SLACK = 256 * 1024
 """What may have come with the head in one piece: the beginning of a body."""
-MOST_HEADS, LONGEST_HEAD = 8, 2048
+REMEMBERED, SHORT_HEAD = 8, 2048
 """How many heads are remembered for a connection, and of which size."""
 
 
@@ -168,8 +168,8 @@ def protocol(way: Way) -> Any:
             """Keep the bytes of a head, if they and a body are all of a piece."""
             piece = self.piece or b""
             size = len(piece) - length
-            if piece.find(_END) == size - len(_END) and size <= LONGEST_HEAD:
-                kept = self.heads if len(self.heads) < MOST_HEADS else {}
+            if piece.find(_END) == size - len(_END) and size <= SHORT_HEAD:
+                kept = self.heads if len(self.heads) < REMEMBERED else {}
                 self.heads = {**kept, piece[:size]: (head, length)}
 
         def _is_known(self, data: bytes) -> bool:
@@ -201,6 +201,7 @@ def protocol(way: Way) -> Any:
                     self.send_400_response("The head of the request is too large.")
                     return
             super().data_received(data)
+            self.piece = None
             if self.held is not None:
                 self._let_go()
 
