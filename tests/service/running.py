@@ -21,6 +21,7 @@ import uvicorn
 
 import residuum as rz
 from residuum.service import tokens
+from residuum.service.access import Gatekeeper
 from residuum.service.limits import Rate
 from residuum.service.office import Office, opened
 from residuum.service.serving import bound, config
@@ -70,6 +71,7 @@ def serving(
     anchor: Path,
     known: dict[str, str] | None = None,
     way: Callable[[Office], Any] = ShortWay,
+    clock: Callable[[], float] = time.monotonic,
     **options: Any,
 ) -> Iterator[Service]:
     """A service in a thread of this process, with a token for each role unless some are known."""
@@ -78,6 +80,7 @@ def serving(
     office = opened(settings, rz.open_ledger(store, anchor=anchor))
     if not limited:
         office = replace(office, strangers=Rate(0.0, 1))
+    office = replace(office, gatekeeper=Gatekeeper(office.tokens.find, settings.dev, clock))
     roles = tokens.ROLES if known is None else ()
     made = {role: tokens.made(role, principal=role) for role in roles}
     for token, _ in made.values():

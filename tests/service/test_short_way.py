@@ -7,9 +7,9 @@ import json
 import re
 import socket
 import time
+import uuid
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,11 +18,11 @@ from uvicorn.server import ServerState
 
 import residuum as rz
 from residuum.service import tokens
+from residuum.service.access import Gatekeeper
 from residuum.service.office import Office, opened
-from residuum.service.problems import Problem
 from residuum.service.serving import config
 from residuum.service.settings import Settings
-from residuum.service.short import ShortWay
+from residuum.service.short import Head, ShortWay
 from service.running import Service, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "httptools")
@@ -36,16 +36,22 @@ class Watched:
 
     office: Office
     took: list[bool] = field(default_factory=list)
+    parsed: int = 0
     instances: ClassVar[list[Watched]] = []
 
     def __post_init__(self) -> None:
         self.way = ShortWay(self.office)
         self.instances.append(self)
 
-    def begun(self, path: bytes, headers: list[tuple[bytes, bytes]], *given: Any) -> Any:
-        with suppress(Problem):  # What is known of a token is looked up again every second.
-            self.office.gatekeeper.caller(dict(headers)[b"authorization"].decode())
-        found = self.way.begun(path, headers, *given)
+    def head(self, path: bytes, headers: list[tuple[bytes, bytes]]) -> Any:
+        found = self.way.head(path, headers)
+        self.parsed += 1
+        if found is None:
+            self.took.append(False)
+        return found
+
+    def begun(self, head: Head, *given: Any) -> Any:
+        found = self.way.begun(head, *given)
         self.took.append(found is not None)
         return found
 
@@ -53,7 +59,11 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, list[bool]]]:
     folder = tmp_path_factory.mktemp("short")
-    with serving(f"sqlite:///{folder}/b.db", folder / "anchor", way=Watched) as running:
+    store, still = f"sqlite:///{folder}/b.db", lambda: 0.0
+    # A token that was looked up stays known.
+    with serving(store, folder / "anchor", way=Watched, clock=still) as running:
+        running.http("GET", "/v1/me", "engine")
+        running.http("GET", "/v1/me", "analyst")
         yield running, Watched.instances[-1].took
 
 
@@ -137,12 +147,12 @@ def other(watched: tuple[Service, list[bool]]) -> Iterator[Caller]:
 
 
 def ready(service: Service, name: str, caller: Caller, mechanism: Any = GAUSSIAN) -> None:
-    """A new budget, and a query that is known, from another one, to be decided at once."""
+    """A new budget, and a query that is known, from others, to be decided at once anywhere."""
     service.budget(name)
-    if not service.office.ledger.decides_quickly(name, mechanism):
-        service.budget(f"{name}-first")
     while not service.office.ledger.decides_quickly(name, mechanism):
-        assert caller.spend(f"{name}-first", {"mechanism": mechanism})[0] == 200
+        another = f"first-{uuid.uuid4().hex[:12]}"
+        service.budget(another)
+        assert caller.spend(another, {"mechanism": mechanism})[0] == 200
 
 
 def neutral(found: tuple[int, list[tuple[str, str]], Any], *names: str) -> Any:
@@ -313,6 +323,55 @@ def test_pipelined_requests_are_answered_in_order(
     assert took == [True, True, True]
 
 
+def test_a_head_that_came_before_is_not_parsed_again(
+    watched: tuple[Service, list[bool]], caller: Caller, other: Caller, name: str
+) -> None:
+    service, took = watched
+    seen = Watched.instances[-1]
+    ready(service, name, caller)
+    ready(service, f"{name}-x", caller)
+    before, heads = seen.parsed, [{}, {"Accept": "*/*"}, {"X_A": "1"}, {"X_A": "22"}]
+    took.clear()
+
+    def spend(by: Caller, key: str, **headers: str) -> None:
+        body = {"mechanism": GAUSSIAN, "key": f"{name}-{key}"}
+        status, answered, said = by.spend(name, body, **headers)
+        assert (status, said["key"], said["replayed"]) == (200, body["key"], False)
+        # Of its own connection alone, and of one request alone is what names it.
+        given = headers.get("X_Request_Id")
+        assert given is None or dict(answered)["x-request-id"] == given
+
+    for turn in range(3):
+        for place, headers in enumerate(heads):
+            spend(caller, f"{turn}-{place}", **headers)
+    assert took == [True] * 12 and seen.parsed == before + len(heads)
+    spend(other, "o-0")
+    assert seen.parsed == before + len(heads) + 1
+    for place in range(2):
+        spend(caller, f"i-{place}", X_Request_Id=f"i-{place}")
+    for place in range(2):
+        spend(caller, f"n-{place}", X_Request_Id="same")
+    assert seen.parsed == before + len(heads) + 5 and all(took)
+    # A known head and another body: shorter, longer, in pieces, or with a request behind it.
+    parsed = seen.parsed
+    head, body = caller.request(name, {"mechanism": GAUSSIAN, "key": f"{name}-0-0"})
+    longer, more = caller.request(name, {"mechanism": GAUSSIAN, "key": f"{name}-0-0-longer"})
+    caller.send(head + body[:-1], body[-1:])
+    assert caller.answer()[2]["replayed"]
+    caller.send(head + body + longer + more)
+    assert caller.answer()[2]["replayed"] and caller.answer()[2]["key"].endswith("longer")
+    caller.send(longer + more)
+    assert caller.answer()[2]["replayed"]
+    assert seen.parsed > parsed
+    wrong = bytearray(body)
+    wrong[0:1] = b"["
+    caller.send(head + bytes(wrong))
+    assert caller.answer()[0] == 400
+    for place in range(20):  # more than are remembered
+        spend(caller, f"m-{place}", X_A="1" * place)
+    spend(caller, "end")
+
+
 def test_who_goes_away_has_spent(
     watched: tuple[Service, list[bool]], caller: Caller, name: str
 ) -> None:
@@ -408,8 +467,10 @@ def test_who_does_not_read_is_not_written_to(tmp_path: Path) -> None:
     settings = Settings(store=f"sqlite:///{tmp_path}/b.db", rate=0.0)
     ledger = rz.open_ledger(settings.store, anchor=tmp_path / "anchor")
     ledger.create_budget("web", rz.GdpResidueFilter(mu=1.0))
-    ledger.spend("web", rz.mechanisms.Gaussian(sigma=100.0))
+    while not ledger.decides_quickly("web", GAUSSIAN):
+        ledger.spend("web", GAUSSIAN)
     office = opened(settings, ledger)
+    office = replace(office, gatekeeper=Gatekeeper(office.tokens.find, False, lambda: 0.0))
     made, token = tokens.made("engine")
     office.tokens.add(made)
     office.gatekeeper.caller(f"Bearer {token}")

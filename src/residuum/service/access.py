@@ -95,11 +95,22 @@ class Gatekeeper:
 
     def known(self, header: str | None) -> Caller | None:
         """The caller where that needs no look into the store; raises on what none could save."""
+        if header is None and self._dev:
+            return DEVELOPER
+        return self.holder(*self.shown(header))
+
+    def shown(self, header: str | None) -> tuple[str, str]:
+        """The id of the token that a header has, and the hash of its secret; raises on others."""
         if header is None:
-            if self._dev:
-                return DEVELOPER
             raise _unauthenticated("a token is needed: Authorization: Bearer TOKEN")
-        id, hash = self._parsed(header)
+        scheme, _, text = header.partition(" ")
+        found = tokens.parsed(text.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            raise _unauthenticated("Authorization must be: Bearer TOKEN, got something else")
+        return found
+
+    def holder(self, id: str, hash: str) -> Caller | None:
+        """Who holds a token where that needs no look into the store; raises where nobody does."""
         kept = self._kept.get(id)
         if kept is None or self._clock() - kept[0] > KEPT:
             return None
@@ -110,8 +121,7 @@ class Gatekeeper:
         known = self.known(header)
         if known is not None:
             return known
-        assert header is not None
-        id, hash = self._parsed(header)
+        id, hash = self.shown(header)
         token = self._find(id)
         if token is None:
             # As long as for a token that exists.
@@ -124,13 +134,6 @@ class Gatekeeper:
                 self._kept.clear()
             self._kept[id] = (self._clock(), token, caller)
         return caller
-
-    def _parsed(self, header: str) -> tuple[str, str]:
-        scheme, _, text = header.partition(" ")
-        found = tokens.parsed(text.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
-            raise _unauthenticated("Authorization must be: Bearer TOKEN, got something else")
-        return found
 
     def _opened(self, token: Token, caller: Caller, hash: str) -> Caller:
         if not tokens.same(token.hash, hash) or not token.is_valid(self._now()):

@@ -31,7 +31,7 @@ MOST = 256
 """Requests in one transaction."""
 SLOW_THREADS = 8
 """For queries that are new at a budget, or take long to decide."""
-LONGEST_PAUSE, SHARE = 0.02, 0.25
+LONGEST_PAUSE, SHARE = 0.02, 0.5
 """How long a transaction waits for who may come, in seconds, and as a share of the last one."""
 
 

@@ -18,6 +18,9 @@ log = logging.getLogger(NAME)
 _TOKEN = re.compile(r"(rz_[0-9a-f]{1,12}_)[A-Za-z0-9_-]+")
 
 
+_ENCODER = json.JSONEncoder(default=str)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
@@ -30,7 +33,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             out["exception"] = self.formatException(record.exc_info)
-        return json.dumps(out, ensure_ascii=True, default=str)
+        return _ENCODER.encode(out)
 
 
 class Plain(logging.Formatter):
@@ -61,7 +64,8 @@ def set_up(format: str, level: str, stream: TextIO | None = None) -> None:
 def event(message: str, *, level: int = logging.INFO, **facts: Any) -> None:
     """Log an event with its facts."""
     if log.isEnabledFor(level):
-        log.log(level, message, extra={"facts": facts})
+        # As `log.log` does, without looking for the line of code that this is called from.
+        log.handle(log.makeRecord(NAME, level, "", 0, message, (), None, extra={"facts": facts}))
 
 
 def without_secrets(path: str) -> str:

@@ -14,6 +14,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from residuum.ledger.calls import Call
@@ -24,6 +25,7 @@ from residuum.service.bodies import Bodies
 from residuum.service.dispatch import is_quick
 from residuum.service.frame import ASKED, HEADERS, encoded, request_id, tell, told
 from residuum.service.office import Office
+from residuum.service.problems import Problem
 from residuum.service.reading import check_type
 from residuum.service.routes.asking import one_key
 
@@ -36,6 +38,23 @@ Sending = Callable[[int, bytes, bytes], None]
 """Takes a status, lines of headers, and a body."""
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a head says, once it is known to be in order."""
+
+    path: str
+    name: str
+    token: tuple[str, str]
+    """Its id, and the hash of its secret."""
+    key: str | None
+    id: bytes | None
+
+    @property
+    def recurs(self) -> bool:
+        """Whether it has nothing of one request alone."""
+        return self.key is None and self.id is None
+
+
 class ShortWay:
     """Spends that are in order, for one office."""
 
@@ -43,41 +62,46 @@ class ShortWay:
         self._office = office
         self._bodies = Bodies()
 
-    def begun(
-        self, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes, send: Sending
-    ) -> asyncio.Future[Any] | None:
-        """Hand a spend to the gate, to `send` its answer; None for what must go the other way."""
-        start = time.perf_counter()
-        given, settings = dict(headers), self._office.settings
-        found = PATH.fullmatch(path)
-        if found is None or settings.dev or len(body) > settings.largest_body:
+    def head(self, path: bytes, headers: list[tuple[bytes, bytes]]) -> Head | None:
+        """What the head of a POST says; None for what must go the other way."""
+        given, found = dict(headers), PATH.fullmatch(path)
+        if found is None or self._office.settings.dev:
             return None
         if len(given) < len(headers) or not UNUSUAL.isdisjoint(given):
             return None
         try:
-            caller = self._office.gatekeeper.known(_text(given, b"authorization"))
-            if caller is None:
-                return None
-            call = self._call(caller, found[1].decode("ascii"), given, body)
-            if call is None:
-                return None
-            id = request_id(given.get(b"x-request-id"))
-            spend = _Spend(self._office, id, path.decode("ascii"), caller, start, send)
-            self._office.rate.take(caller.token or caller.principal)
-            future = self._office.dispatch.hand(call)
-        except Exception:
+            check_type(_text(given, b"content-type"))
+            token = self._office.gatekeeper.shown(_text(given, b"authorization"))
+        except Problem:
             # On the other way it is met again, and told.
             return None
-        self._office.metrics.in_flight += 1
+        key = _text(given, b"idempotency-key")
+        name = found[1].decode("ascii")
+        return Head(path.decode("ascii"), name, token, key, given.get(b"x-request-id"))
+
+    def begun(self, head: Head, body: bytes, send: Sending) -> asyncio.Future[Any] | None:
+        """Hand a spend to the gate, to `send` its answer; None for what must go the other way."""
+        start = time.perf_counter()
+        office = self._office
+        try:
+            caller = office.gatekeeper.holder(*head.token)
+            if caller is None or len(body) > office.settings.largest_body:
+                return None
+            call = self._call(caller, head, body)
+            if call is None:
+                return None
+            spend = _Spend(office, request_id(head.id), head.path, caller, start, send)
+            office.rate.take(caller.token or caller.principal)
+            future = office.dispatch.hand(call)
+        except Exception:
+            return None
+        office.metrics.in_flight += 1
         future.add_done_callback(spend.decided)
         return future
 
-    def _call(
-        self, caller: Caller, name: str, given: Mapping[bytes, bytes], body: bytes
-    ) -> Call | None:
+    def _call(self, caller: Caller, head: Head, body: bytes) -> Call | None:
         """What the ledger is asked; None where it would take long to decide."""
-        check_type(_text(given, b"content-type"))
-        ask = self._bodies.read(body)
+        ask, name = self._bodies.read(body), head.name
         caller.require("spend", name, *ask.also)
         budgets = [name, *ask.also] if ask.also else name
         if not self._office.ledger.decides_quickly(budgets, ask.query):
@@ -85,7 +109,7 @@ class ShortWay:
         arguments = {
             "budgets": budgets,
             "query": ask.query,
-            "key": one_key(ask.key, _text(given, b"idempotency-key")),
+            "key": one_key(ask.key, head.key),
             "assume_budget_relation": ask.assumed,
         }
         return Call("spend", arguments, caller.principal)
