@@ -83,9 +83,8 @@ def wait(call: Call[Any], outcome: Outcome, attempt: int, attempts: int) -> floa
     """Seconds after which to try again; None to take the outcome as it is."""
     if attempt >= attempts:
         return None
-    pause: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
     if isinstance(outcome, Failed):
-        return pause if call.repeatable or not outcome.arrived else None
+        return _pause(attempt) if call.repeatable or not outcome.arrived else None
     if outcome.status not in _AGAIN or (outcome.status != 429 and not call.repeatable):
         return None
     given = outcome.data
@@ -93,8 +92,13 @@ def wait(call: Call[Any], outcome: Outcome, attempt: int, attempts: int) -> floa
     known = name.startswith("urn:residuum:")
     if known and not problems.may_pass(name.rpartition(":")[2]):
         return None
-    told = outcome.retry_after or ""
+    told, pause = outcome.retry_after or "", _pause(attempt)
     return max(pause, min(float(told), LONGEST_WAIT)) if told.isdigit() and attempt > 1 else pause
+
+
+def _pause(attempt: int) -> float:
+    longest: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1))
+    return longest * random.uniform(0.5, 1.0)
 
 
 def result(call: Call[T], outcome: Outcome, url: str) -> T:
