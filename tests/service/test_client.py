@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -219,8 +223,13 @@ def message(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def cutting(service: Service, cut: list[bool]) -> Iterator[str]:
-    """A proxy that passes requests on, and closes the connection on answers where told to."""
+def cutting(
+    service: Service, cut: list[bool], after: int = 0, unasked: bytes = b""
+) -> Iterator[str]:
+    """A proxy that closes the connection on answers where told to, and adds what nobody asked for.
+
+    What is cut ends after some bytes.
+    """
     host, _, port = service.url.removeprefix("http://").partition(":")
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -230,8 +239,13 @@ def cutting(service: Service, cut: list[bool]) -> Iterator[str]:
                 far.sendall(sent)
                 answer = message(far)
                 if cut and cut.pop(0):
+                    near.sendall(answer[:after])
                     return
                 near.sendall(answer)
+                if unasked:
+                    time.sleep(0.02)  # so that it comes by itself
+                    near.sendall(unasked)
+                    return
 
     def accept() -> None:
         while True:
@@ -260,6 +274,86 @@ def test_a_lost_answer_is_asked_for_again_and_spent_once(service: Service, name:
         fresh = client.spend(name, LAPLACE)
     assert fresh.admitted and not fresh.replayed, "a key made for this call was never run under"
     assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 2
+
+
+@pytest.mark.parametrize("after", [5, 17, 40])
+def test_half_an_answer_is_none(service: Service, name: str, after: int) -> None:
+    """Cut in its first line, behind it, or within its head."""
+    service.budget(name)
+    token = service.tokens["engine"]
+    with cutting(service, [True], after) as url, rz.Client(url, token) as client:
+        assert client.spend(name, LAPLACE).admitted
+    assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 1
+
+
+def test_what_nobody_asked_for_is_no_answer(service: Service, name: str) -> None:
+    """Some proxies say why they close a connection that rests."""
+    service.budget(name)
+    token = service.tokens["engine"]
+    gone = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"
+    with cutting(service, [], unasked=gone) as url, rz.Client(url, token) as client:
+        for place in range(2):
+            assert client.spend(name, LAPLACE, key=f"{name}-{place}").admitted
+            time.sleep(0.1)
+
+
+def test_another_s_receipt_permits_nothing(service: Service, name: str) -> None:
+    service.budget(name)
+    receipt = service.spend(name, key=f"{name}-other").content
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(receipt), receipt)
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def work() -> None:
+        connection, _ = server.accept()
+        with connection:
+            message(connection)
+            connection.sendall(answer)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    with (
+        server,
+        rz.Client(f"http://127.0.0.1:{server.getsockname()[1]}") as client,
+        pytest.raises(OutcomeUnknown, match=f"ask again with the key '{name}-mine'"),
+    ):
+        client.spend(name, LAPLACE, key=f"{name}-mine")
+    thread.join()
+
+
+FORKS = """
+import os, sys
+import residuum as rz
+url, token, name = sys.argv[1:]
+client = rz.Client(url, token)
+client.spend(name, rz.laplace(scale=400.0))
+child = os.fork()
+for place in range(10):
+    key = f"{name}-{child == 0}-{place}"
+    assert client.spend(name, rz.laplace(scale=400.0), key=key).key == key
+client.close()
+if child == 0:
+    os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_who_forks_shares_no_connection(service: Service, name: str) -> None:
+    service.budget(name)
+    with cutting(service, []) as url:
+        asked = [sys.executable, "-c", FORKS, url, service.tokens["engine"], name]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 21
+
+
+def test_an_address_of_ipv6_needs_no_port() -> None:
+    with (
+        rz.Client("http://[::1]", attempts=1, timeout=5) as client,
+        pytest.raises((StoreUnavailable, ServiceError)) as caught,
+    ):
+        client.budget("web")
+    assert "not known" not in str(caught.value)
 
 
 def test_an_answer_that_never_comes_is_an_unknown_outcome(service: Service, name: str) -> None:

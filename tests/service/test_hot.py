@@ -165,7 +165,6 @@ ANSWERS = {
     "no reason": b"HTTP/1.1 404\r\ncontent-length: 0\r\n\r\n",
     "nothing": b"",
     "no status": b"SSH-2.0-x\r\n",
-    "cut in the head": b"HTTP/1.1 200 OK\r\ncontent-le",
     "cut in the body": b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhell",
     "cut in a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc",
     "cut between chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -173,6 +172,17 @@ ANSWERS = {
     "a long line": b"HTTP/1.1 200 OK\r\na: " + b"b" * 70_000 + b"\r\n\r\n",
     "many headers": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 120 + b"\r\n",
 }
+
+NO_ANSWERS = {
+    "cut in the head": b"HTTP/1.1 200 OK\r\ncontent-le",
+    "cut behind a header": b"HTTP/1.1 200 OK\r\na: b\r\n",
+    "no number": b"HTTP/1.1 200 OK\r\ncontent-length: two\r\n\r\nok",
+    "beyond all sizes": b"HTTP/1.1 200 OK\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\nok",
+    "less than nothing": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\nok\r\n\r\n",
+    "a number of Python": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"0x2\r\nok\r\n0\r\n\r\n",
+}
+"""What the library takes for an answer, or fails on with any exception."""
 
 
 @contextmanager
@@ -238,6 +248,12 @@ def test_answers_are_read_as_by_the_library(case: str) -> None:
         except (OSError, http.client.HTTPException) as error:
             found = type(error)
     assert found == expected
+
+
+@pytest.mark.parametrize("case", NO_ANSWERS)
+def test_what_is_no_answer_is_not_taken_for_one(case: str) -> None:
+    with answering(NO_ANSWERS[case]) as (port, _), pytest.raises(http.client.HTTPException):
+        by_wire(port, "POST", b"{}")
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("POST", b'{"a": 1}'), ("POST", None)])

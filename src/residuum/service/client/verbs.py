@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from residuum import checks
+from residuum.errors import OutcomeUnknown
 from residuum.filters.codec import from_json as filter_from_json
 from residuum.filters.filter import Filter
 from residuum.ledger import arguments
@@ -50,7 +51,8 @@ def check(names: Any, query: Any, assumed: bool) -> Call[Answer]:
 def spend(names: Any, query: Any, key: str | None, assumed: bool) -> Call[Receipt]:
     path, body = _ask(names, query, assumed)
     under = arguments.key(key)
-    return Call("POST", f"{path}/spend", values.receipt_from, {**body, "key": under}, key=under)
+    read = _own(under, values.receipt_from)
+    return Call("POST", f"{path}/spend", read, {**body, "key": under}, key=under)
 
 
 def reserve(
@@ -59,7 +61,7 @@ def reserve(
     path, body = _ask(names, query, assumed)
     under = arguments.key(key)
     body |= {"key": under, "ttl": checks.positive("ttl", ttl)}
-    return Call("POST", f"{path}/reserve", read, body, key=under)
+    return Call("POST", f"{path}/reserve", _own(under, read), body, key=under)
 
 
 def commit(hold: str, key: str | None) -> Call[Receipt]:
@@ -112,6 +114,21 @@ def export() -> Call[str]:
 
 def _budget(name: str) -> str:
     return f"/v1/budgets/{segment(arguments.label('name', name))}"
+
+
+def _own(key: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Read an answer, and refuse one that is another's: it permits nothing here."""
+
+    def reading(data: Any) -> Any:
+        found = read(data)
+        if found.key != key:
+            raise OutcomeUnknown(
+                f"the answer is to another request, of key {found.key!r};"
+                f" ask again with the key {key!r}"
+            )
+        return found
+
+    return reading
 
 
 def _ask(names: Any, query: Any, assumed: bool) -> tuple[str, dict[str, Any]]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import http.client
 import re
+import select
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _LONGEST_LINE, _MOST_HEADERS = 65536, 100
+_LENGTH, _SIZE = re.compile(rb"[0-9]{1,15}"), re.compile(rb"[0-9A-Fa-f]{1,12}")
 _STATUS = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: .*)?\r?\n")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BREAK = re.compile(r"[\x00\r\n]")
@@ -54,6 +56,15 @@ class Wire:
         self._reader = connection.sock.makefile("rb")
         self.is_open = True
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing came since the last answer, neither an end nor what nobody asked for."""
+        if not hasattr(select, "poll"):  # pragma: no cover
+            return not select.select([self._connection.sock], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(self._connection.sock, select.POLLIN)
+        return not poll.poll(0)
+
     def ask(self, method: str, path: str, common: bytes, content: bytes | None) -> Got:
         """Send a request and read its answer, all of it."""
         if _CONTROL.search(path):
@@ -88,21 +99,22 @@ class Wire:
     def _content(self, headers: Mapping[bytes, bytes]) -> bytes:
         if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
             return self._chunks()
-        length = headers.get(b"content-length", b"")
-        if length.isdigit():
-            return self._exactly(int(length))
-        self.is_open = False
-        return self._reader.read()
+        length = headers.get(b"content-length")
+        if length is None:
+            self.is_open = False
+            return self._reader.read()
+        if not _LENGTH.fullmatch(length):
+            raise http.client.HTTPException(f"Content-Length must be a number, got {length[:40]!r}")
+        return self._exactly(int(length))
 
     def _chunks(self) -> bytes:
         pieces: list[bytes] = []
         while True:
-            line = self._line("chunk size")
-            try:
-                size = int(line.partition(b";")[0], 16)
-            except ValueError:
-                raise http.client.IncompleteRead(b"".join(pieces)) from None
-            if size <= 0:
+            found = self._line("chunk size").partition(b";")[0].strip()
+            if not _SIZE.fullmatch(found):
+                raise http.client.IncompleteRead(b"".join(pieces))
+            size = int(found, 16)
+            if size == 0:
                 self._headers()  # what comes behind the last one
                 return b"".join(pieces)
             pieces.append(self._exactly(size))
@@ -118,8 +130,10 @@ class Wire:
         found: dict[bytes, bytes] = {}
         for _ in range(_MOST_HEADERS):
             line = self._line("header line")
-            if line in (b"\r\n", b"\n", b""):
+            if line in (b"\r\n", b"\n"):
                 return found
+            if not line.endswith(b"\n"):
+                raise http.client.IncompleteRead(line)
             name, _, value = line.partition(b":")
             found[name.strip().lower()] = value.strip()
         raise http.client.HTTPException(f"got more than {_MOST_HEADERS} headers")
