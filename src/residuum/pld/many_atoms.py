@@ -52,7 +52,9 @@ BLOCK = 128
 _STEP = (152.0 + 2.0 * EXP_ULPS + 6.0 * SINCOS_ULPS + EXPM1_ULPS) * U
 _TURN = 12.0 * U
 """Absolute error of one factor's value, and what `ωe` adds to it."""
-_NEGLIGIBLE = 1e-9
+_GRAIN = 1.0 + 1e-6
+"""For products of errors."""
+_NEGLIGIBLE = 3e-9
 """Nodes that matter less than this, relative to the sum, are dropped."""
 FARTHEST = 1e7
 """Largest argument of sines and cosines (`special.py`)."""
@@ -149,7 +151,7 @@ class ManyAtoms:
             turn += n * e * _TURN
             top, lost = _two_sum(top, n * e)
             rest += lost
-        made = replace(self, wrong=(wrong * 1.001, turn * 1.001), top=(top, rest))
+        made = replace(self, wrong=(wrong * _GRAIN, turn * _GRAIN), top=(top, rest))
         values, lost = made._products(terms)
         return replace(made, values=values, lost=self.lost + lost)._trimmed()
 
@@ -188,7 +190,9 @@ class ManyAtoms:
                 np.multiply(old, value, out=part)
                 old = part
                 if place % _OFTEN == 0 or place == len(kinds):
-                    part *= _power(h, laplaces) * scale if laplaces else scale
+                    if laplaces:
+                        part *= _power(h, laplaces)
+                    part *= scale
                     scale, laplaces = 1.0, 0
                     if place < len(kinds) and start:
                         size = (np.abs(part) + self._off[here]) @ line.lower_kernel_size[here]
