@@ -15,7 +15,8 @@ from residuum.pld import complement, parting
 from residuum.pld.contour import Contour, truncation
 from residuum.pld.factors import Terms, largest_loss
 from residuum.pld.line import Line, log_peak
-from residuum.pld.many_atoms import BLOCK, FARTHEST, ManyAtoms, contour, phantom
+from residuum.pld.many_atoms import ManyAtoms, contour, phantom
+from residuum.pld.many_nodes import BLOCK, FARTHEST
 from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
