@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residuum.bounds import Floats, Interval, float_up
-from residuum.pld import chords, complement, gaussian, saddle, streamed, table, tuning
+from residuum.pld import chords, complement, gaussian, saddle, table, tuning
 from residuum.pld.atoms import Atoms, exactly
 from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational, largest_loss, whole_curve
@@ -477,9 +477,6 @@ class Evaluator:
         object.__setattr__(self.pld, "_heritage", None)
         g = since.gaussian
         variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
-        if self.pld.gaussian is None and streamed.are_pairs(since.terms):
-            many = [made for made in lines if isinstance(made, ManyAtoms)]
-            self.many = tuple(made.extended(since.terms) for made in many)
         left = [made for made in lines if not isinstance(made, ManyAtoms)]
         # Node values of mixtures are for lines right of 0.
         if any(isinstance(f, GaussianMixture) for f in since.terms):

@@ -1,29 +1,9 @@
-"""Contours of many different Laplaces and responses: a very small phantom, nodes made cheaply.
+"""Contours of many different Laplaces and responses: a very small phantom on very many nodes.
 
 The loss of such a query is an atom at `e`, one at `-e`, and for a Laplace a little between: `|V|`
 does not fall in `ω` by itself, so a phantom `G_τ` has to make it (`contour.py`). What that costs of
 `D`, about `τ² λ (λ+1) / 2` relative on the upper side and twice as much on the lower one, falls
-with the square of the number of nodes. With `s = λ + iω`, `h = s/(2s+1)`, `q = 1 + 1/s`,
-
-    M(s) / M(λ) = e^{iωe} h (q + d e^{-2iωe}) / b,       d = e^{-(2λ+1)e},  b = M(λ) e^{-λe}
-
-for a Laplace, and the same with `h = q = 1` for a response. So the factors `e^{iωe}` are taken
-together as one, of the sum of all `e`, powers of `h` a few at a time, and each query's own phase
-is an outer product: node `k = aB + c` has `e^{-2iωe} = e^{-2ie aB step} e^{-2ie c step}`, a few
-hundred sines for all nodes.
-
-Errors, in units of `u`. No factor exceeds 1 in modulus, so that absolute errors add up. With
-sines and cosines off by `S`, exponentials by `X` and `Y` (`exp`, `expm1`):
-
-* the phase `e^{-2iωe}`: `e` is off by 1 and each argument by 2 more, together `6ωe`; two sines and
-  cosines, `2√2 S`; their product 3;
-* `d`: `X`, and its exponent by 4 relative, at most 2 in all since `x e^{-x} < 1/2`; `h` and `q`:
-  16 each, relative (`2s+1` and `s` are off by 2, a complex division by 12 at most);
-* so `h (q + d z)` by 34 of `|hq| <= 1`, of `|hd| <= 1/2` (1 for a response) by
-  `16 + X + 2 + 3 + 2√2 S + 6ωe + 6`, and by 8 for sum and products, over `b >= 1/2` (for a response
-  `b = 1 + d >= 1`), and `b` by `Y + 8` relative: altogether below
-  `2 (34 + 27 + X + 3S + 6ωe + 8) + Y + 8 = 146 + 2X + 6S + Y + 12ωe`;
-* one more product and the one by powers of `1/b`: 6.
+with the square of the number of nodes; `many_nodes.py` makes them cheaply.
 
 The values of a line at hand may only shrink as more queries come, so what was summed over
 `|V|` once remains a bound: the rounding of a read, and all that lies beyond the last node.
@@ -36,38 +16,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from residuum.bounds import Floats
 from residuum.pld.contour import truncation
-from residuum.pld.factors import Factor, Terms, largest_loss
-from residuum.pld.laplace import Laplace
+from residuum.pld.factors import Terms, largest_loss
 from residuum.pld.line import Line
+from residuum.pld.many_nodes import BLOCK, FARTHEST, STEP, TURN, Nodes, products, shares, turns
 from residuum.pld.moments import Moments
 from residuum.pld.reading import aliases
-from residuum.pld.special import EXP_ULPS, EXPM1_ULPS, SINCOS_ULPS, TINY, U
+from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
 
-BLOCK = 128
-"""Nodes of the fine phase; counts of nodes are multiples of it."""
-_STEP = (152.0 + 2.0 * EXP_ULPS + 6.0 * SINCOS_ULPS + EXPM1_ULPS) * U
-_TURN = 12.0 * U
-"""Absolute error of one factor's value, and what `ωe` adds to it."""
-_NEGLIGIBLE = 1e-9
+_GRAIN = 1.0 + 1e-6
+"""For products of errors."""
+_NEGLIGIBLE = 3e-9
 """Nodes that matter less than this, relative to the sum, are dropped."""
-FARTHEST = 1e7
-"""Largest argument of sines and cosines (`special.py`)."""
 _TRUNCATED, _TAIL = 1e-9, 3e-7
 """What may lie beyond the last node where a phantom is chosen, relative to the sum, and as a stream
 goes on until another is."""
-_OFTEN = 16
-"""Factors after which nodes are looked at while a contour is made."""
-_SPAN = 64 * BLOCK
-"""Nodes worked on at a time."""
 _FEWEST, _SAMPLE = 8 * BLOCK, 61
 _LOST = 0.01
 """Errors of the values from which on they are not to be relied on."""
-
-Nodes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
@@ -145,57 +113,14 @@ class ManyAtoms:
         top, rest = self.top
         for factor, n in terms.items():
             e = largest_loss(factor)
-            wrong += n * _STEP if 2.0 * e * self.line.edge <= FARTHEST else math.inf
-            turn += n * e * _TURN
+            wrong += n * STEP if 2.0 * e * self.line.edge <= FARTHEST else math.inf
+            turn += n * e * TURN
             top, lost = _two_sum(top, n * e)
             rest += lost
-        made = replace(self, wrong=(wrong * 1.001, turn * 1.001), top=(top, rest))
-        values, lost = made._products(terms)
+        made = replace(self, wrong=(wrong * _GRAIN, turn * _GRAIN), top=(top, rest))
+        enough = _NEGLIGIBLE * self.height
+        values, lost = products(self.line, self.shares, self.values, terms, made._off, enough)
         return replace(made, values=values, lost=self.lost + lost)._trimmed()
-
-    def _products(self, terms: Terms) -> tuple[Nodes, float]:
-        """The values times those of more factors, and what was left out, relative to `C`.
-
-        Some nodes at a time, which stay close to the processor; those that all together have come
-        to matter no more are left out.
-        """
-        line = self.line
-        kinds = [(n, *_weights(f, line.lam)) for f, n in terms.items()]
-        e = np.array([largest_loss(factor) for factor in terms])
-        fine, coarse = _turns(line, -2.0 * e)
-        left = coarse.view(np.float64).reshape(e.size, -1, 2)
-        left *= np.array([d for _, _, d, _ in kinds])[:, None, None]
-        # A complex outer product is a real one with `(x, ix)` as two rows.
-        right = np.stack([fine, 1j * fine], axis=1).view(np.float64)
-        enough = _NEGLIGIBLE * self.height * min(1.0, _SPAN / line.count)
-        values, spare = np.empty_like(self.values), np.empty(_SPAN, dtype=np.complex128)
-        lost = 0.0
-        for start in range(0, line.count, _SPAN):
-            here = slice(start, min(start + _SPAN, line.count))
-            rows = slice(here.start // BLOCK, here.stop // BLOCK)
-            h, q = (share[here] for share in self.shares)
-            old, part, value = self.values[here], values[here], spare[: here.stop - here.start]
-            scale, laplaces = 1.0, 0
-            table = value.view(np.float64).reshape(-1, 2 * BLOCK)
-            for place, (n, is_laplace, _, share) in enumerate(kinds, 1):
-                np.matmul(left[place - 1, rows], right[place - 1], out=table)
-                value += q if is_laplace else 1.0
-                if n > 1:
-                    value *= share
-                    value[:] = _power(value * h if is_laplace else value, n)
-                else:
-                    scale, laplaces = scale * share, laplaces + is_laplace
-                np.multiply(old, value, out=part)
-                old = part
-                if place % _OFTEN == 0 or place == len(kinds):
-                    part *= _power(h, laplaces) * scale if laplaces else scale
-                    scale, laplaces = 1.0, 0
-                    if place < len(kinds) and start:
-                        size = (np.abs(part) + self._off[here]) @ line.lower_kernel_size[here]
-                        if float(size) * (1.0 + 1e-9) < enough:
-                            part[:], lost = 0.0, lost + float(size) * (1.0 + 1e-9)
-                            break
-        return values, lost
 
     def _trimmed(self) -> ManyAtoms:
         """The same without its last nodes, if many have become too small to matter."""
@@ -287,7 +212,7 @@ class ManyAtoms:
         rows = line.count // BLOCK
         back = (t - self.top[0]) - self.top[1]
         slack = (4.0 * self.top[0] + 2.0 * t + 4.0 * abs(back)) * U
-        (fine,), (coarse,) = _turns(line, np.array([-back]))
+        (fine,), (coarse,) = turns(line, np.array([-back]))
         table = (self.values * line.kernel).reshape(rows, BLOCK)
         total = float((coarse @ (table @ fine)).real)
         bare = float((coarse @ (self.values.reshape(rows, BLOCK) @ fine)).real)
@@ -333,10 +258,9 @@ def contour(
     values, relative = Moments({}, variance, 4.0 * U).nodes(line)
     wrong = float(np.max(np.abs(values) * np.expm1(np.minimum(relative, 100.0)))) * 1.01
     fall = float(moments.log_fall(line.lam, np.array([line.edge]))[0])
-    s = np.asarray(line.lam + 1j * line.omega, dtype=np.complex128)
     made = ManyAtoms(
         line,
-        (s / (2.0 * s + 1.0), 1.0 + 1.0 / s),
+        shares(line),
         values,
         (wrong, 0.0),
         (0.0, 0.0),
@@ -350,40 +274,6 @@ def contour(
         k[1:] + e[1:],
     )
     return made._times(terms)._summed()
-
-
-def _weights(factor: Factor, lam: float) -> tuple[bool, float, float]:
-    """Whether it is a Laplace, `d`, and `1/b`."""
-    rate, e = 2.0 * lam + 1.0, largest_loss(factor)
-    d = math.exp(-rate * e)
-    if not isinstance(factor, Laplace):
-        return False, d, 1.0 / (1.0 + d)
-    return True, d, 1.0 / (1.0 + lam * math.expm1(-rate * e) / rate)
-
-
-def _power(value: Nodes, n: int) -> Nodes:
-    """`value^n`, relative error `3(n - 1)u`."""
-    result = None
-    while True:
-        if n & 1:
-            result = value if result is None else result * value
-        n >>= 1
-        if n == 0 and result is not None:
-            return result
-        value = value * value
-
-
-def _turns(line: Line, z: Floats) -> tuple[Nodes, Nodes]:
-    """`e^{iωz}` at the first nodes, and at every first one of a block; a row for each `z`."""
-    fine = np.arange(float(BLOCK)) * line.step
-    coarse = np.arange(0.0, float(line.count), BLOCK) * line.step
-    return _phases(z[:, None] * fine), _phases(z[:, None] * coarse)
-
-
-def _phases(argument: Floats) -> Nodes:
-    made = np.empty(argument.shape, dtype=np.complex128)
-    made.real, made.imag = np.cos(argument), np.sin(argument)
-    return made
 
 
 def _two_sum(a: float, b: float) -> tuple[float, float]:

@@ -35,11 +35,9 @@ def read(evaluator: Evaluator, t: float) -> Interval | None:
     pld = evaluator.pld
     if not (0.0 <= t <= _HUGE and pld.terms) or pld.mass_at_infinity_bounds.hi != 0.0:
         return None
-    lines = pld._heritage[0] if pld._heritage else evaluator.many
-    if lines and isinstance(lines[0], ManyAtoms):
-        evaluator._inherit()
-        if evaluator.many:
-            return _many(evaluator, t)
+    _inherit_many(evaluator)
+    if evaluator.many:
+        return _many(evaluator, t)
     if pld.gaussian is None and t >= evaluator._top:
         return Interval(0.0, 0.0)
     if evaluator._is_smooth:
@@ -67,9 +65,19 @@ def _smooth(evaluator: Evaluator, t: float) -> Interval | None:
     return Interval(lo, hi) if hi - lo <= _RELATIVE * hi + _NOTHING else None
 
 
+def _inherit_many(evaluator: Evaluator) -> None:
+    """Take over a parent's contour of many atoms, if this is still a composition of such."""
+    pld = evaluator.pld
+    if evaluator.many or pld._heritage is None or pld.gaussian is not None:
+        return
+    lines, since = pld._heritage
+    many = [made for made in lines if isinstance(made, ManyAtoms)]
+    if many and are_pairs(since.terms):
+        evaluator.many = tuple(made.extended(since.terms) for made in many)
+
+
 def _many(evaluator: Evaluator, t: float) -> Interval | None:
     """From the contour of many atoms at hand, or a new one."""
-    evaluator._inherit()
     for made in evaluator.many:
         if t >= made.largest_loss:
             return Interval(0.0, 0.0)

@@ -15,7 +15,8 @@ from residuum.pld import complement, parting
 from residuum.pld.contour import Contour, truncation
 from residuum.pld.factors import Terms, largest_loss
 from residuum.pld.line import Line, log_peak
-from residuum.pld.many_atoms import FARTHEST, ManyAtoms, contour, phantom
+from residuum.pld.many_atoms import ManyAtoms, contour, phantom
+from residuum.pld.many_nodes import BLOCK, FARTHEST
 from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
@@ -33,15 +34,15 @@ _CAUTION, _SPARE = 0.55, 8.0
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
-NODES = 1 << 14
+NODES = 128 * BLOCK
 """Of a contour of many different atoms, as long as they matter."""
 _ALIASES = 1e-8
 """What they may cost of `D` where such a contour is made."""
 _AHEAD = 0.7
 _MORE = 1.6
 """How much longer the period is made than aliases on the right ask for: they grow too."""
-_DEAR = 1e-4
-"""What its phantom may cost of `D`."""
+_COST, _DEAR = 1.5e-6, 5e-5
+"""What its phantom costs of `D` if it can, and at most."""
 _COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
 """Where `ln C` is above this for all of these tilts `D` is not small."""
 _CLOSE = 2.0
@@ -155,13 +156,19 @@ def tuned_many(
         lam *= _AHEAD
     place = _placed(moments, t, lam, spread, _ALIASES, depth)
     step = 2.0 * math.pi / (1.05 * max(_MORE * place.right, place.left))
-    edge = NODES * step
     height = math.exp(min(place.saddle, -place.log_c))
-    tau = phantom(float(moments.log_fall(lam, np.array([edge]))[0]), edge, height)
-    farthest = edge * max(2.0 * max(map(largest_loss, terms)), t)
-    if tau * tau * lam * (lam + 1.0) > _DEAR or farthest > FARTHEST:
+    fall = float(moments.log_fall(lam, np.array([NODES * step]))[0])
+    tau = phantom(fall, NODES * step, height)
+    cost = 0.5 * tau * tau * lam * (lam + 1.0)
+    # Fewer nodes where that is good enough.
+    share = min(math.sqrt(cost / _COST), 1.0)
+    count = BLOCK * math.ceil(share * NODES / BLOCK)
+    edge, tau = count * step, tau * NODES / count
+    top = sum(n * largest_loss(factor) for factor, n in terms.items())
+    farthest = edge * max(2.0 * max(map(largest_loss, terms)), abs(top - t))
+    if cost > _DEAR or farthest > FARTHEST:
         return None
-    line = Line(lam, step, NODES, tau, place.points)
+    line = Line(lam, step, count, tau, place.points)
     return contour(terms, moments, line, t, place.k, place.e, height)
 
 

@@ -319,6 +319,7 @@ class Pld:
 
         Its width is relative 1e-6 or less where a Gaussian takes part (unless it is tiny
         beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
+        One small `delta` of many different Laplaces and responses is known to a few millionths.
         """
         if type(eps) is float and accuracy is None:
             from residuum.pld import streamed
