@@ -166,7 +166,7 @@ def test_progress_is_told() -> None:
         ((0.0, DELTA, "suite"), "eps must be positive"),
         ((EPS, 0.0, "suite"), "delta must be in"),
         ((EPS, float("nan"), "suite"), "delta must be"),
-        ((EPS, DELTA, "no such workload"), "workload must be a file to read"),
+        ((EPS, DELTA, "no such workload"), "workload must be a file"),
         ((EPS, DELTA, []), "workload must be a workload"),
         ((EPS, DELTA, 3), "workload must be a workload"),
         ((EPS, DELTA, [named("pure 0.1", EPS, DELTA)] * 2), "different names, got 'pure 0.1'"),

@@ -50,6 +50,9 @@ def use(books: Any) -> list[Any]:
         seen += [receipt.seq, receipt.key, again.replayed, again.head == receipt.head]
     refused = books.check("w", rz.laplace(scale=0.5))
     seen += [refused, refused.largest, refused.binding]
+    never = books.spend("w", rz.laplace(scale=0.5), key="never")
+    assert isinstance(never.largest, rz.mechanisms.Laplace)
+    seen += [never.admitted, never.reason, never.largest]
     both = books.spend(["w", "quota"], rz.laplace(scale=50.0), key="both")
     seen += [both.remaining, set(both.budgets)]
     hold = books.reserve("w", rz.laplace(scale=9.0), key="held", ttl=60.0)

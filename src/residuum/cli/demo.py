@@ -101,11 +101,17 @@ def _place(out: Path) -> Path:
     """A new ledger in `out`; that of an earlier demonstration makes room."""
     if out.exists() and not out.is_dir():
         raise ArgumentError(f"out must be a directory, got {str(out)!r}, which is a file")
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "demo.db"
-    for old in out.glob("demo.db*"):
-        old.unlink()
-    return path
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for old in out.glob("demo.db*"):
+            old.unlink()
+        (out / "demo.db").touch()
+        (out / "demo.db").unlink()
+    except OSError as error:
+        raise ArgumentError(
+            f"out must be a directory to write to, got {str(out)!r} ({error})"
+        ) from None
+    return out / "demo.db"
 
 
 def _filters() -> dict[str, "Filter"]:

@@ -1,6 +1,7 @@
 """`residuum verify`: the second opinion on a ledger."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,7 +131,7 @@ def _expected(given: list[str] | None) -> Any:
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0] and ":" not in given[0]:
-        return given[0]
+        return _hash(given[0])
     marks: dict[str, Any] = {}
     for text in given:
         name, equals, rest = text.rpartition("=")
@@ -139,8 +140,17 @@ def _expected(given: list[str] | None) -> Any:
         seq, colon, hash = rest.rpartition(":")
         if colon and not seq.isdigit():
             raise ArgumentError(f"--expect-head must be BUDGET=SEQ:HASH, got {text!r}")
-        marks[name] = (int(seq), hash) if colon else hash
+        marks[name] = (int(seq), _hash(hash)) if colon else _hash(hash)
     return marks
+
+
+def _hash(text: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
+        raise ArgumentError(
+            "--expect-head must be a whole hash, 64 of 0 to 9 and a to f as a receipt has it,"
+            f" got {text!r}"
+        )
+    return text
 
 
 def _since(path: Path | None) -> Any:

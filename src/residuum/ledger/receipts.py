@@ -50,6 +50,11 @@ class Standings:
         """The query of this kind with the least noise that all would admit now."""
         return rules.largest(tuple(self.all.values()), self.asked)
 
+    @property
+    def largest_soon(self) -> Mechanism | None:
+        """The same, if that takes no longer than a refusal may take to word."""
+        return rules.largest_soon(tuple(self.all.values()), self.asked)
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -129,14 +129,24 @@ def largest(standings: Sequence[Standing], query: Asked) -> Mechanism | None:
     """The query of this kind with the least noise that all would admit; None if there is none."""
     if not isinstance(query.query, Mechanism):
         return None
+    found = least_noise(query.query, _fits_all(standings))
+    return found if isinstance(found, Mechanism) else None
 
-    def fits(candidate: Mechanism | Pld) -> bool:
+
+def largest_soon(standings: Sequence[Standing], query: Asked) -> Mechanism | None:
+    """The same; None also where it takes long to work out."""
+    if not isinstance(query.query, Mechanism):
+        return None
+    return _advice(query.query, _fits_all(standings))[0]
+
+
+def _fits_all(standings: Sequence[Standing]) -> Callable[[object], bool]:
+    def fits(candidate: object) -> bool:
         assert isinstance(candidate, Mechanism)
         turned = Asked(candidate, "")
         return all(spends(standing, turned) for standing in standings)
 
-    found = least_noise(query.query, fits)
-    return found if isinstance(found, Mechanism) else None
+    return fits
 
 
 def remaining(standings: Sequence[Standing]) -> object:

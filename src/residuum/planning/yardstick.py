@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from residuum import checks
-from residuum.errors import ArgumentTypeError
+from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.filter import Filter
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.planning.contenders import Setting, contenders
@@ -225,6 +225,12 @@ def as_workloads(given: Any, eps: float, delta: float) -> tuple[Workload, ...]:
         return suite(eps, delta)
     if isinstance(given, str) and given in names():
         return (named(given, eps, delta),)
+    if isinstance(given, str) and Path(given).name == given and not Path(given).exists():
+        known = ("suite", *names())
+        raise ArgumentError(
+            f"workload must be a file or one of {', '.join(known)}, got"
+            f" {checks.shown(given)}{checks.near(given, known)}"
+        )
     if isinstance(given, str | Path):
         return (Workload.from_file(given),)
     if isinstance(given, list | tuple) and given:

@@ -140,7 +140,9 @@ def query_of(mechanism: Mapping[str, Any]) -> Asked:
 
 
 def is_quick(receipt: Receipt | Reservation) -> bool:
-    """Whether what is left can be worked out in no time."""
+    """Whether what is left can be worked out in no time, and there is nothing else to."""
+    if not receipt.admitted:
+        return False
     standings = receipt._standings.all.values()
     return all(isinstance(one.filter, Additive) and not one.holds for one in standings)
 

@@ -30,6 +30,7 @@ _RECEIPT = {
     "replayed": False,
     "head": HASH,
     "binding": None,
+    "largest": None,
     "budgets": {"web": {"seq": 1, "head": HASH}},
 }
 _REFUSAL = {

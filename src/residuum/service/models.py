@@ -195,6 +195,13 @@ class Receipted(Answer):
     replayed: bool
     head: str
     binding: str | None
+    largest: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Where refused: the query of this kind that would have passed, unless that"
+            " takes long to work out."
+        ),
+    ]
     budgets: dict[str, Link]
 
 

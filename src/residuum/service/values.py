@@ -61,6 +61,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
         "replayed": receipt.replayed,
         "head": receipt.head,
         "binding": receipt.binding,
+        "largest": None if receipt.admitted else mechanism_or_none(receipt._standings.largest_soon),
         "budgets": {
             name: {"seq": seq, "head": head} for name, (seq, head) in receipt.budgets.items()
         },
@@ -165,6 +166,11 @@ class Said:
         """What would have fitted."""
         return None if self.fits is None else from_dict(self.fits)
 
+    @property
+    def largest_soon(self) -> Mechanism | None:
+        """The same."""
+        return self.largest
+
 
 @dataclass(frozen=True)
 class ServedBudget(Budget):
@@ -213,7 +219,7 @@ def _receipt_fields(given: _Reading) -> dict[str, Any]:
         **{name: given[name] for name in ("admitted", "reason", "seq", "key", "replayed", "head")},
         "binding": given["binding"],
         "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
-        "_standings": Said(given["remaining"]),
+        "_standings": Said(given["remaining"], given["largest"]),
     }
 
 
