@@ -63,7 +63,7 @@ STREAMS = {
     "Laplaces": (laplaces, 4.0, (100,)),
     "subsampled Gaussians": (sampled, 2.0, (100, 1000)),
 }
-PATIENCE = 15.0
+PATIENCE = 18.0
 """Seconds of the processor: a stream of a thousand that takes longer is compared as far as the
 peer came, with our time for as many."""
 

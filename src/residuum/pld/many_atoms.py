@@ -119,7 +119,7 @@ class ManyAtoms:
             rest += lost
         made = replace(self, wrong=(wrong * _GRAIN, turn * _GRAIN), top=(top, rest))
         enough = _NEGLIGIBLE * self.height
-        values, lost = products(self.line, self.shares, self.values, terms, made._off, enough)
+        values, lost = products(self.line, self.shares, self.values, terms, made.wrong, enough)
         return replace(made, values=values, lost=self.lost + lost)._trimmed()
 
     def _trimmed(self) -> ManyAtoms:
@@ -148,12 +148,8 @@ class ManyAtoms:
 
     def _sizes(self) -> Floats:
         """Upper bounds of `|V|`."""
-        return np.asarray((np.abs(self.values) + self._off) * (1.0 + 8.0 * U))
-
-    @property
-    def _off(self) -> Floats:
-        """What each value is off by at most."""
-        return self.wrong[0] + self.wrong[1] * self.line.omega
+        off = self.wrong[0] + self.wrong[1] * self.line.omega
+        return np.asarray((np.abs(self.values) + off) * (1.0 + 8.0 * U))
 
     def _summed(self) -> ManyAtoms:
         """The same with its sums of `|V|` taken."""

@@ -45,7 +45,7 @@ TURN = 12.0 * U
 """Absolute error of one factor's value, and what `ωe` adds to it."""
 _OFTEN = 16
 """Factors after which nodes are looked at."""
-_SPAN = 64 * BLOCK
+_SPAN = 48 * BLOCK
 """Nodes worked on at a time, which stay close to the processor."""
 
 Nodes = NDArray[np.complex128]
@@ -62,14 +62,14 @@ def products(
     common: tuple[Nodes, Nodes],
     values: Nodes,
     terms: Terms,
-    off: Floats,
+    wrong: tuple[float, float],
     enough: float,
 ) -> tuple[Nodes, float]:
     """Values times those of more factors, each turned back by its largest loss.
 
-    `common` are the `shares` of the line, and `off` is what the result may be off by. Nodes that
-    come to matter so little that all of them are below `enough`, relative to `C`, are left
-    out: the second number is what they come to at most.
+    `common` are the `shares` of the line, and the result is off by at most `wrong`, of which the
+    second is times `ω`. Nodes that come to matter so little that all of them are below `enough`,
+    relative to `C`, are left out: the second number is what they come to at most.
     """
     kinds = [(n, *_weights(f, line.lam)) for f, n in terms.items()]
     e = np.array([largest_loss(factor) for factor in terms])
@@ -104,7 +104,8 @@ def products(
                 part *= scale
                 scale, laplaces = 1.0, 0
                 if place < len(kinds) and start:
-                    size = float((np.abs(part) + off[here]) @ line.lower_kernel_size[here])
+                    most = np.abs(part) + (wrong[0] + wrong[1] * line.omega[here])
+                    size = float(most @ line.lower_kernel_size[here])
                     if size * (1.0 + 1e-9) < enough:
                         part[:], lost = 0.0, lost + size * (1.0 + 1e-9)
                         break

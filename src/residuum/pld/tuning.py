@@ -34,7 +34,7 @@ _CAUTION, _SPARE = 0.55, 8.0
 _RELATIVE = 1e-7
 """What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
-NODES = 128 * BLOCK
+NODES = 96 * BLOCK
 """Of a contour of many different atoms, as long as they matter."""
 _ALIASES = 1e-8
 """What they may cost of `D` where such a contour is made."""
