@@ -192,6 +192,7 @@ class Gate:
             if page is None:
                 page = self._opened(connection, requests, extra)
             faults.point("locked")
+            # What this thread has worked, had it never waited for the processor or the interpreter.
             worked = time.thread_time()
             for slot in batch:
                 slot.error = None
@@ -209,10 +210,11 @@ class Gate:
                     slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
                     slot.error.__cause__ = error
                 took = time.perf_counter() - begun
+                worked += took
                 if took >= QUICK:
-                    # Or it only waited: a system call for each would take longer than most.
+                    # Or it only waited. To ask for each would take longer than most decisions do.
                     now = time.thread_time()
-                    self._rehearsals.decided(slot.request, min(took, now - worked))
+                    self._rehearsals.decided(slot.request, took - max(0.0, worked - now))
                     worked = now
             faults.point("decided")
             old = page.recalled is not None and not page.writes_all
