@@ -372,6 +372,21 @@ def test_a_head_that_came_before_is_not_parsed_again(
     spend(caller, "end")
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_no_request_is_not_the_answer_to_a_spend(
+    watched: tuple[Service, list[bool]], caller: Caller, name: str, apart: bool
+) -> None:
+    service, took = watched
+    ready(service, name, caller)
+    took.clear()
+    asked = b"".join(caller.request(name, {"mechanism": GAUSSIAN, "key": f"{name}-k"}))
+    pieces = (asked, b"\0\r\n\r\n")
+    caller.send(*(pieces if apart else [b"".join(pieces)]), pause=0.0)
+    status, headers, said = caller.answer()
+    assert status == 200 and said["key"] == f"{name}-k" and took == [True]
+    assert apart or (("connection", "close") in headers and caller.is_closed())
+
+
 def test_who_goes_away_has_spent(
     watched: tuple[Service, list[bool]], caller: Caller, name: str
 ) -> None:

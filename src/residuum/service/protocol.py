@@ -191,6 +191,14 @@ def protocol(way: Way) -> Any:
             if body:
                 super().on_body(body)
 
+        def send_400_response(self, msg: str) -> None:
+            """Say that this is no request; to who waits for the gate, its answer is the last."""
+            if isinstance(self.cycle, _Cycle) and not self.cycle.response_complete:
+                self.cycle.keep_alive = False
+                self.flow.pause_reading()
+            else:
+                super().send_400_response(msg)
+
         def data_received(self, data: bytes) -> None:
             if self.between and self.heads and self._is_known(data):
                 return
