@@ -63,7 +63,7 @@ STREAMS = {
     "Laplaces": (laplaces, 4.0, (100,)),
     "subsampled Gaussians": (sampled, 2.0, (100, 1000)),
 }
-PATIENCE = 18.0
+PATIENCE = 15.0
 """Seconds of the processor: a stream of a thousand that takes longer is compared as far as the
 peer came, with our time for as many."""
 
@@ -73,14 +73,14 @@ def patient(who: Participant, seconds: float = PATIENCE) -> Participant:
 
 
 DELTA_READERS = (US, GOOGLE_FINE, GOOGLE_COARSE, GOOGLE_RDP, MICROSOFT)
-LONG_READERS = (US, patient(GOOGLE_FINE), patient(GOOGLE_RDP, 5.0))
+LONG_READERS = (US, patient(GOOGLE_FINE), patient(GOOGLE_RDP, 3.0))
 """Of a thousand: without the coarser grid, and without who composes everything anew for each
 read, which takes the square of the time."""
 EPSILON_READERS = (US, OPACUS_PRV, OPACUS_RDP, AUTODP_RDP)
 LIMIT = 90.0
-ANEW = {MICROSOFT: 3.0, OPACUS_PRV: 5.0, OPACUS_RDP: 5.0, AUTODP_RDP: 5.0}
+ANEW = {MICROSOFT: 3.0, OPACUS_PRV: 3.0, OPACUS_RDP: 3.0, AUTODP_RDP: 3.0}
 """Who composes everything anew."""
-MOST_REPEATS = 2
+MOST_REPEATS = 3
 PROOF = 5.0
 """Seconds for the proven ends of the last read, in which nothing of the stream is reused."""
 
