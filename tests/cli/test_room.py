@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import residuum as rz
-from residuum.cli.demo import _beside, _filters
+from residuum.cli.demo import _beside, _filters, _serving
 from residuum.cli.room import data_of, room
 
 pytestmark = pytest.mark.needs("sqlalchemy")
@@ -94,3 +94,10 @@ def test_names_go_on(tmp_path: Path) -> None:
     path, kept = room(tmp_path, FILTERS)
     assert path.name == "demo-3.db"
     assert [file.name for file in kept] == ["demo.db", "demo-2.db"]
+
+
+@pytest.mark.parametrize("path", ["out/demo.db", "out/demo-2.db", "elsewhere/demo.db"])
+def test_make_is_named_where_it_serves_this_ledger(path: str) -> None:
+    said = _serving(Path(path))
+    assert said.endswith(f"residuum serve --store {path} --dev")
+    assert ("make serve" in said) == (path == "out/demo.db")

@@ -23,6 +23,8 @@ EPS, DELTA = 1.0, 1e-6
 COUNTS = {"north": 12250, "east": 9850, "south": 11700, "west": 12400}
 """The secret data: visits by region."""
 SCALE = 40.0
+MADE = Path("out/demo.db")
+"""What `make serve` opens."""
 
 
 class Run(NamedTuple):
@@ -96,7 +98,7 @@ def demo(
     print("verified: " + (_words(report) if report is not None else "no, that needs python-flint"))
     for each in drawn:
         print(f"picture: {each}")
-    print(f"open it in a browser: make serve, or residuum serve --store {path} --dev")
+    print(f"open it in a browser: {_serving(path)}")
 
 
 def _filters() -> dict[str, "Filter"]:
@@ -186,6 +188,12 @@ def _verified(ledger: "Ledger") -> Any:
     except ModuleNotFoundError:
         return None
     return ledger.verify()
+
+
+def _serving(path: Path) -> str:
+    """How to look at a ledger; make knows one of them."""
+    shown = f"residuum serve --store {path} --dev"
+    return f"make serve, or {shown}" if path == MADE else shown
 
 
 def _beside(kept: list[Path]) -> str:
