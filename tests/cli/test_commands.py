@@ -160,7 +160,11 @@ def test_tables_show_the_interval() -> None:
 
 def test_demo(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "down"
+    out.mkdir(parents=True)
+    (out / "demo.db").write_text("somebody's")
     answer = run_json("demo", "--out", str(out))
+    assert answer["ledger"] == str(out / "demo-2.db")
+    assert (out / "demo.db").read_text() == "somebody's"
     assert [Path(p).read_bytes()[:4] for p in answer["pictures"]] == [b"\x89PNG"]
     admitted = {each["name"]: each["admitted"] for each in answer["filters"]}
     assert admitted["basic"] < admitted["zCDP"] < admitted["GDP residue"]

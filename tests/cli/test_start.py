@@ -68,6 +68,7 @@ def test_without_matplotlib_the_demo_still_counts() -> None:
     assert result.returncode == 0, result.stderr
     assert "pip install 'residuum[figures]'" in result.stdout
     assert "every step is proven" in result.stdout
+    assert result.stdout.endswith("make serve, or residuum serve --store out/demo.db --dev\n")
 
 
 def test_without_matplotlib_a_description_says_so() -> None:

@@ -9,7 +9,7 @@ import typer
 
 from residuum.cli import output, pictures
 from residuum.cli.patience import patience
-from residuum.errors import ArgumentError
+from residuum.cli.room import data_of, room
 
 if TYPE_CHECKING:
     from residuum.adversary.natural_cost import NaturalCost
@@ -23,6 +23,8 @@ EPS, DELTA = 1.0, 1e-6
 COUNTS = {"north": 12250, "east": 9850, "south": 11700, "west": 12400}
 """The secret data: visits by region."""
 SCALE = 40.0
+MADE = Path("out/demo.db")
+"""What `make serve` opens."""
 
 
 class Run(NamedTuple):
@@ -48,6 +50,8 @@ def demo(
     promising, until the budget refuses; once for each filter, all of which promise the same. The
     spends go through a ledger in one file, which is verified at the end by arithmetic of its own.
     Beside it, the natural filter ("compose what was spent and compare") is caught overspending.
+    The ledger is demo.db, in place of an earlier demonstration's; where that file is anything else,
+    it is left alone and the ledger is demo-2.db.
 
     \b
     Example:
@@ -56,8 +60,8 @@ def demo(
     """
     from residuum.ledger.opening import open_ledger
 
-    path = _place(out)
     filters = _filters()
+    path, kept = room(out, filters)
     steps = len(filters) + 3
     with (
         patience("asking", delay=0.2, plain=not as_json) as tell,
@@ -90,28 +94,11 @@ def demo(
         f" this analyst reaches {output.below(float(real), 3)}\n"
     )
     print(caught.cost.strategy)
-    print(f"\nledger: {path}")
+    print(f"\nledger: {path}{_beside(kept)}")
     print("verified: " + (_words(report) if report is not None else "no, that needs python-flint"))
     for each in drawn:
         print(f"picture: {each}")
-    print(f"open it in a browser: make serve, or residuum serve --store {path} --dev")
-
-
-def _place(out: Path) -> Path:
-    """A new ledger in `out`; that of an earlier demonstration makes room."""
-    if out.exists() and not out.is_dir():
-        raise ArgumentError(f"out must be a directory, got {str(out)!r}, which is a file")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for old in out.glob("demo.db*"):
-            old.unlink()
-        (out / "demo.db").touch()
-        (out / "demo.db").unlink()
-    except OSError as error:
-        raise ArgumentError(
-            f"out must be a directory to write to, got {str(out)!r} ({error})"
-        ) from None
-    return out / "demo.db"
+    print(f"open it in a browser: {_serving(path)}")
 
 
 def _filters() -> dict[str, "Filter"]:
@@ -134,7 +121,7 @@ def _filters() -> dict[str, "Filter"]:
 
 def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
     """Let the analyst loose on a budget."""
-    ledger.create_budget(name, filter, data=f"visits, for {name}")
+    ledger.create_budget(name, filter, data=data_of(name))
     noise = random.Random(seed)
     admitted = weeks = 0
     refusal = ""
@@ -201,6 +188,19 @@ def _verified(ledger: "Ledger") -> Any:
     except ModuleNotFoundError:
         return None
     return ledger.verify()
+
+
+def _serving(path: Path) -> str:
+    """How to look at a ledger; make knows one of them."""
+    shown = f"residuum serve --store {path} --dev"
+    return f"make serve, or {shown}" if path == MADE else shown
+
+
+def _beside(kept: list[Path]) -> str:
+    """Why the ledger has another name."""
+    if not kept:
+        return ""
+    return f" ({', '.join(map(str, kept))} left alone: no demonstration made it)"
 
 
 def _words(report: Any) -> str:
