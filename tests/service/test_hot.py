@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import math
@@ -17,14 +18,14 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 import residuum as rz
-from residuum.errors import ResiduumError
+from residuum.errors import KeyReused, ResiduumError, UnsupportedError
 from residuum.filters.describe import as_mechanism
 from residuum.filters.query import described
 from residuum.ledger.receipts import plain
 from residuum.service import models
 from residuum.service.bodies import Bodies, Spend
 from residuum.service.client.wire import Wire, common
-from residuum.service.dispatch import query_of
+from residuum.service.dispatch import _settle, query_of
 from residuum.service.frame import encoded
 from residuum.service.metrics import SECONDS, Counts, Times
 from residuum.service.problems import Problem
@@ -97,6 +98,25 @@ def test_what_is_left_is_said_as_of_a_mechanism(sigma: float, mu: float, n: int)
     ):
         slow = {**as_mechanism(one).to_dict(), "text": described(one)}
         assert list(plain(one).items()) == list(slow.items())
+
+
+def test_every_error_reaches_its_caller_and_those_behind_it() -> None:
+    errors = [
+        rz.MissingPackage("reading it", "flint"),
+        UnsupportedError("no", culprit=3),
+        KeyReused("the key 'k' came before"),
+        KeyError("k"),
+    ]
+
+    async def work() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in errors]
+        _settle(list(zip(futures, errors, strict=True)))
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    for found, error in zip(asyncio.run(work()), errors, strict=True):
+        assert type(found) is type(error) and str(found) == str(error)
+        assert vars(found) == vars(error)
 
 
 JSON = st.recursive(

@@ -160,7 +160,10 @@ def _settle(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:
 def _own(error: BaseException) -> BaseException:
     """An error for one caller alone: one object raised in many tasks would grow a long trace."""
     if isinstance(error, ResiduumError):
-        mine = type(error)(*error.args)
+        # Not called: what some take is not what they keep, and a failure here would leave the
+        # others of a batch without an answer.
+        mine = type(error).__new__(type(error), *error.args)
+        mine.__dict__.update(error.__dict__)
         mine.__cause__ = error.__cause__
         return mine
     return error
