@@ -219,7 +219,7 @@ def _receipt_fields(given: _Reading) -> dict[str, Any]:
         **{name: given[name] for name in ("admitted", "reason", "seq", "key", "replayed", "head")},
         "binding": given["binding"],
         "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
-        "_standings": Said(given["remaining"], given["largest"]),
+        "_standings": Said(given["remaining"], given.perhaps("largest")),
     }
 
 
@@ -291,3 +291,7 @@ class _Reading:
             return self._data[name]
         except KeyError:
             raise ServiceError(f"the answer lacks {name!r}: another version answered") from None
+
+    def perhaps(self, name: str) -> Any:
+        """One that an older service does not send."""
+        return self._data.get(name)
