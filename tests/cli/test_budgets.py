@@ -184,9 +184,14 @@ def test_tokens(tmp_path: Path) -> None:
 def test_a_wrong_token_is_an_error(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
         at = ("--store", service.url)
-        assert "a token is needed" in run("budget", "list", *at, code=LEDGER)
-        text = run("budget", "list", *at, "--token", "rz_x", code=LEDGER)
-        assert "Authorization must be" in text
+        said = run("budget", "list", *at, code=LEDGER)
+        assert "asks for a token: give --token, or set RESIDUUM_TOKEN" in said
+        altered = service.tokens["admin"][:-2] + "xx"
+        for wrong in ("rz_x", "Bearer x", altered):
+            text = run("budget", "list", *at, "--token", wrong, code=LEDGER)
+            assert "the token (--token or RESIDUUM_TOKEN)" in text
+            said += text
+        assert "Authorization" not in said and altered not in said
         analyst = ("--token", service.tokens["analyst"])
         text = run("spend", "web", "--pure-dp", "eps=1", *at, *analyst, code=LEDGER)
         assert "got analyst" in text

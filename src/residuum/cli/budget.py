@@ -9,6 +9,7 @@ from residuum.errors import ArgumentError
 
 if TYPE_CHECKING:
     from residuum.filters import Filter
+    from residuum.ledger.views import Budget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -69,8 +70,6 @@ def create(
       residuum budget create study --filter 'gdp_residue mu=1' --unit household
       residuum budget create survey --eps 1 --delta 1e-6
     """
-    from residuum.service.values import budget_to_dict
-
     with stores.books(store, token) as books:
         made = books.create_budget(
             name,
@@ -83,7 +82,7 @@ def create(
             window=window,
             shares_data=shares_data,
         )
-        _print(budget_to_dict(made), as_json)
+        _print(made, as_json)
 
 
 @app.command("list")
@@ -101,19 +100,19 @@ def every(
     from residuum.service.values import budget_to_dict
 
     with stores.books(store, token, read_only=True) as books:
-        found = [budget_to_dict(one) for one in books.budgets()]
-    if as_json:
-        output.print_json({"budgets": found})
-        return
-    if not found:
+        found = books.budgets()
+        if as_json:
+            output.print_json({"budgets": [budget_to_dict(one) for one in found]})
+            return
+        rows = [
+            (one.name, "retired" if one.retired else "open", str(one.seq), one.filter.kind,
+             _words(one, one.remaining))
+            for one in found
+        ]  # fmt: skip
+    if not rows:
         print("no budgets; residuum budget create NAME --filter 'gdp_residue mu=1' makes one")
         return
-    rows = [
-        (one["name"], one["filter"]["kind"], asking.in_words(one["remaining"]), str(one["seq"]),
-         "retired" if one["retired"] else "open")
-        for one in found
-    ]  # fmt: skip
-    output.print_table("budgets", ("name", "filter", "left", "records", ""), rows)
+    output.print_columns(("name", "state", "records", "filter", "left"), rows)
 
 
 @app.command()
@@ -129,10 +128,8 @@ def show(
     Example:
       residuum budget show web
     """
-    from residuum.service.values import budget_to_dict
-
     with stores.books(store, token, read_only=True) as books:
-        _print(budget_to_dict(books.budget(name)), as_json)
+        _print(books.budget(name), as_json)
 
 
 @app.command()
@@ -149,11 +146,9 @@ def retire(
     Example:
       residuum budget retire web --reason 'study ended'
     """
-    from residuum.service.values import budget_to_dict
-
     with stores.books(store, token) as books:
         books.retire(name, reason)
-        _print(budget_to_dict(books.budget(name)), as_json)
+        _print(books.budget(name), as_json)
 
 
 def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
@@ -168,7 +163,10 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
     return AutoFilter(*filters.budget(eps, delta))
 
 
-def _print(shown: dict[str, Any], as_json: bool) -> None:
+def _print(budget: "Budget", as_json: bool) -> None:
+    from residuum.service.values import budget_to_dict
+
+    shown = budget_to_dict(budget)
     if as_json:
         output.print_json(shown)
         return
@@ -177,7 +175,7 @@ def _print(shown: dict[str, Any], as_json: bool) -> None:
         if value is None or name in ("state", "head"):
             continue
         if name in ("remaining", "spent", "capacity"):
-            value = asking.in_words(value)
+            value = _words(budget, getattr(budget, name), up=name == "spent")
         elif name == "filter":
             value = " ".join(
                 f"{field}={item}" if field != "kind" else item for field, item in value.items()
@@ -188,3 +186,15 @@ def _print(shown: dict[str, Any], as_json: bool) -> None:
             value = len(value)
         rows.append((name, str(value)))
     output.print_fields(rows)
+
+
+def _words(budget: "Budget", amount: Any, *, up: bool = False) -> str:
+    """An amount of a budget as the filter says it; none where it is retired."""
+    from residuum.ledger.wording import words
+    from residuum.pld.value import Pld
+
+    if amount is None:
+        return ""
+    if isinstance(amount, Pld) and amount.is_identity:
+        return "nothing"
+    return words(budget, amount, up=up)

@@ -7,6 +7,9 @@ JSON has no infinity, an infinite value is the string "inf" there.
 
 import json
 import math
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +24,9 @@ __all__ = [
     "below",
     "above",
     "bounds",
+    "columns",
     "number",
+    "print_columns",
     "print_fields",
     "print_json",
     "print_table",
@@ -30,6 +35,8 @@ __all__ = [
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 DIGITS = 9
+MIN_BESIDE = 24
+"""The least room in which text is wrapped beside other fields."""
 
 
 def below(x: float, digits: int = DIGITS) -> str:
@@ -61,6 +68,41 @@ def print_fields(rows: Sequence[tuple[str, str]]) -> None:
     wide = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
         print(f"{name:<{wide}}{value}")
+
+
+def print_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows whose last field is text: wrapped on a terminal, a line each elsewhere."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(columns(names, rows, width)))
+
+
+def columns(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None
+) -> list[str]:
+    """Rows under their names, aligned; nothing is cut.
+
+    The last field wraps within `width`, under the row where too little room is left beside it.
+    """
+    wide = [max(map(len, field)) for field in zip(names, *rows, strict=True)][:-1]
+    start = sum(wide) + 2 * len(wide)
+    lines = []
+    for row in (names, *rows):
+        first = "".join(f"{field:<{n}}  " for field, n in zip(row[:-1], wide, strict=True))
+        if width is None:
+            lines.append((first + row[-1]).rstrip())
+            continue
+        beside = width - start >= MIN_BESIDE
+        indent = start if beside else 4
+        text = textwrap.wrap(
+            row[-1], max(width - indent, 1), break_long_words=False, break_on_hyphens=False
+        )
+        text = [" " * indent + line for line in text]
+        if beside and text:
+            text[0] = first + text[0][start:]
+        else:
+            text = [first.rstrip(), *text]
+        lines.extend(text)
+    return lines
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

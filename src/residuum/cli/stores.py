@@ -79,7 +79,8 @@ def books(store: str, token: str | None = None, *, read_only: bool = False) -> I
         try:
             yield found
         except (UnknownBudget, AccessDenied) as error:
-            raise type(error)(f"{error}{_nearest(str(error), found)}") from None
+            said = _of_token(str(error), token)
+            raise type(error)(f"{said}{_nearest(said, found)}") from None
 
 
 @contextmanager
@@ -93,6 +94,17 @@ def _opened(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
         return
     with ledger_at(store, create=False, read_only=read_only) as ledger:
         yield ledger
+
+
+def _of_token(said: str, token: str | None) -> str:
+    """What a service says of a token, by the names that it has on the command line."""
+    if "Authorization" in said:
+        if token is None:
+            return "the service asks for a token: give --token, or set RESIDUUM_TOKEN"
+        return "the token (--token or RESIDUUM_TOKEN) must be as rz_ID_SECRET, got something else"
+    if said.startswith("the token "):
+        return said.replace("the token", "the token (--token or RESIDUUM_TOKEN)", 1)
+    return said
 
 
 def _nearest(said: str, books: Any) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "new_figure",
     "save",
     "say",
+    "wrapped",
 ]
 
 BUDGET: dict[str, Any] = {"color": "#000000", "linewidth": 2.2, "linestyle": "-"}
@@ -54,6 +55,9 @@ _LETTERS = 14.2
 """Letters of a caption to the inch."""
 _LINE = 0.172
 """Height of a line of it, in inches."""
+_TIED = "\N{NO-BREAK SPACE}"
+"""At which no line is broken."""
+_NAME = re.compile(r"\b([RG])_(\{[^}]*\}|[0-9.]*[0-9])")
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
@@ -69,7 +73,7 @@ def canvas(
     width: float, height: float, caption: str = "", **grid: Any
 ) -> tuple[Figure, list[list[Axes]]]:
     """A figure with rows of panels (`grid` as for `subplots`), and its caption below them."""
-    lines = textwrap.wrap(caption, int(width * _LETTERS))
+    lines = wrapped(caption, int(width * _LETTERS))
     below = _LINE * len(lines) + (0.12 if lines else 0.0)
     share = below / (height + below)
     figure = _figure(width, height + below, share)
@@ -93,9 +97,22 @@ def say(axes: Axes, text: str, x: float, y: float, **how: Any) -> None:
     axes.text(x, y, text, **settings)
 
 
+def wrapped(caption: str, letters: int) -> list[str]:
+    """A caption in lines, with `R_{1.4, 0.02}` as `R(1.4, 0.02)`, none of them broken.
+
+    Mathematics would be placed letter by letter, and an SVG's text could not be searched.
+    """
+    whole = _NAME.sub(_called, caption)
+    return [line.replace(_TIED, " ") for line in textwrap.wrap(whole, letters)]
+
+
 def as_math(words: str) -> str:
     """Names of PLDs in a text as mathematics: `R_1.2`, `R_{1.4, 0.02}`, `G_1`."""
-    return re.sub(r"\b([RG])_(\{[^}]*\}|[0-9.]*[0-9])", _subscript, words)
+    return _NAME.sub(_subscript, words)
+
+
+def _called(found: re.Match[str]) -> str:
+    return f"{found[1]}({found[2].strip('{}')})".replace(" ", _TIED)
 
 
 def _subscript(found: re.Match[str]) -> str:

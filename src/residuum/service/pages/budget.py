@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from residuum.errors import ArgumentError, ResiduumError, TooLargeError
 from residuum.ledger.views import Budget
+from residuum.ledger.wording import words
 from residuum.service import models, problems
 from residuum.service.access import Caller
 from residuum.service.dispatch import query_of
@@ -23,7 +24,7 @@ from residuum.service.pages.closing import sees
 from residuum.service.pages.history import entry, one_page, refusals
 from residuum.service.pages.html import PageRoute, form, page, shown, to, wants_part
 from residuum.service.pages.session import CODE, Visitor, check_form, visitor
-from residuum.service.pages.standing import left, row, words
+from residuum.service.pages.standing import left, row
 from residuum.service.pages.told import told
 from residuum.service.problems import Problem
 from residuum.service.reading import validated

@@ -8,18 +8,16 @@ the library's, rounded down.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any
 
-from residuum.errors import ResiduumError
 from residuum.filters.filter import Additive, Filter
 from residuum.filters.plan import PlanFilter
 from residuum.filters.renyi_commit import RenyiCommitFilter
 from residuum.filters.value_table import PARTS
 from residuum.filters.walk import WalkFilter
 from residuum.ledger import rules
-from residuum.ledger.receipts import plain
 from residuum.ledger.views import Budget
+from residuum.ledger.wording import words
 
 
 def row(budget: Budget) -> dict[str, Any]:
@@ -52,18 +50,6 @@ def left(budget: Budget) -> dict[str, Any]:
         "spent": None if budget.spent is None else words(budget, budget.spent, up=True),
         "share": 0.0 if remaining is None else share(budget),
     }
-
-
-def words(budget: Budget, amount: Any, *, up: bool = False) -> str:
-    """An amount as its filter says it, or as itself where another filter's cap binds."""
-    if type(amount) is type(budget.capacity) or isinstance(amount, Real):
-        try:
-            return budget.filter.worded(amount, up=up)
-        except (ResiduumError, AttributeError, TypeError, ValueError):
-            # A cap of another filter has amounts that this one has no words for.
-            pass
-    told = plain(amount)
-    return str(told["text"]) if isinstance(told, dict) and "text" in told else str(told)
 
 
 def share(budget: Budget) -> float | None:
