@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from residuum.cli import PIPE_CLOSED
+
 # Refuses to import the packages named in argv[1], as if they were not installed.
 WITHOUT = """
 import sys
@@ -117,3 +119,29 @@ def test_shells_are_told_how_to_complete(shell: str) -> None:
         check=False,
     )  # fmt: skip
     assert "_RESIDUUM_COMPLETE" in result.stdout, result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of another kind")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--help",
+        "version",  # waits in a buffer to the end
+        "mechanisms",
+        "mechanisms --json",  # longer than the buffer
+        "delta --laplace scale=2 --eps 1",  # a table
+        "delta --laplace scale=2 --eps 1 --json",
+    ],
+)
+def test_a_closed_pipe_has_an_exit_code_of_its_own(arguments: str) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    result = subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments.split()],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    os.close(theirs)
+    assert (result.returncode, result.stderr) == (PIPE_CLOSED, "")

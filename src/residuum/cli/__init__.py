@@ -7,12 +7,18 @@ One command a file. To add one: write `cli/<name>.py` with an `app` (a `typer.Ty
 command, or several for a group), and give it a line in the table of `cli/app.py`.
 """
 
+import os
 import sys
 from importlib.util import find_spec
 
 __all__ = ["main"]
 
 REQUIRED = ("typer", "rich")
+PIPE_CLOSED = 141
+"""The exit code where nobody reads the output any more: 128 + SIGPIPE, as shells say it.
+
+The signal itself stays ignored: it would also end a command whose connection to a database breaks.
+"""
 
 
 def main() -> None:
@@ -25,4 +31,29 @@ def main() -> None:
         )
     from residuum.cli.app import app
 
-    app()
+    printed = sys.stdout
+    try:
+        app()
+    except SystemExit as leaving:
+        # Typer wraps the stream where the pipe breaks outside a command, in the help.
+        if leaving.code == PIPE_CLOSED or sys.stdout is not printed or not _told():
+            _be_silent()
+            sys.exit(PIPE_CLOSED)
+        raise
+
+
+def _told() -> bool:
+    """Whether what was printed, and may still wait in a buffer, went out."""
+    try:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _be_silent() -> None:
+    """Let what is left in the buffer go nowhere, or Python complains as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

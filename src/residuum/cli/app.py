@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import residuum
+from residuum.cli import PIPE_CLOSED
 from residuum.errors import (
     AccessDenied,
     ArgumentError,
@@ -69,6 +70,7 @@ EXIT_CODES = {
     4: "the ledger or the service cannot do it; of verify, something is undecided",
     5: "the outcome is unknown: ask again with the same key",
     6: "spent before, with --once: do not run the query again",
+    PIPE_CLOSED: "who reads the output left before its end, as head does; what was done is done",
 }
 """What a command's exit code means; no command has meanings of its own."""
 
@@ -109,6 +111,8 @@ class LazyGroup(TyperGroup):
             code, said = 5, error
         except (LedgerError, AccessDenied, ServiceError) as error:
             code, said = 4, error
+        except BrokenPipeError:
+            raise typer.Exit(PIPE_CLOSED) from None
         print(f"residuum {ctx.invoked_subcommand}: {said}", file=sys.stderr)
         raise typer.Exit(code)
 

@@ -119,7 +119,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         )
     for row in rows:
         result.add_row(*row)
-    console = Console(markup=False, highlight=False)
+
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            """Rich would leave with 1, which means something else here."""
+            raise
+
+    console = Printer(markup=False, highlight=False)
     console.print(title, style="bold")
     console.print(result)
 
