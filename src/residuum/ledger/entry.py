@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -32,7 +33,8 @@ class Head(NamedTuple):
 _STATES: dict[tuple[str, str], State] = {}
 _HEADS: dict[str, Head] = {}
 """What texts say that were read or written before; heads by their hash. All are pure functions."""
-_MOST = 4096
+_MOST = 1024
+"""Few: whatever is kept is looked at by the collector of garbage, which took a sixth of a spend."""
 
 
 def state_of(filter_text: str, state_text: str) -> State:
@@ -57,7 +59,9 @@ def _head_of(hash: str, text: str) -> Head:
 
 def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
     if len(known) >= _MOST:
-        known.clear()
+        # The oldest goes, so that there are as many as before: then nothing is collected.
+        with suppress(KeyError, RuntimeError, StopIteration):
+            del known[next(iter(known))]
     known[key] = value
 
 

@@ -57,7 +57,7 @@ class Ruling(NamedTuple):
     reason: str
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def decided(filter: Filter, state: State, query: Mechanism, relation: str) -> Decision:
     """`filter.decide`, remembered: it is pure, and dry runs and spends ask the same."""
     return filter.decide(state, query, relation=relation)

@@ -94,6 +94,8 @@ class Turns(Generic[T]):
             self._around = max(1, len(leader.taken) + len(self._waiting))
             self._patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - self._begun))
             self._pass_on(leader)
+        # It is among them: what nobody needs any more would wait for the collector of garbage.
+        leader.taken = []
 
     def leave(self, ticket: Ticket[T]) -> list[Ticket[T]]:
         """Go away: what nobody took is not done. What it took itself and did not finish."""
