@@ -65,6 +65,8 @@ _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
+_FEW, _CROWD = 8, 256
+"""Points that are tried first, where there are so many."""
 _LONG = 1 << 12
 """Contours with more nodes than this are read only where they may serve."""
 _MANY = 32
@@ -376,7 +378,13 @@ class Evaluator:
 
         for made in self.contours:
             if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
-                read(made)
+                # Of what was made for less accuracy, a few points tell: it would do for none.
+                few = pending[:: max(1, pending.size // _FEW)]
+                if (
+                    pending.size < _CROWD
+                    or self._read(made, flat[few], slack[few], accuracy)[2].any()
+                ):
+                    read(made)
         if pending.size and self._is_dear:
             known = self._moments.lattice_above()
             above = saddle.heights(flat[pending] - slack[pending], LATTICE, known) + _NOTHING
