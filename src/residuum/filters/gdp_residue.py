@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from residuum.filters import amounts
@@ -84,8 +85,14 @@ class GdpResidueFilter(Gaussians):
 
 def _rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
     """The same for a loss without a Gaussian part; None if it does not fit."""
+    # By its integers: to hash a rational takes a division modulo a prime.
+    return _bounds_at(*left.as_integer_ratio(), rest)
+
+
+@lru_cache(maxsize=512)
+def _bounds_at(numerator: int, denominator: int, rest: Pld) -> tuple[float, Fraction] | None:
     above = lifted(rest)
-    cost = cost_ends(left, above)
+    cost = cost_ends(Fraction(numerator, denominator), above)
     if cost is None:
         return None
     return cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])
