@@ -206,6 +206,17 @@ def test_the_ledger_records_who_it_was(tmp_path: Path) -> None:
         assert ledger.history("web")[0].body["by"] == getpass.getuser()
 
 
+def test_init_makes_the_ledger_that_the_other_commands_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RESIDUUM_STORE", f"sqlite:///{tmp_path}/other.db")
+    made = run_json("init")
+    assert made["created"] and made["store"].endswith("/other.db")
+    run("budget", "create", "web", "--filter", "pure eps=1")
+    with rz.open_ledger(tmp_path / "other.db") as ledger:
+        assert [one.name for one in ledger.budgets()] == ["web"]
+
+
 def test_init_twice_is_the_same_ledger() -> None:
     first = run_json("init")
     assert first["created"] and not first["budgets"]

@@ -16,7 +16,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def init(
     store: Annotated[
-        str, typer.Argument(metavar="URL", help="A file, sqlite:///... or postgresql://...")
+        str,
+        typer.Argument(
+            metavar="URL",
+            envvar="RESIDUUM_STORE",
+            show_envvar=False,
+            help="A file, sqlite:///... or postgresql://...; or RESIDUUM_STORE.",
+        ),
     ] = stores.DEFAULT,
     as_json: output.AsJson = False,
 ) -> None:
