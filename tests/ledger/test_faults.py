@@ -304,9 +304,9 @@ def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.Monkey
     commits: list[object] = []
     commit = ledger.store.commit
 
-    def counted(connection: Any, landed: Any) -> None:
+    def counted(connection: Any, *others: Any) -> None:
         commits.append(connection)
-        commit(connection, landed)
+        commit(connection, *others)
 
     monkeypatch.setattr(ledger.store, "commit", counted)
     ledger.many([calls.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)

@@ -48,6 +48,12 @@ class Decision:
         return self._cost
 
     @cached_property
+    def worded_cost(self) -> str:
+        """The same in words, for who admits it."""
+        cost = self.cost
+        return cost if isinstance(cost, str) else self._filter.worded(cost, up=True)
+
+    @cached_property
     def reason(self) -> str:
         """What was asked, what it needs, what is left, and what would fit."""
         return self._filter._reason(self)

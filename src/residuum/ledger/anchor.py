@@ -66,6 +66,9 @@ class Anchor(ABC):
     def start(self, said: Anchored) -> None:
         """Say this, and nothing else, from now on."""
 
+    def expect(self, marks: Marks) -> None:  # noqa: B027
+        """These are about to be written: time for whatever can be worked out before."""
+
     @abstractmethod
     def write(self, marks: Marks) -> None:
         """Add marks, durably."""
@@ -91,7 +94,11 @@ class FileAnchor(Anchor):
 
     def __init__(self, path: Path):
         self.path = path
+        self._name = str(path)
         self._file: int | None = None
+        self._inode = self._size = 0
+        """Of the open file; how long it was at least, unless somebody cut it since."""
+        self._expected: tuple[Marks, bytes] = ({}, b"")
         self._end = 0
         """Where the lines ended when this process looked last."""
         self._seen = 0
@@ -134,40 +141,50 @@ class FileAnchor(Anchor):
                 os.unlink(name)
         _sync_directory(self.path.parent)
 
+    def expect(self, marks: Marks) -> None:
+        self._expected = marks, _marked(marks)
+
     def write(self, marks: Marks) -> None:
-        lines = b"".join(_mark(name, mark) for name, mark in marks.items())
+        expected, lines = self._expected
+        if expected != marks:
+            lines = _marked(marks)
         if self._doubtful:
             self.compact(whole=True)
-        with self._held() as (file, size):
-            end = self._found_end(file)
-            grows = end + len(lines) > size
+        with self._lock:
+            with self._held() as file:
+                self._add(file, lines)
+            # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
             try:
-                _put(file, end, lines + bytes(_ROOM) if grows else lines)
+                _sync(file)
             except OSError:
-                with suppress(OSError):
-                    os.ftruncate(file, end)
+                # Another sync would not write again what this one lost.
+                self._doubtful = True
                 raise
-            self._end = end + len(lines)
-            if self._seen == end:
-                self._seen = self._end
-            own = os.dup(file)
-        # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
+
+    def _add(self, file: int, lines: bytes) -> None:
+        end = self._found_end(file)
+        if end + len(lines) > self._size:
+            self._size = os.fstat(file).st_size
+        grows = end + len(lines) > self._size
         try:
-            _sync(own)
+            _put(file, end, lines + bytes(_ROOM) if grows else lines)
         except OSError:
-            # Another sync would not write again what this one lost.
-            self._doubtful = True
+            self._size = 0
+            with suppress(OSError):
+                os.ftruncate(file, end)
             raise
-        finally:
-            os.close(own)
+        self._end = end + len(lines)
+        if self._seen == end:
+            self._seen = self._end
 
     def news(self) -> Marks:
         with self._lock:
-            file = self._file
-            if file is not None and os.fstat(file).st_ino != os.stat(self.path).st_ino:
+            if self._file is not None and self._was_replaced():
                 self._drop()
             if self._file is None:
                 self._file = self._opened()
+            if _get_at(self._file, 1, self._seen) in (b"", b"\0"):
+                return {}
             lines = _lines_from(self._file, self._seen)
             whole = lines[: lines.rfind(b"\n") + 1]
             first, self._seen = self._seen, self._seen + len(whole)
@@ -180,8 +197,13 @@ class FileAnchor(Anchor):
                 raise
 
     def _opened(self) -> int:
-        self._end = self._seen = 0
-        return os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        self._inode = os.fstat(file).st_ino
+        self._end = self._seen = self._size = 0
+        return file
+
+    def _was_replaced(self) -> bool:
+        return os.stat(self._name).st_ino != self._inode
 
     def _found_end(self, file: int) -> int:
         """Where the lines end. Others may have written some since, or died while they did."""
@@ -199,7 +221,7 @@ class FileAnchor(Anchor):
 
     def compact(self, whole: bool = False) -> None:
         """Rewrite a long file, or one whose last line was cut short, by its last marks."""
-        with self._held():
+        with self._lock, self._held():
             content = self.path.read_bytes()
             lines, _, rest = content.partition(b"\0")
             if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
@@ -207,24 +229,22 @@ class FileAnchor(Anchor):
                 self._doubtful = False
 
     @contextmanager
-    def _held(self) -> Iterator[tuple[int, int]]:
-        """The file, locked against other processes, and how long it is; the present one."""
-        with self._lock:
-            try:
-                while True:
-                    if self._file is None:
-                        self._file = self._opened()
-                    if fcntl is not None:
-                        fcntl.flock(self._file, fcntl.LOCK_EX)
-                    facts = os.fstat(self._file)
-                    if facts.st_ino == os.stat(self.path).st_ino:
-                        break
-                    self._drop()  # It was replaced.
-                yield self._file, facts.st_size
-            finally:
-                # Also where the path is gone: others may have the same file open.
-                if fcntl is not None and self._file is not None:
-                    fcntl.flock(self._file, fcntl.LOCK_UN)
+    def _held(self) -> Iterator[int]:
+        """The file, the present one, locked against other processes."""
+        try:
+            while True:
+                if self._file is None:
+                    self._file = self._opened()
+                if fcntl is not None:
+                    fcntl.flock(self._file, fcntl.LOCK_EX)
+                if not self._was_replaced():
+                    break
+                self._drop()
+            yield self._file
+        finally:
+            # Also where the path is gone: others may have the same file open.
+            if fcntl is not None and self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _drop(self) -> None:
         if self._file is not None:
@@ -263,6 +283,10 @@ def _heading(ledger: str, incarnation: str) -> bytes:
 def _mark(name: str, mark: tuple[int, str]) -> bytes:
     seq, head = mark
     return _line(f'{{"budget":{written(name)},"head":{written(head)},"seq":{seq}}}')
+
+
+def _marked(marks: Marks) -> bytes:
+    return b"".join([_mark(name, mark) for name, mark in marks.items()])
 
 
 _HEADING = _heading("", "")

@@ -11,7 +11,7 @@ from residuum.errors import ArgumentTypeError
 from residuum.ledger import arguments
 from residuum.ledger.asked import asked
 from residuum.ledger.holding import Cancel, Commit, Reserve
-from residuum.ledger.receipts import Receipt, Reservation
+from residuum.ledger.receipts import Reservation
 from residuum.ledger.requests import Done, Request
 from residuum.ledger.spending import Spend
 
@@ -97,20 +97,7 @@ def answer(ledger: Ledger, done: Any) -> Any:
     """What the caller of a verb gets."""
     if not isinstance(done, Done):
         return done
-    record = done.record
-    if record.type == "hold":
-        return _reservation(ledger, done)
-    return Receipt(
-        record.admitted is True,
-        str(record.reason),
-        record.seq,
-        str(record.key),
-        done.replayed,
-        record.hash,
-        record.binding,
-        done.budgets,
-        done.standings,
-    )
+    return _reservation(ledger, done) if done.record.type == "hold" else done.receipt
 
 
 def _reservation(ledger: Ledger, done: Done) -> Reservation:

@@ -9,7 +9,7 @@ its error and leaves the others alone; a transaction that fails is answered to a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,11 +26,12 @@ from residuum.errors import (
 from residuum.ledger import faults, schema
 from residuum.ledger.anchor import Anchor, Marks
 from residuum.ledger.budgets import Refresh, due
+from residuum.ledger.foresight import Foresight
 from residuum.ledger.holding import Expire
 from residuum.ledger.memory import Memory
 from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import QUICK, ROUNDS, Rehearsals, Unready
-from residuum.ledger.requests import LEDGER, Request
+from residuum.ledger.requests import LEDGER, Done, Request
 from residuum.ledger.spending import Spend
 from residuum.ledger.store import Again, Lost, Store, Unsure
 from residuum.ledger.turns import Ticket, Turns
@@ -85,6 +86,7 @@ class Gate:
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
         self._memory = Memory()
+        self._foresight = Foresight()
 
     # -- queueing -----------------------------------------------------------------------
 
@@ -227,7 +229,11 @@ class Gate:
                 place = page.last()
                 faults.point("committing")
                 try:
-                    self.store.commit(connection, lambda other: _landed(other, place))
+                    self.store.commit(
+                        connection,
+                        lambda other: _landed(other, place),
+                        lambda answered: self._meanwhile(page, batch, answered),
+                    )
                 except Unsure as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} went away while committing ({error}); ask again with"
@@ -235,7 +241,27 @@ class Gate:
                     ) from error
                 faults.point("committed")
                 self._memory.keep(page, seen)
-        self._mark(page.heads())
+        self._mark(page.heads)
+
+    def _meanwhile(self, page: Page, batch: Sequence[_Slot], answered: Callable[[], bool]) -> None:
+        """While the store commits: what has to be done after that, and what may come next.
+
+        Nothing here is needed. What fails is done where it is needed, and told to who needs it.
+        """
+        with suppress(Exception):
+            for slot in batch:
+                if isinstance(slot.answer, Done) and slot.error is None:
+                    _ = slot.answer.receipt
+            if self.anchor is not None:
+                self.anchor.expect(self._unmarked(page.heads))
+            quick = self._rehearsals.quick
+            asked = (slot.request for slot in batch)
+            spends = [
+                each
+                for each in asked
+                if isinstance(each, Spend) and quick(each.budgets, each.asked.text)
+            ]
+            self._foresight.look_ahead(page, spends, answered)
 
     def _recalled(
         self, connection: Connection, requests: Sequence[Request], extra: set[str], seen: object
@@ -311,13 +337,13 @@ class Gate:
                 )
                 raise self.closed
 
+    def _unmarked(self, heads: Marks) -> Marks:
+        known, none = self.anchored, (-1, "")
+        return {name: mark for name, mark in heads.items() if known.get(name, none)[0] < mark[0]}
+
     def _mark(self, heads: Marks) -> None:
         """Anchor what is about to be acknowledged."""
-        new = {
-            name: mark
-            for name, mark in heads.items()
-            if name not in self.anchored or self.anchored[name][0] < mark[0]
-        }
+        new = self._unmarked(heads)
         if not new:
             return
         faults.point("anchoring")

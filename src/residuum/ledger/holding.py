@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from residuum.errors import UnknownHold
 from residuum.ledger import clock, rules
@@ -60,7 +60,7 @@ class Reserve(Asking):
         )  # fmt: skip
         standings = standings_now(page, self.asked, self.budgets, self.one, entries)
         page.set_held(self.principal, self.under, held_now(page, entries))
-        return done._replace(standings=standings)
+        return replace(done, standings=standings)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Commit(Request):
         row.ended_by = f"{done.record.budget}\n{done.record.seq}\n{held or ''}"
         page.set_held(asking.principal, asking.under, held)
         standings = standings_now(page, asking.asked, asking.budgets, asking.one, entries)
-        return done._replace(standings=standings)
+        return replace(done, standings=standings)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from residuum.ledger import clock
 from residuum.ledger.budgets import due
@@ -30,8 +29,7 @@ DISTRUST = 0.5
 _MOST = 4096
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """A budget as it was left, its row, and when that was last read."""
 
     entry: Entry

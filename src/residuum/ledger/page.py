@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -309,8 +310,9 @@ class Page:
         """Whether there is anything to write."""
         return bool(self._records)
 
+    @cached_property
     def heads(self) -> dict[str, tuple[int, str]]:
-        """The heads to anchor: of chains that grew, and of those answered for again."""
+        """The heads to anchor, in the end: of chains that grew, and those answered for again."""
         names = {*self._changed, *self.replayed}
         return {n: (self.entries[n].head_seq, self.entries[n].head_hash) for n in sorted(names)}
 

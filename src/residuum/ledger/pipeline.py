@@ -9,7 +9,7 @@ wrapper of libpq (`psycopg.pq`) is used directly, on the connection that SQLAlch
 from __future__ import annotations
 
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -78,6 +78,13 @@ class Pipeline:
             raise Failed(error, None, self._lost()) from error
         self._waiting.append(None)
 
+    def flush(self) -> None:
+        """Have the server begin with what was sent, as far as it takes it without waiting."""
+        try:
+            self._libpq.flush()
+        except psycopg.Error as error:
+            raise Failed(error, None, self._lost()) from error
+
     def look(self) -> None:
         """Raise where the other end is known to be gone, before anything is sent there."""
         try:
@@ -86,13 +93,17 @@ class Pipeline:
         except psycopg.Error as error:
             raise Failed(error, None, lost=True) from error
 
-    def answers(self) -> list[pq.abc.PGresult]:
-        """What the server says to all statements since the last time."""
+    def answers(
+        self, meanwhile: Callable[[Callable[[], bool]], None] | None = None
+    ) -> list[pq.abc.PGresult]:
+        """What the server says to all statements since the last time; `meanwhile` it works."""
         waiting, self._waiting = self._waiting, []
         found: list[pq.abc.PGresult] = []
         failure: tuple[psycopg.Error, int] | None = None
         try:
             self._libpq.pipeline_sync()
+            if meanwhile is not None and not self._libpq.flush():
+                meanwhile(lambda: _wait(self._libpq.socket, writing=False, seconds=0.0))
             for name in waiting:
                 result = self._next()
                 if result.status in _GOOD:

@@ -21,7 +21,7 @@ from residuum.ledger.guarded import DURABLE, UNMET
 from residuum.ledger.pipeline import Failed, Pipeline, rows_of
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Among, Guard, Prepared, Question, Write, listed
-from residuum.ledger.store import Again, Lost, Store, Unsure, raised_by, unavailable
+from residuum.ledger.store import Again, Lost, Meanwhile, Store, Unsure, raised_by, unavailable
 
 _MET = ("40001", "40P01", "55P03", UNMET)
 """Serialisation failure, deadlock, lock not available, a guard: another transaction was met."""
@@ -175,6 +175,8 @@ class PostgresStore(Store):
                 pipeline.send(_BEGIN, _BEGIN, ())
                 for question in guarded.questions(writes, guard):
                     _send(pipeline, question, encoding)
+                    # The server begins with it while the next is written.
+                    pipeline.flush()
             for write, rows in writes:
                 if guard is None or write not in guarded.WRITES:
                     pipeline.send(write.name, write.postgres, (write.json(rows),))
@@ -204,11 +206,16 @@ class PostgresStore(Store):
             return Lost(str(error.orig).strip())
         return unavailable(self.place, error)
 
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+    def commit(
+        self,
+        connection: Connection,
+        landed: Callable[[Connection], bool],
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
         try:
             pipeline = _pipeline(connection)
             if pipeline.under_way:
-                self._commit_put(connection)
+                self._commit_put(connection, meanwhile)
             if connection.in_transaction():
                 pipeline.warnings.clear()
                 connection.commit()
@@ -223,14 +230,14 @@ class PostgresStore(Store):
                 raise Unsure(str(error.orig).strip()) from error
             raise failure from error
 
-    def _commit_put(self, connection: Connection) -> None:
+    def _commit_put(self, connection: Connection, meanwhile: Meanwhile | None) -> None:
         """Commit right behind what was put, in the same round trip."""
         pipeline = _pipeline(connection)
         try:
             pipeline.send(_COMMIT, _COMMIT, ())
             puts = pipeline.sent - 1
             pipeline.warnings.clear()
-            *_, done = pipeline.answers()
+            *_, done = pipeline.answers(meanwhile)
         except Failed as failed:
             error = _raised(connection, failed)
             if failed.place is not None and failed.place < puts:

@@ -10,13 +10,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from residuum.errors import ArgumentError, KeyReused
 from residuum.ledger.asked import Asked, from_text
 from residuum.ledger.entry import Entry, state_of
 from residuum.ledger.page import Page
-from residuum.ledger.receipts import Standings
+from residuum.ledger.receipts import Receipt, Standings
 from residuum.ledger.rows import KeyRow
 from residuum.ledger.rules import Ruling, Standing
 from residuum.records import Canonical, Record, canonical, digest, state_after
@@ -67,13 +68,30 @@ class Request(ABC):
         """Decide, then write to the page."""
 
 
-class Done(NamedTuple):
-    """What became of a request that decides: enough for a receipt."""
+@dataclass(eq=False)
+class Done:
+    """What became of a request that decides."""
 
     record: Record
     budgets: Mapping[str, tuple[int, str]]
     standings: Standings
     replayed: bool
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """What its caller gets, unless it reserved."""
+        record = self.record
+        return Receipt(
+            record.admitted is True,
+            str(record.reason),
+            record.seq,
+            str(record.key),
+            self.replayed,
+            record.hash,
+            record.binding,
+            self.budgets,
+            self.standings,
+        )
 
 
 def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:

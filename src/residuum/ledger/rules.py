@@ -80,7 +80,7 @@ def spend(standing: Standing, query: Asked) -> Ruling:
         return Ruling(False, standing.state, refusal(decision))
     if follow(standing, decision.state, standing.holds) is None:
         return Ruling(False, standing.state, _crowded(standing, query, spends))
-    return Ruling(True, decision.state, _admitted(query, decision))
+    return Ruling(True, decision.state, admitted(query, decision))
 
 
 def hold(standing: Standing, query: Asked) -> Ruling:
@@ -90,7 +90,7 @@ def hold(standing: Standing, query: Asked) -> Ruling:
         return Ruling(False, standing.state, "refused: the open holds do not fit any more")
     decision = decided(standing.filter, held, query.query, standing.relation)
     if decision.admitted:
-        return Ruling(True, standing.state, _admitted(query, decision))
+        return Ruling(True, standing.state, admitted(query, decision))
     if not standing.holds:
         return Ruling(False, standing.state, refusal(decision))
     return Ruling(False, standing.state, _crowded(standing, query, holds))
@@ -182,10 +182,9 @@ def _takes(standing: Standing, loss: Pld) -> bool:
     return decision.admitted and follow(standing, decision.state, standing.holds) is not None
 
 
-def _admitted(query: Asked, decision: Decision) -> str:
-    cost = decision.cost
-    worded = cost if isinstance(cost, str) else decision._filter.worded(cost, up=True)
-    return f"admitted: {query} costs {worded}"
+def admitted(query: Asked, decision: Decision) -> str:
+    """The reason of an admission."""
+    return f"admitted: {query} costs {decision.worded_cost}"
 
 
 def refusal(decision: Decision) -> str:

@@ -20,7 +20,7 @@ from residuum.errors import NotALedger, ReadOnlyLedger, StoreUnavailable, Unsafe
 from residuum.ledger.network import network_filesystem
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Guard, Question, Write
-from residuum.ledger.store import Store, Unsure, raised_by, unavailable
+from residuum.ledger.store import Meanwhile, Store, Unsure, raised_by, unavailable
 
 PATIENCE = 60.0
 """Seconds to wait for another process's transaction."""
@@ -158,7 +158,12 @@ class SqliteStore(Store):
             return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
         return unavailable(self.place, error)
 
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+    def commit(
+        self,
+        connection: Connection,
+        landed: Callable[[Connection], bool],
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
         try:
             if connection.in_transaction():
                 connection.commit()

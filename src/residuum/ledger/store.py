@@ -28,6 +28,10 @@ _KEPT_SECONDS = 60.0
 _MOST_KEPT = 1
 
 
+Meanwhile = Callable[[Callable[[], bool]], None]
+"""Something to do until what it is given says that it was long enough."""
+
+
 class Again(Exception):
     """The transaction met another one and must be tried once more; nothing was written."""
 
@@ -124,8 +128,16 @@ class Store(ABC):
         """What a failure before the commit means."""
 
     @abstractmethod
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
-        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
+    def commit(
+        self,
+        connection: Connection,
+        landed: Callable[[Connection], bool],
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
+        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there.
+
+        `meanwhile` is done while a server commits, if there is one to wait for.
+        """
 
     @cached_property
     def facts_and_time(self) -> Prepared:
