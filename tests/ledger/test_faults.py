@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import event
 
 import residuum as rz
-from residuum.ledger import calls, memory
+from residuum.ledger import calls, memory, rehearsal, rules
 from residuum.ledger.page import Page
 from residuum.ledger.rehearsal import Rehearsals
 from residuum.ledger.requests import Request
@@ -337,3 +337,36 @@ def test_slow_decisions_are_rehearsed_and_sent_back_when_the_state_moved(open_: 
     ledger._gate._rehearsals = rehearsals
     assert ledger.spend("b", PureDp(0.25)).admitted
     assert left(ledger) == Fraction(5, 8)
+
+
+def test_a_new_query_at_a_known_budget_is_rehearsed_without_reading_the_store(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_()
+    ledger.create_budget("a", rz.PureFilter(2.0))
+    ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
+    looked: list[Any] = []
+    looking = ledger._gate.looking
+
+    def noted(names: Any) -> Any:
+        looked.append(names)
+        return looking(names)
+
+    monkeypatch.setattr(ledger._gate, "looking", noted)
+    ledger.spend("b", PureDp(0.125))
+    assert looked == [("b",)], "nobody has asked this budget before"
+    for _ in range(2):
+        assert ledger.spend("b", PureDp(0.25)).admitted
+    assert not ledger.spend("b", PureDp(0.5)).admitted
+    assert looked == [("b",)]
+    spend = rules.spend
+    worked = [0.0]
+
+    def slow(*arguments: Any) -> Any:
+        worked[0] += 1.0
+        return spend(*arguments)
+
+    monkeypatch.setattr(rules, "spend", slow)
+    monkeypatch.setattr(rehearsal.time, "thread_time", lambda: worked[0])
+    assert ledger.spend("b", PureDp(0.0625)).admitted
+    assert looked[1:] == [("b",)], "what takes long is decided on the state that is there now"

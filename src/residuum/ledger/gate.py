@@ -93,7 +93,7 @@ class Gate:
     def submit(self, request: Request) -> Any:
         """Do what is asked; the answer once it is durable."""
         for attempt in range(ROUNDS):
-            if self._rehearsals.wanted(request):
+            if self._rehearsals.wanted(request) and not self._rehearsals.tried(request):
                 with self.looking(request.names) as page:
                     self._rehearsals.rehearse(page, request)
             (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
@@ -204,6 +204,7 @@ class Gate:
                 begun = time.perf_counter()
                 try:
                     slot.answer = slot.request.run(page)
+                    self._rehearsals.answered(slot.request, slot.answer)
                 except ResiduumError as error:
                     slot.error = error
                 except SQLAlchemyError:

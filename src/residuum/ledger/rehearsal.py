@@ -1,24 +1,31 @@
 """Deciding before queueing, so that a slow decision does not keep everyone else waiting.
 
 Decisions are pure and remembered (`rules.decided`), so a caller may decide beforehand, on the state
-it sees, and the gate finds the answer ready. A query that is new is rehearsed once, and if that was
-quick it is taken to be quick at every budget. One that proved slow, there or at the gate, is
-rehearsed every time, and if the state moved meanwhile the gate sends it back instead of deciding it
-while others wait. After a few rounds it is decided at the gate all the same.
+it sees, and the gate finds the answer ready. A query that is new is rehearsed once: where the
+budgets stood when this process asked them last, if it did, and as the store has them otherwise. If
+that was quick it is taken to be quick at every budget. One that proved slow, there or at the gate,
+is rehearsed every time, as the store has the budgets then, and if the state moved meanwhile the
+gate sends it back instead of deciding it while others wait. After a few rounds it is decided at the
+gate all the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from residuum.errors import ResiduumError
 from residuum.ledger import rules
+from residuum.ledger.asked import Asked
 from residuum.ledger.holding import Reserve
 from residuum.ledger.page import Page
-from residuum.ledger.requests import Request
+from residuum.ledger.requests import Done, Request
+from residuum.ledger.rules import Ruling, Standing
 from residuum.ledger.spending import Asking, Spend, judged
+
+T = TypeVar("T")
 
 ROUNDS = 4
 QUICK = 0.01
@@ -40,6 +47,8 @@ class Rehearsals:
         self._longest: dict[Hashable, float] = {}
         """What a query took lately at whichever budget it took longest, by its description."""
         self._ready: dict[Hashable, None] = {}
+        self._stood: dict[Hashable, Mapping[str, Standing]] = {}
+        """Where budgets stood after the last request that named just these."""
 
     def wanted(self, request: Request) -> bool:
         """Whether a request should be decided before it queues."""
@@ -52,6 +61,21 @@ class Rehearsals:
         known = self._took.get((budgets, text))
         return (self._longest.get(text, _SLOW) if known is None else known) < QUICK
 
+    def tried(self, request: Request) -> bool:
+        """Decide on where the budgets stood lately: whether that is known, and it was quick."""
+        assert isinstance(request, Asking)
+        standings = self._stood.get(request.budgets)
+        if standings is None:
+            return False
+        rule = _rule(request)
+        before = time.thread_time()
+        # If it fails, it does at the gate, which says so.
+        with suppress(Exception):
+            all(rule(standing, request.asked).admitted for standing in standings.values())
+        seconds = time.thread_time() - before
+        self._note(request, seconds)
+        return seconds < QUICK
+
     def rehearse(self, page: Page, request: Request) -> None:
         """Decide on what a page shows; only the time and the memory of it stay."""
         assert isinstance(request, Asking)
@@ -61,6 +85,11 @@ class Rehearsals:
             judged(page, request, _rule(request))
         self._note(request, time.thread_time() - before)
         _keep(self._ready, _situation(page, request), None)
+
+    def answered(self, request: Request, done: object) -> None:
+        """A request was answered at the gate."""
+        if isinstance(done, Done) and isinstance(request, Asking):
+            _keep(self._stood, request.budgets, done.standings.all)
 
     def decided(self, request: Request, seconds: float) -> None:
         """A request was decided at the gate; one that took long is rehearsed from now on."""
@@ -82,7 +111,7 @@ class Rehearsals:
         return not known and _situation(page, request) not in self._ready
 
 
-def _rule(request: Asking) -> object:
+def _rule(request: Asking) -> Callable[[Standing, Asked], Ruling]:
     return rules.hold if isinstance(request, Reserve) else rules.spend
 
 
@@ -99,9 +128,7 @@ def _situation(page: Page, request: Asking) -> Hashable:
     return tuple(found), request.asked.text
 
 
-def _keep(
-    known: dict[Hashable, float] | dict[Hashable, None], key: Hashable, value: object
-) -> None:
+def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
     if len(known) >= _MOST:
         known.clear()
-    known[key] = value  # type: ignore[assignment]
+    known[key] = value
