@@ -5,14 +5,16 @@
 Bare is what the database does by itself with the same settings: for SQLite two inserts a
 transaction by hand, from as many threads; for PostgreSQL `pgbench -N` (one update, one insert),
 with as many clients. A spend is decided, recorded, committed and anchored before it counts. Clients
-are threads at one open ledger, or threads of two processes, as two services would be. A machine is
-not the same from minute to minute, so what is compared takes turns, second by second.
+are threads at one open ledger, or threads of two processes, as two services would be; they ask the
+same query again and again, of a budget each or of one, or each time a new one. A machine
+is not the same from minute to minute, so what is compared takes turns, second by second.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -36,6 +38,13 @@ from residuum.ledger.calls import Call
 CLIENTS = (1, 4, 16)
 PROCESSES = 2
 QUERY = rz.mechanisms.Laplace(scale=1e6)
+_NEW = itertools.count(1)
+WAYS = {
+    "each its own": (False, False),
+    "one": (True, False),
+    "each its own, new queries": (False, True),
+}
+"""What clients spend from: whether from one budget of all, and whether each query is a new one."""
 
 
 def rate(clients: int, seconds: float, work: Callable[[int], Callable[[], object]]) -> float:
@@ -65,7 +74,9 @@ def rate(clients: int, seconds: float, work: Callable[[int], Callable[[], object
     return done / elapsed
 
 
-def spending(ledger: rz.Ledger, clients: int, hot: bool) -> Callable[[int], Callable[[], object]]:
+def spending(
+    ledger: rz.Ledger, clients: int, hot: bool, new: bool = False
+) -> Callable[[int], Callable[[], object]]:
     """What each client does: spend from one budget of all, or each from its own."""
     names = ["all"] if hot else [f"{os.getpid()}-{clients}-{n}" for n in range(clients)]
     for name in names:
@@ -74,6 +85,9 @@ def spending(ledger: rz.Ledger, clients: int, hot: bool) -> Callable[[int], Call
 
     def work(number: int) -> Callable[[], object]:
         name = names[number % len(names)]
+        if new:
+            family = rz.mechanisms.Laplace
+            return lambda: ledger.spend(name, family(scale=1e6 + next(_NEW)))
         return lambda: ledger.spend(name, QUERY)
 
     return work
@@ -186,17 +200,17 @@ def rows(
     rounds = max(1, round(seconds))
     with rz.open_ledger(url, anchor=anchor) as ledger:
         for clients in CLIENTS:
-            ways = {False: spending(ledger, clients, False), True: spending(ledger, clients, True)}
-            limit, ours, cpu = 0.0, dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
+            works = {way: spending(ledger, clients, *how) for way, how in WAYS.items()}
+            limit, ours, cpu = 0.0, dict.fromkeys(works, 0.0), dict.fromkeys(works, 0.0)
             for _ in range(rounds):
                 limit += bare(clients, 1.0) / rounds
-                for hot, work in ways.items():
+                for way, work in works.items():
                     before = time.process_time()
-                    ours[hot] += rate(clients, 1.0, work) / rounds
-                    cpu[hot] += (time.process_time() - before) / rounds
-            for hot in ways:
-                row = row_of(store, f"{clients} threads", clients, hot, ours[hot], limit)
-                yield {**row, "cpu_us_a_spend": round(1e6 * cpu[hot] / ours[hot])}
+                    ours[way] += rate(clients, 1.0, work) / rounds
+                    cpu[way] += (time.process_time() - before) / rounds
+            for way in works:
+                row = row_of(store, f"{clients} threads", clients, way, ours[way], limit)
+                yield {**row, "cpu_us_a_spend": round(1e6 * cpu[way] / ours[way])}
     for hot in (False, True):
         clients = CLIENTS[-1]
         workers = Workers(url, anchor, clients, hot)
@@ -205,17 +219,18 @@ def rows(
             limit += bare(clients, 1.0) / rounds
             together += workers.rate(1.0) / rounds
         workers.close()
-        yield row_of(store, f"{PROCESSES} processes", clients, hot, together, limit)
+        way = "one" if hot else "each its own"
+        yield row_of(store, f"{PROCESSES} processes", clients, way, together, limit)
 
 
 def row_of(
-    store: str, way: str, clients: int, hot: bool, ours: float, limit: float
+    store: str, by: str, clients: int, way: str, ours: float, limit: float
 ) -> dict[str, object]:
     return {
         "store": store,
-        "by": way,
+        "by": by,
         "clients": clients,
-        "budgets": "one" if hot else "each its own",
+        "budgets": way,
         "spends_a_second": round(ours),
         "bare_a_second": round(limit),
         "share": round(ours / limit, 2),

@@ -82,7 +82,7 @@ WRITES = (CHANGED_BUDGETS, NEW_RECORDS, NEW_KEYS)
 
 
 def questions(writes: Sequence[tuple[Write, Rows]], guard: Guard) -> Iterator[Question]:
-    """What is to be sent in place of the three `WRITES` among these."""
+    """What is to be sent in place of the three `WRITES` among these, in order, made one by one."""
     given = dict(writes)
     changed, records, keys = (given[each] for each in WRITES)
     both = [

@@ -173,10 +173,12 @@ class PostgresStore(Store):
                 # this leaves the outcome unknown.
                 pipeline.look()
                 pipeline.send(_BEGIN, _BEGIN, ())
-                for question in guarded.questions(writes, guard):
+                questions = guarded.questions(writes, guard)
+                _send(pipeline, next(questions), encoding)
+                # The server begins with it while the rest is put into words.
+                pipeline.flush()
+                for question in questions:
                     _send(pipeline, question, encoding)
-                    # The server begins with it while the next is written.
-                    pipeline.flush()
             for write, rows in writes:
                 if guard is None or write not in guarded.WRITES:
                     pipeline.send(write.name, write.postgres, (write.json(rows),))
