@@ -204,7 +204,6 @@ class Gate:
                 begun = time.perf_counter()
                 try:
                     slot.answer = slot.request.run(page)
-                    self._rehearsals.answered(slot.request, slot.answer)
                 except ResiduumError as error:
                     slot.error = error
                 except SQLAlchemyError:
@@ -212,6 +211,8 @@ class Gate:
                 except Exception as error:
                     slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
                     slot.error.__cause__ = error
+                else:
+                    self._rehearsals.answered(slot.request, slot.answer)
                 took = time.perf_counter() - begun
                 worked += took
                 if took >= QUICK:
