@@ -255,6 +255,7 @@ def _found(chains: dict[str, Any], what: str) -> list[tuple[str, int | None]]:
     "change",
     [
         {"admitted": False, "binding": "ann", "after": None},
+        {"admitted": False, "after": None},
         {"binding": "all"},
         {"by": "you"},
         {"key": "other"},
@@ -274,21 +275,19 @@ def test_the_records_of_one_request_say_the_same(change: dict[str, Any]) -> None
     assert found == [("all", 2), ("ann", 2)]
 
 
-def test_the_records_of_one_request_are_of_one_type_and_hold() -> None:
-    for change in ({"hold": "h"}, {"hold": "h", "expires": "2027"}):
-        parent, child = _family()
-        kind = "hold" if "expires" in change else "commit"
-        body = json.loads(child.records[-1].text) | change | {"type": kind}
-        chains = {"all": parent.records, "ann": [*child.texts()[:-1], canonical(body)]}
-        assert _found(chains, "says something else") == [("all", 2), ("ann", 2)]
-    chains = {}
-    for name in ("all", "ann"):
-        chain = _family()[name == "ann"]
+@pytest.mark.parametrize(
+    ("kinds", "holds"), [(("cancel", "expire"), "hh"), (("cancel", "cancel"), "hi")]
+)
+def test_what_lets_a_hold_go_says_the_same_in_all_its_budgets(
+    kinds: tuple[str, str], holds: str
+) -> None:
+    family = _family()
+    group = [each.place for each in family]
+    for chain, kind, hold in zip(family, kinds, holds, strict=True):
         state = plain(chain.filter, chain.state)
-        group = [each.place for each in _family()]
-        fields = {"reason": "", "group": group, "before": state, "after": state}
-        chain.append("cancel", {**fields, "hold": name})
-        chains[name] = chain.records
+        fields = {"reason": "", "group": group, "before": state, "after": state, "hold": hold}
+        chain.append(kind, fields)
+    chains = {each.name: each.records for each in family}
     assert _found(chains, "says something else") == [("all", 3), ("ann", 3)]
 
 
