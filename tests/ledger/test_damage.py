@@ -179,6 +179,11 @@ def test_a_table_that_was_changed_is_damage(open_: Open) -> None:
         assert {("n", 0), ("n", 1), ("n", 2)} <= set(places(report))
         assert report.exit_code == 1
         assert all(hash[:12] in problem.what for problem in report.problems)
+    lines = exported(ledger)
+    assert "line 1 " in verify_export(lines).problems[0].what
+    ledger.create_budget("plain", rz.PureFilter(1.0))
+    plain = [line for line in exported(ledger) if '\\"budget\\":\\"plain\\"' in line]
+    assert places(verify_export([lines[0], *plain])) == [("?", None)], "though no record names it"
     with pytest.raises(BrokenRecord, match=f"line 1 .* does not hash to {hash}"):
         read_export(exported(ledger))
 
