@@ -6,6 +6,7 @@ caller's script again up to the verification, and spend again what that spends o
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -105,7 +106,10 @@ class _Worker:
 
 def work() -> None:
     """What a worker does until it is ended."""
-    answers, sys.stdout = sys.stdout.buffer, sys.stderr
+    # Whatever else is printed, by any library, is no answer.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
     with suppress(KeyboardInterrupt, BrokenPipeError):
         while True:
             try:
