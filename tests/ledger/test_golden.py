@@ -1,27 +1,66 @@
-"""A golden file for each version of records, which must be read for ever.
+"""Golden files of each version of records, which must be read and verified for ever.
 
-`python tests/ledger/test_golden.py` writes the file of the present version where there is none;
+`records` has every type of record; `kinds` has filters whose states and steps are of another kind
+(potentials and tables, plans, commitments), partitions and the other relations.
+`python tests/ledger/test_golden.py` writes the files of the present version where there are none;
 what was released is never written again.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import residuum as rz
 from residuum import records
+from residuum.filters.kinds import KINDS
 from residuum.ledger.export import read_export
 from residuum.mechanisms import Gaussian, Laplace, PureDp, SubsampledGaussian
+from residuum.mechanisms.relations import RELATIONS
+from residuum.verify import verify_export
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 VERSIONS = range(1, records.VERSION + 1)
 
 
-def golden(version: int) -> Path:
-    return GOLDEN / f"records-v{version}.jsonl"
+PROVEN = {("records", 1): 17, ("kinds", 1): 38}
+"""How many steps each file has, all of which are proven."""
+
+
+def golden(version: int, what: str = "records") -> Path:
+    return GOLDEN / f"{what}-v{version}.jsonl"
+
+
+@pytest.mark.needs("flint")
+@pytest.mark.parametrize(("what", "version"), PROVEN)
+def test_every_golden_file_is_verified(what: str, version: int) -> None:
+    report = verify_export(golden(version, what))
+    assert report.ok, report.text
+    assert report.proven == PROVEN[what, version]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_golden_files_have_every_kind(version: int) -> None:
+    """Of filters, relations, partitions, tables and commitments."""
+    filters, relations, parts, tables, asked = set(), set(), set(), set(), set()
+    for what in ("records", "kinds"):
+        for chain in read_export(golden(version, what)).chains.values():
+            first = chain[0].body
+            filters.add(first["filter"]["kind"])
+            relations.add(first["neighbouring"])
+            parts.add(first["partition"])
+            for record in chain:
+                tables |= set(record.body.get("tables", ()))
+                asked.add((record.mechanism or {}).get("kind"))
+    assert filters == set(KINDS)
+    assert relations == set(RELATIONS)
+    assert len(parts) > 2
+    assert tables == {"potential", "guarantee", "plan"}
+    assert "commit" in asked
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -42,14 +81,7 @@ def test_records_of_every_version_are_read(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_ledger_goes_on_from_records_of_every_version(version: int, tmp_path: Path) -> None:
     """States and descriptions still mean what they meant: a ledger takes them over and spends."""
-    lines = golden(version).read_text().splitlines(keepends=True)
-    first = records.from_line(next(line for line in lines if line.startswith('{"hash"')))
-    with rz.open_ledger(tmp_path / "a.db") as ledger:
-        adopt(ledger, str(first.body["ledger"]))
-    (tmp_path / "a.db.anchor").unlink()
-    with rz.open_ledger(tmp_path / "a.db") as ledger:
-        done = ledger.recover(export=io.StringIO("".join(lines)))
-        assert done.applied == sum(line.startswith('{"hash"') for line in lines)
+    with taken_over(golden(version), tmp_path) as ledger:
         for budget in ledger.budgets():
             for record in ledger.history(budget.name):
                 if record.moves:
@@ -62,6 +94,34 @@ def test_a_ledger_goes_on_from_records_of_every_version(version: int, tmp_path: 
                     assert now.state.left == pytest.approx(then.left, rel=1e-6)  # type: ignore[attr-defined]
             if not budget.retired and not budget.holds:
                 assert ledger.spend(budget.name, PureDp(1e-6)).admitted
+
+
+@pytest.mark.needs("flint")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_ledger_goes_on_from_every_kind(version: int, tmp_path: Path) -> None:
+    """From the states as they are stored, and with the tables that were exported."""
+    with taken_over(golden(version, "kinds"), tmp_path) as ledger:
+        for budget in ledger.budgets():
+            if not any(each.parent == budget.name for each in ledger.budgets()):
+                # A budget that is committed to one query has no room for another.
+                room = budget.name != "commit to one"
+                assert ledger.spend(budget.name, PureDp(1e-6)).admitted is room, budget
+        report = ledger.verify()
+        assert report.ok, report.text
+
+
+@contextmanager
+def taken_over(path: Path, directory: Path) -> Iterator[rz.Ledger]:
+    """A ledger that begins with all records of an export."""
+    lines = path.read_text().splitlines(keepends=True)
+    first = records.from_line(next(line for line in lines if line.startswith('{"hash"')))
+    with rz.open_ledger(directory / "a.db") as ledger:
+        adopt(ledger, str(first.body["ledger"]))
+    (directory / "a.db.anchor").unlink()
+    with rz.open_ledger(directory / "a.db") as ledger:
+        done = ledger.recover(export=io.StringIO("".join(lines)))
+        assert done.applied == sum(line.startswith('{"hash"') for line in lines)
+        yield ledger
 
 
 def adopt(ledger: rz.Ledger, id: str) -> None:
@@ -110,7 +170,65 @@ def written(path: Path) -> None:
             ledger.export(path)
 
 
+def kinds_written(path: Path) -> None:
+    """A ledger with the kinds that `written` has not, exported."""
+    import tempfile
+
+    from residuum.filters.renyi_commit import Commit
+
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        rz.open_ledger(Path(directory) / "golden.db", principal="alice") as ledger,
+    ):
+        menu = [rz.pure_dp(0.25), rz.gaussian(sigma=10.0)]
+        ledger.create_budget("menu", rz.MenuFilter(1.0, 1e-6, menu))
+        ledger.spend("menu", PureDp(0.25))
+        ledger.spend("menu", Laplace(30.0))
+        ledger.create_budget("auto", rz.AutoFilter(1.0, 1e-6))
+        ledger.spend("auto", Gaussian(10.0))
+        ledger.create_budget("plan", rz.PlanFilter(1.0, 1e-6, [Laplace(20.0)] * 5))
+        ledger.spend("plan", Laplace(20.0))
+        ledger.spend("plan", PureDp(0.03))
+        ledger.reserve("plan", Laplace(20.0)).commit()
+        ledger.create_budget("natural", rz.NaturalFilter(rz.approximate_dp(1.0, 1e-6), rounds=5))
+        ledger.spend("natural", PureDp(0.1))
+        ledger.spend("natural", Laplace(20.0))
+        ledger.create_budget("natural pure", rz.NaturalFilter(rz.pure_dp(1.0)))
+        ledger.spend("natural pure", PureDp(0.1))
+        ledger.create_budget("profile", rz.AdditiveProfileFilter(1.0, 1e-6, 10))
+        ledger.spend("profile", PureDp(0.01))
+        ledger.create_budget("commit", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
+        ledger.spend("commit", Gaussian(20.0))
+        ledger.spend("commit", Commit(rz.GdpResidueFilter(0.05)))
+        ledger.spend("commit", Gaussian(30.0))
+        ledger.reserve("commit", Gaussian(50.0)).commit()
+        ledger.create_budget("commit to one", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
+        ledger.spend("commit to one", Commit(Gaussian(10.0)))
+        ledger.create_budget("gdp", rz.GdpFilter(1.0))
+        ledger.spend("gdp", Gaussian(10.0))
+        ledger.create_budget("slack", rz.ApproximateGdpResidueFilter(1.0, 1e-6))
+        ledger.spend("slack", SubsampledGaussian(4.0, 0.01))
+        ledger.create_budget("curve", rz.RenyiCurveFilter({2.0: 0.1, 8.0: 0.5}))
+        ledger.spend("curve", Gaussian(20.0))
+        moved = {"neighbouring": "replace-one", "unit": "household"}
+        ledger.create_budget("replaced", rz.GdpResidueFilter(1.0), **moved)
+        ledger.create_budget(
+            "north", rz.GdpResidueFilter(0.5), parent="replaced", partition="north"
+        )
+        ledger.create_budget(
+            "south", rz.GdpResidueFilter(0.5), parent="replaced", partition="south"
+        )
+        ledger.create_budget("quota", rz.PureFilter(0.25), parent="south")
+        ledger.spend("north", PureDp(0.1), assume_budget_relation=True)
+        ledger.spend(["quota", "north"], Gaussian(20.0), assume_budget_relation=True)
+        ledger.spend("quota", PureDp(0.1), assume_budget_relation=True)
+        ledger.create_budget("zeroed", rz.PureFilter(1.0), neighbouring="zero-out")
+        ledger.spend("zeroed", PureDp(0.1))
+        ledger.export(path)
+
+
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
-    if not golden(records.VERSION).exists():
-        written(golden(records.VERSION))
+    for what, make in {"records": written, "kinds": kinds_written}.items():
+        if not golden(records.VERSION, what).exists():
+            make(golden(records.VERSION, what))

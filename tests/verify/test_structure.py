@@ -47,19 +47,32 @@ def test_an_honest_chain_is_whole() -> None:
 
 
 def test_every_byte_counts() -> None:
-    chain = _chain()
+    """Told at the record, or at the link of the next one to it; at the head by what was given."""
+    chain = _chain(n=2)
     texts = chain.texts()
-    head = {"b": (4, chain.records[-1].hash)}
+    head = {"b": (2, chain.records[-1].hash)}
     for seq, text in enumerate(texts):
-        for at in range(0, len(text), 7):
-            other = "1" if text[at] != "1" else "2"
+        for at, byte in enumerate(text):
+            other = "1" if byte != "1" else "2"
             changed = text[:at] + other + text[at + 1 :]
             tampered = [*texts[:seq], changed, *texts[seq + 1 :]]
             report = verify_records({"b": tampered}, {}, expect_head=head)
-            assert report.problems, (seq, at)
-            assert report.exit_code == 1
-            near = {seq - 1, seq, seq + 1, None}
-            assert any(p.seq in near or p.budget != "b" for p in report.problems), report.problems
+            assert report.exit_code == 1, (seq, at)
+            found = {(problem.budget, problem.seq) for problem in report.problems}
+            assert found & {("b", seq), ("b", seq + 1)}, (seq, at, report.problems)
+
+
+def test_bytes_are_no_record() -> None:
+    chain = _chain()
+    for stored, why in (
+        (chain.texts()[2].encode(), "as bytes"),
+        (b"{\xff", "byte 1 of it is 0xff"),
+    ):
+        items = [*chain.records[:2], stored, *chain.records[3:]]
+        report = verify_records({"b": items}, {})
+        assert [problem.seq for problem in report.problems] == [2]
+        assert why in report.problems[0].what
+        assert report.proven == len(report.steps) == 4
 
 
 def test_a_cut_tail_shows_against_a_receipt() -> None:
@@ -230,6 +243,109 @@ def test_groups_are_complete() -> None:
     missing = verify_records({"all": parent.records[:-1], "ann": child.records}, {})
     assert any(p.budget == "ann" and "all" in p.what for p in missing.problems)
     assert any("not here" in p.what for p in _report(child).problems)
+
+
+def _found(chains: dict[str, Any], what: str) -> list[tuple[str, int | None]]:
+    """Where something is told."""
+    problems = verify_records(chains, {}).problems
+    return [(problem.budget, problem.seq) for problem in problems if what in problem.what]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"admitted": False, "binding": "ann", "after": None},
+        {"admitted": False, "after": None},
+        {"binding": "all"},
+        {"by": "you"},
+        {"key": "other"},
+        {"request": "other"},
+        {"mechanism": m.PureDp(0.3).to_dict()},
+    ],
+    ids=str,
+)
+def test_the_records_of_one_request_say_the_same(change: dict[str, Any]) -> None:
+    """One member admitted and the other refused, say: all or none is what a group is for."""
+    parent, child = _family()
+    body = json.loads(child.records[-1].text) | change
+    if "after" in change:
+        body["after"] = body["before"]
+    texts = [*child.texts()[:-1], canonical(body)]
+    found = _found({"all": parent.records, "ann": texts}, "says something else")
+    assert found == [("all", 2), ("ann", 2)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "holds"), [(("cancel", "expire"), "hh"), (("cancel", "cancel"), "hi")]
+)
+def test_what_lets_a_hold_go_says_the_same_in_all_its_budgets(
+    kinds: tuple[str, str], holds: str
+) -> None:
+    family = _family()
+    group = [each.place for each in family]
+    for chain, kind, hold in zip(family, kinds, holds, strict=True):
+        state = plain(chain.filter, chain.state)
+        fields = {"reason": "", "group": group, "before": state, "after": state, "hold": hold}
+        chain.append(kind, fields)
+    chains = {each.name: each.records for each in family}
+    assert _found(chains, "says something else") == [("all", 3), ("ann", 3)]
+
+
+def test_a_budget_is_in_a_group_once() -> None:
+    chain = _chain(n=1)
+    body = json.loads(chain.records[1].text)
+    texts = [chain.texts()[0], canonical({**body, "group": body["group"] * 2})]
+    assert _found({"b": texts}, "in the group twice") == [("b", 1)]
+
+
+def test_members_name_the_same_group() -> None:
+    parent, child = _family()
+    body = json.loads(child.records[-1].text)
+    texts = [*child.texts()[:-1], canonical({**body, "group": body["group"][::-1]})]
+    found = _found({"all": parent.records, "ann": texts}, "says something else")
+    assert found == [("all", 2), ("ann", 2)]
+
+
+def test_a_request_is_asked_under_the_relation_of_its_budget() -> None:
+    for relation in ("replace-one", None, []):
+        texts = _rehashed(_chain(), {2: {"relation": relation}})
+        assert _found({"b": texts}, "not under the budget's relation") == [("b", 2)]
+
+
+def test_chains_are_of_one_ledger() -> None:
+    one, other = _chain("a", n=0), _chain("b", n=0)
+    texts = _rehashed(other, {0: {"ledger": "another"}})
+    assert _found({"a": one.records, "b": texts}, "2 different ledgers") == [("a", 0), ("b", 0)]
+
+
+def test_a_chain_is_of_one_ledger() -> None:
+    texts = _rehashed(_chain(), {3: {"ledger": "another"}})
+    assert _found({"b": texts}, "ledger is ") == [("b", 3), ("b", 4)]
+
+
+def test_a_hold_is_made_once() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _hold(chain, "one", m.PureDp(0.1))
+    assert _found({"b": chain.records}, "is made twice") == [("b", 2)]
+
+
+@pytest.mark.parametrize("decision", [1, 0, None, "yes", []], ids=str)
+def test_a_decision_is_yes_or_no(decision: Any) -> None:
+    chain = _chain()
+    change = {"admitted": decision, "binding": None if decision else "b"}
+    if not decision:
+        change["after"] = chain.records[2].body["before"]
+    texts = _rehashed(chain, {2: change})
+    assert _found({"b": texts}, "neither yes nor no") == [("b", 2)]
+
+
+def test_time_does_not_run_backwards() -> None:
+    chain = _chain()
+    times = [record.time for record in chain.records]
+    assert _found({"b": _rehashed(chain, {2: {"time": times[1]}})}, "") == []
+    assert _found({"b": _rehashed(chain, {2: {"time": times[0]}})}, "backwards") == [("b", 2)]
+    assert _found({"b": _rehashed(chain, {2: {"time": times[4]}})}, "backwards") == [("b", 3)]
 
 
 def test_parents_are_charged() -> None:

@@ -60,7 +60,9 @@ def bounds(interval: "Interval") -> dict[str, float | str]:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    # Half of a pair, as damaged texts have, cannot be printed; this is how JSON escapes it.
+    print(text.encode(errors="backslashreplace").decode())
 
 
 def print_fields(rows: Sequence[tuple[str, str]]) -> None:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, literal, select
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residuum.ledger import schema
 from residuum.ledger.store import Store
-from residuum.records import Record, canonical, digest, from_line, lines
+from residuum.records import Record, canonical, digest, from_line
 
 _B, _R, _T = schema.budgets, schema.records, schema.tables
 _AT_ONCE = 1000
 _UNNAMED = "the export"
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,79 @@ class Exported:
     tables: dict[str, bytes]
 
 
-def chain(connection: Connection, id: int, after: int = -1) -> Iterator[Record]:
-    """The stored records of a budget, oldest first, a piece at a time."""
+def names(connection: Connection) -> list[tuple[int, str]]:
+    """The ids and names of all budgets, in the order in which they were made."""
+    rows = connection.execute(select(_B.c.id, *_stored(connection, _B.c.name)).order_by(_B.c.id))
+    return [(id, _decoded(bytes(name))) for id, name, _ in rows]
+
+
+def chain(
+    connection: Connection, id: int, after: int = -1, most: int = _AT_ONCE
+) -> Iterator[Record | bytes]:
+    """The stored records of a budget, oldest first, a piece at a time.
+
+    What is no text of a record comes as the bytes that are stored: nothing ends the reading.
+    """
+    columns = _R.c.seq, *_stored(connection, _R.c.text)
+    at_once = min(most, _AT_ONCE)
     while True:
-        query = select(_R.c.seq, _R.c.text).where(_R.c.budget_id == id, _R.c.seq > after)
-        rows = connection.execute(query.order_by(_R.c.seq).limit(_AT_ONCE)).all()
-        for row in rows:
-            yield Record(row.text)
-        if len(rows) < _AT_ONCE:
+        query = select(*columns).where(_R.c.budget_id == id, _R.c.seq > after)
+        rows = connection.execute(query.order_by(_R.c.seq).limit(at_once)).all()
+        for _, stored, kind in rows:
+            raw = bytes(stored)
+            yield Record(raw.decode("ascii")) if kind == "text" and raw.isascii() else raw
+        if len(rows) < at_once:
             return
         after = rows[-1].seq
 
 
+def history(
+    connection: Connection, id: int, name: str, after: int, limit: int | None
+) -> tuple[Record, ...]:
+    """The records of a budget after a number, at most so many."""
+    most = _AT_ONCE if limit is None else limit
+    found: list[Record] = []
+    for record in islice(chain(connection, id, after, most), limit):
+        if isinstance(record, bytes):
+            seq = after + 1 + len(found)
+            raise BrokenRecord(f"record {name!r} {seq} is not text: verify the ledger")
+        found.append(record)
+    return tuple(found)
+
+
+def _stored(connection: Connection, column: ColumnElement[str]) -> tuple[Any, Any]:
+    """The bytes of a text as they are stored, and what kind of value they are.
+
+    A driver reads texts as UTF-8, and gives up on all rows where a damaged one is not.
+    """
+    if connection.dialect.name == "sqlite":
+        return cast(column, LargeBinary), func.typeof(column)
+    return func.textsend(column, type_=LargeBinary), literal("text")
+
+
+def _decoded(raw: bytes) -> str:
+    """A text for bytes, another one for others, whether or not they are UTF-8."""
+    return raw.decode(errors="surrogateescape")
+
+
 def table(connection: Connection, hash: str) -> bytes | None:
-    """A table by its hash; None where there is none, or another content."""
-    content = connection.execute(select(_T.c.content).where(_T.c.hash == hash)).scalar()
-    return None if content is None or digest(bytes(content)) != hash else bytes(content)
+    """What is stored as the table of a hash, even if it does not hash to that; None for nothing."""
+    if not _HASH.fullmatch(hash):
+        return None
+    content: Any = _T.c.content
+    if connection.dialect.name == "sqlite":
+        content = cast(content, LargeBinary)  # whatever kind of value it has become
+    found = connection.execute(select(content).where(_T.c.hash == hash)).scalar()
+    return None if found is None else bytes(found)
 
 
 def exported(connection: Connection) -> Iterator[str]:
-    """The lines of an export."""
+    """The lines of an export. What is damaged is written as it is, for its readers to tell."""
     written: set[str] = set()
-    budgets = connection.execute(select(_B.c.id).order_by(_B.c.id)).scalars().all()
-    for id in budgets:
-        for record in chain(connection, id):
+    for id, _ in names(connection):
+        for found in chain(connection, id):
+            raw = found if isinstance(found, bytes) else found.text.encode()
+            record = Record(_decoded(raw))
             for hash in _tables_of(record):
                 if hash in written:
                     continue
@@ -66,17 +118,24 @@ def exported(connection: Connection) -> Iterator[str]:
                 if content is not None:
                     text = base64.b64encode(content).decode()
                     yield canonical({"table": hash, "content": text}) + "\n"
-            yield from lines([record])
+            yield canonical({"hash": digest(raw), "record": record.text}) + "\n"
 
 
 def export(store: Store, to: str | Path | IO[str]) -> int:
     """Write an export to a file or an open stream; the number of lines."""
-    if not isinstance(to, str | Path):
-        if not hasattr(to, "write"):
-            raise ArgumentTypeError(f"to must be a path or a text file, got {checks.shown(to)}")
-        return _written(store, to)
-    with Path(to).open("w", encoding="ascii") as file:
-        return _written(store, file)
+    if isinstance(to, str | Path):
+        try:
+            with Path(to).open("w", encoding="ascii") as file:
+                return _written(store, file)
+        except OSError as error:
+            raise ArgumentError(f"to must be a file to write, got {to} ({error})") from None
+    try:
+        to.write("")
+    except (AttributeError, TypeError):
+        raise ArgumentTypeError(
+            f"to must be a path or a text file, got {checks.shown(to)}"
+        ) from None
+    return _written(store, to)
 
 
 def _written(store: Store, file: IO[str]) -> int:
@@ -134,5 +193,5 @@ def _tables_of(record: Record) -> list[str]:
     """What a record names; nothing where it cannot be read, which is for a verifier to say."""
     try:
         return sorted(str(hash) for hash in record.body.get("tables", {}).values())
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return []

@@ -22,7 +22,7 @@ from residuum.errors import ResiduumError
 from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.asked import asked
 from residuum.ledger.budgets import Create, Refresh, Retire
-from residuum.ledger.export import export
+from residuum.ledger.export import export, history
 from residuum.ledger.gate import Gate
 from residuum.ledger.guard import Guard
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
@@ -35,7 +35,7 @@ from residuum.ledger.views import Budget, view
 from residuum.mechanisms import relations
 from residuum.records import Record
 
-_B, _R, _H = schema.budgets, schema.records, schema.holds
+_B, _H = schema.budgets, schema.holds
 
 
 class Ledger:
@@ -232,19 +232,10 @@ class Ledger:
         self, name: str, after: int | None = None, limit: int | None = None
     ) -> tuple[Record, ...]:
         """The records of a budget, oldest first: those after a number, at most so many."""
-        query = (
-            select(_R.c.text)
-            .join(_B, _B.c.id == _R.c.budget_id)
-            .where(_B.c.name == arguments.label("name", name))
-            .order_by(_R.c.seq)
-        )
-        if after is not None:
-            query = query.where(_R.c.seq > checks.count("after", after))
-        if limit is not None:
-            query = query.limit(checks.count("limit", limit))
-        with self._gate.looking([name]) as page:
-            page.entry(name)
-            return tuple(Record(text) for text in page.connection.execute(query).scalars())
+        first = -1 if after is None else checks.count("after", after)
+        most = None if limit is None else checks.count("limit", limit)
+        with self._gate.looking([arguments.label("name", name)]) as page:
+            return history(page.connection, page.entry(name).id, name, first, most)
 
     def status(self) -> Status:
         """Budgets, open holds with their ages, what is promised of each data set, the store."""
@@ -275,8 +266,9 @@ class Ledger:
     ) -> Any:
         """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
 
-        Without `expect_head` the heads that the anchor knows are expected. `limit`: the seconds of
-        (counted) work after which a step is left undecided, 60 unless given.
+        The heads that the anchor knows are expected, and those of `expect_head` besides: a receipt,
+        a hash, budgets with theirs, or a list of these. `limit`: the seconds of (counted) work
+        after which a step is left undecided, 60 unless given.
         """
         from residuum.ledger.verifying import verify
 

@@ -16,7 +16,13 @@ from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from residuum.errors import NotALedger, ReadOnlyLedger, StoreUnavailable, UnsafeStore
+from residuum.errors import (
+    BrokenRecord,
+    NotALedger,
+    ReadOnlyLedger,
+    StoreUnavailable,
+    UnsafeStore,
+)
 from residuum.ledger.network import network_filesystem
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Guard, Question, Write
@@ -156,6 +162,8 @@ class SqliteStore(Store):
             error
         ):
             return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
+        if "Could not decode to UTF-8" in str(error):
+            return BrokenRecord(f"{self.place}: a text in it is damaged: verify the ledger")
         return unavailable(self.place, error)
 
     def commit(

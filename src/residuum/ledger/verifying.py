@@ -5,37 +5,36 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import select
-
-from residuum.ledger import schema
-from residuum.ledger.export import chain, table
+from residuum.errors import StoreUnavailable
+from residuum.ledger.export import chain, names, table
 from residuum.ledger.gate import Gate
-from residuum.ledger.receipts import Receipt
-
-_B = schema.budgets
 
 
 def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
-    """The verifier's report on all chains; the other options are the verifier's own."""
+    """The verifier's report on all chains; the other options are the verifier's own.
+
+    What the anchor knows is expected in any case, and what the caller expects besides.
+    """
     verifier = import_module("residuum.verify")
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
-    expected = _expected(gate, expect_head)
+    known = [each for each in (_anchored(gate), expect_head) if each is not None]
     with gate.store.reading() as connection:
-        rows = connection.execute(select(_B.c.id, _B.c.name).order_by(_B.c.id)).all()
         return verifier.verify_records(
-            {row.name: chain(connection, row.id) for row in rows},
+            {name: chain(connection, id) for id, name in names(connection)},
             tables=lambda hash: table(connection, hash),
-            expect_head=expected,
+            expect_head=known,
             since=since,
             **options,
         )
 
 
-def _expected(gate: Gate, given: Any) -> Any:
-    """What heads to expect: those of a receipt, what the caller says, or the anchor's."""
-    if isinstance(given, Receipt):
-        return dict(given.budgets)
-    if given is not None:
-        return given
-    said = None if gate.anchor is None else gate.anchor.read()
+def _anchored(gate: Gate) -> Any:
+    """The heads that the anchor knows; None where there is none."""
+    try:
+        said = None if gate.anchor is None else gate.anchor.read()
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the anchor {gate.anchor} cannot be read ({error.strerror}), so a tail that was cut"
+            " off would not show: verify as a user who may read it, or name a copy with anchor"
+        ) from error
     return None if said is None else dict(said.marks)

@@ -118,7 +118,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The report for people."""
+        """The report for people, in what any output can show."""
         lines = [
             f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
             f" states, and spends that were admitted): {self.proven} proven,"
@@ -138,7 +138,7 @@ class Report:
         lines += [f"  {name} ends at {n}, {h}" for name, (n, h) in sorted(self.heads.items())]
         lines.append("What this does not show:")
         lines += [f"  - {note}" for note in self.notes]
-        return "\n".join(lines)
+        return "\n".join(lines).encode(errors="backslashreplace").decode()
 
 
 def _counted(n: int, what: str) -> str:

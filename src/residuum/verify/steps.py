@@ -7,19 +7,18 @@ however right the step itself is: it is undecided until a new window begins from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
-from residuum.records import canonical, digest
+from residuum.records import Record, canonical, digest
 from residuum.verify.effort import LIMIT, Exhausted, effort
 from residuum.verify.filters import Asked, prove_first, prove_step
 from residuum.verify.partitions import Part
 from residuum.verify.report import Step
 from residuum.verify.structure import Chain
 from residuum.verify.verdict import Proof, all_of
+from residuum.verify.workers import spread
 
 TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
@@ -78,7 +77,7 @@ def tasks_of(
             continue
         moved = starts or before != after
         named = body["tables"] if moved else names
-        found, missing = _fetched(named, source) if moved else (tables, None)
+        found, missing = _fetched(chain, record, source) if moved else (tables, None)
         if record.seq > done.get(chain.name, -1):
             asked = Asked(body.get("mechanism"), body.get("relation"), tables, found)
             shown = [config, before, after, asked.mechanism, asked.relation]
@@ -89,18 +88,25 @@ def tasks_of(
         tables, names = found, named
 
 
-def _fetched(named: Any, source: TableSource) -> tuple[dict[str, bytes], str | None]:
+def _fetched(
+    chain: Chain, record: Record, source: TableSource
+) -> tuple[dict[str, bytes], str | None]:
+    """The tables that a record names, and why one cannot be had; one that was changed is damage."""
     found: dict[str, bytes] = {}
-    if not isinstance(named, Mapping):
+    named = record.body["tables"]
+    if not isinstance(named, Mapping) or not all(isinstance(h, str) for h in named.values()):
         return found, "the tables are not named by their hashes"
+    missing = None
     for name, hash in named.items():
         content = source(hash) if callable(source) else source.get(hash)
         if content is None:
-            return found, f"the table {name!r} is not here"
-        if digest(content) != hash:
-            return found, f"the table {name!r} does not hash to what the record says"
-        found[name] = content
-    return found, None
+            missing = missing or f"the table {name!r} is not here"
+        elif digest(content) != hash:
+            missing = f"the table {name!r} ({hash[:12]}…) was changed: it does not hash to that"
+            chain.wrong(record.seq, missing)
+        else:
+            found[name] = content
+    return found, missing
 
 
 def prove_all(tasks: list[Task], jobs: int, limit: float, progress: Progress | None) -> list[Step]:
@@ -144,10 +150,6 @@ def _proofs(tasks: list[Task], jobs: int, limit: float) -> Iterator[tuple[str, P
         for task in tasks:
             yield task.key, task.prove(limit)
         return
-    # Not forked: the caller may have threads.
-    fresh = get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=fresh) as pool:
-        prove = partial(Task.prove, limit=limit)
-        proofs = pool.map(prove, tasks, chunksize=max(1, len(tasks) // (8 * jobs)))
-        for task, proof in zip(tasks, proofs, strict=True):
-            yield task.key, proof
+    proofs = spread(partial(Task.prove, limit=limit), tasks, min(jobs, len(tasks)))
+    for task, proof in zip(tasks, proofs, strict=True):
+        yield task.key, proof

@@ -17,20 +17,14 @@ from typing import Any
 from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, digest, from_line
 from residuum.verify.effort import LIMIT
+from residuum.verify.heads import check_heads, check_verified, expected_marks, verified_marks
 from residuum.verify.report import NOTES, UNHELD, Problem, Report
 from residuum.verify.steps import Progress, TableSource, prove_all, tasks_of
-from residuum.verify.structure import (
-    Chain,
-    check_across,
-    check_heads,
-    check_states,
-    load,
-    part_of,
-)
+from residuum.verify.structure import check_across, check_states, load, part_of
 
 
 def verify_records(
-    chains: Mapping[str, Iterable[Record | str]],
+    chains: Mapping[str, Iterable[Record | str | bytes]],
     tables: TableSource,
     expect_head: Any = None,
     since: Any = None,
@@ -40,24 +34,27 @@ def verify_records(
 ) -> Report:
     """Check chains of records and prove their steps.
 
-    `chains` has the records of each budget, or their texts, by its name; `tables` the contents of
-    the tables by SHA-256. `expect_head` is a hash that was given out, or maps budgets to a hash or
-    to `(seq, hash)`. `since` maps budgets to what was verified before, `seq` or `(seq, hash)`; an
-    earlier `Report` will do, of which only what was proven is left out. `progress` is told how
-    many steps of how many are done. A step that takes more than `limit` seconds of work (60) is
-    undecided; work is counted, not timed, so that the verdict is the same everywhere.
+    `chains` has the records of each budget, or their texts, by its name (bytes where a store has
+    something that is no text, which is a problem); `tables` the contents of the tables by SHA-256.
+    `expect_head` is a hash that was given out, a receipt, or maps budgets to a hash or to
+    `(seq, hash)`; of a list of these all are expected. `since` maps budgets to what was verified
+    before, `seq` or `(seq, hash)`; an earlier `Report` will do, of which only what was proven is
+    left out. `progress` is told how many steps of how many are done. A step that takes more than
+    `limit` seconds of work (60) is undecided; work is counted, not timed, so that the verdict is
+    the same everywhere.
     """
     if type(jobs) is not int or jobs < 1:
         raise ArgumentError(f"jobs must be at least 1, got {jobs!r}")
     limit = LIMIT if limit is None else limit
     if type(limit) not in (int, float) or not 0 < limit < math.inf:
         raise ArgumentError(f"limit must be a positive number of seconds, got {limit!r}")
+    expected, verified = expected_marks(expect_head), verified_marks(since)
     read = {name: load(name, items) for name, items in chains.items()}
     for chain in read.values():
         check_states(chain)
     check_across(read)
-    missing = check_heads(read, expect_head)
-    done_before = _since(read, since, missing)
+    missing = check_heads(read, expected)
+    done_before = check_verified(read, verified, missing)
     tasks = [
         task
         for chain in read.values()
@@ -69,7 +66,7 @@ def verify_records(
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
-        NOTES if expect_head is not None else (*NOTES, UNHELD),
+        NOTES if expected else (*NOTES, UNHELD),
     )
 
 
@@ -100,7 +97,13 @@ def verify_export(
         try:
             table = _table(line)
             if table is not None:
-                tables[table[0]] = table[1]
+                hash, content = table
+                good = digest(content) == hash
+                # What is damaged is kept, so that the records that name it are told, too.
+                if good or hash not in tables:
+                    tables[hash] = content
+                if not good:
+                    raise BrokenRecord(f"a table that does not hash to {hash[:12]}…")
                 continue
             record = from_line(line)
             chains.setdefault(record.budget, []).append(record.text)
@@ -130,8 +133,8 @@ def _table(line: str) -> tuple[str, bytes] | None:
         hash, content = parsed["table"], base64.b64decode(parsed["content"], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
         raise BrokenRecord(f"a table that cannot be read: {error}") from None
-    if digest(content) != hash:
-        raise BrokenRecord(f"a table that does not hash to {str(hash)[:12]}…")
+    if not isinstance(hash, str):
+        raise BrokenRecord(f"a table that is not named by its hash: {hash!r:.60}")
     return hash, content
 
 
@@ -143,23 +146,3 @@ def _place(line: str) -> tuple[str, int | None]:
         return str(body.get("budget")), seq if type(seq) is int else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _NOWHERE, None
-
-
-def _since(chains: Mapping[str, Chain], since: Any, missing: list[Problem]) -> dict[str, int]:
-    """Up to which record each chain was verified before; broken promises are problems."""
-    if since is None:
-        return {}
-    marks = since.settled if isinstance(since, Report) else dict(since)
-    known: dict[str, int] = {}
-    for name, mark in marks.items():
-        chain = chains.get(name)
-        if chain is None:
-            missing.append(Problem(name, None, "was verified before, and the budget is missing"))
-            continue
-        seq, hash = (mark, None) if isinstance(mark, int) else tuple(mark)
-        record = chain.at(seq)
-        if record is None or (hash is not None and record.hash != hash):
-            chain.wrong(seq, "is not the record that was verified before")
-            continue
-        known[name] = seq
-    return known
