@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,12 +20,14 @@ from residuum.ledger import clock
 from residuum.ledger.receipts import Standings
 from residuum.mechanisms import (
     ApproximateDp,
+    Composed,
     FromAtoms,
     Gaussian,
     Laplace,
     Mechanism,
     PureDp,
     SampledWithoutReplacement,
+    SelfComposed,
     SubsampledGaussian,
     Zcdp,
 )
@@ -343,6 +346,27 @@ def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) ->
     assert "add-remove" in ledger.spend("b", sampled).reason
     ledger.create_budget("r", rz.PureFilter(1.0), neighbouring="replace-one")
     assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
+
+
+def test_a_query_that_declares_another_unit_is_refused(ledger: rz.Ledger) -> None:
+    ledger.create_budget("people", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
+    ledger.create_budget("events", rz.PureFilter(1.0), unit="event")
+    declared = PureDp(0.1, unit="event")
+    nested = Composed((PureDp(0.1), SelfComposed(declared, 2)))
+    written = {"kind": "pure_dp", "eps": 0.1, "unit": "event"}
+    for query in (declared, nested, written, json.dumps(written), Commit([declared])):
+        refused = ledger.spend("people", query)
+        assert not refused.admitted and refused.binding == "people"
+        assert refused.reason == (
+            "refused: pure_dp declares the unit 'event', the budget's is 'person'"
+        )
+    assert not ledger.reserve("people", declared).admitted
+    assert ledger.check(["events", "people"], declared).binding == "people"
+    for query in (declared, nested, written):
+        assert ledger.spend("events", query).admitted
+    assert ledger.spend("people", PureDp(0.1, unit="person")).admitted
+    assert ledger.history("events")[1].body["mechanism"] == written
+    assert ledger.verify().ok
 
 
 def test_a_batch_that_is_committed_takes_the_relation_of_the_budget(ledger: rz.Ledger) -> None:

@@ -133,10 +133,10 @@ def binding(rulings: Mapping[str, Ruling], entries: Sequence[Entry]) -> tuple[st
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
-    """Refusals of budgets under another relation than the query declares."""
+    """Refusals of budgets under another relation, or for another unit, than the query declares."""
     found = {}
     for entry in entries:
-        why = asked.contradicts(entry.neighbouring)
+        why = asked.contradicts(entry.neighbouring, entry.unit)
         if why is not None:
             found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
     return found
