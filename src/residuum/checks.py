@@ -7,6 +7,7 @@ every failure names the argument and shows the value.
 from __future__ import annotations
 
 import numbers as abstract_numbers
+import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 Floats = NDArray[np.float64]
 
 _SHOWN = 60
+_LONGEST_NAME = 200
 
 
 def shown(value: object) -> str:
@@ -201,3 +203,20 @@ def same_length(name: str, first: Floats, other_name: str, second: Floats) -> No
         raise ArgumentError(
             f"{other_name} must have the length of {name} ({first.size}), got {second.size}"
         )
+
+
+def label(name: str, value: Any) -> str:
+    """A name: one line of printable text, not too long."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be a text, got {shown(value)}")
+    good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
+    if not good:
+        require(False, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
+    return value
+
+
+def new_label(name: str, value: Any) -> str:
+    """A name that is given for the first time: composed (NFC), so that none looks like another."""
+    composed = unicodedata.is_normalized("NFC", label(name, value))
+    require(composed, name, "in the composed form of Unicode (NFC)", value)
+    return str(value)

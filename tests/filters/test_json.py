@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -308,3 +309,45 @@ def test_names_read_strictly(given_query):
     fields = json.loads(filter.state_to_json(filter.initial()))
     with pytest.raises((ArgumentError, ArgumentTypeError)):
         filter.state_from_json({**fields, "seen": [[given_query, 1]]})
+
+
+# -- how states grow -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in DESCRIBED if name != "natural"])
+def test_a_state_does_not_grow_with_the_history(name: str) -> None:
+    """However many different queries were admitted; but for the natural filter's, below.
+
+    Exact amounts are as long as their rationals, up to 512 bits.
+    """
+    filter, sizes = CATALOGUE[name].make(), []
+    for i in range(120):
+        filter.request(mechanisms.PureDp(1e-5 * (1 + i / 1009)))
+        filter.request(mechanisms.Gaussian(1000.0 + i))
+        sizes.append(len(filter.state_to_json(filter.state)))
+    assert any(decision.admitted for decision in filter.history)
+    assert max(sizes[60:]) <= max(sizes[:60]) + 10 < 2000
+
+
+@pytest.mark.parametrize(
+    ("budget", "family", "query"),
+    [
+        (rz.gaussian(mu=1.0), "gaussian", lambda i: mechanisms.Gaussian(1000.0 + i)),
+        (rz.pure_dp(1.0), None, lambda i: mechanisms.PureDp(1e-5 * (1 + i))),
+    ],
+    ids=["gaussian", "pure"],
+)
+def test_the_state_of_a_natural_filter_counts_equal_queries(
+    budget: rz.Pld, family: str | None, query: Callable[[int], mechanisms.Mechanism]
+) -> None:
+    """It grows with the different queries, one entry for each, in whatever order they come."""
+    filter = rz.NaturalFilter(budget, catalogue=family)
+    for n in range(2, 6):
+        for i in range(40):
+            assert filter.request(query(i % n)).admitted
+        written = json.loads(filter.state_to_json(filter.state))
+        assert len(written["loss"]["mechanisms"]) == n
+        again = filter.state_from_json(written)
+        assert again == filter.state
+        assert filter.decide(again, query(0)).state == filter.decide(filter.state, query(0)).state
+    assert written["rounds"] == 160

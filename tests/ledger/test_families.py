@@ -95,12 +95,35 @@ def test_a_second_cap_on_the_same_data_needs_a_flag_and_status_reports_both(
     ledger.create_budget("first", rz.PureFilter(1.0), data="census")
     with pytest.raises(rz.BudgetExists, match="shares_data"):
         ledger.create_budget("second", rz.PureFilter(0.5), data="census")
-    assert ledger.status().data["census"].pld == rz.pure_dp(1.0)
+    assert [one.pld for one in ledger.status().data["census"]] == [rz.pure_dp(1.0)]
     ledger.create_budget("second", rz.PureFilter(0.5), data="census", shares_data=True)
-    together = ledger.status().data["census"]
+    (together,) = ledger.status().data["census"]
     assert together.pld == rz.pure_dp(1.0) + rz.pure_dp(0.5)
-    assert "'first' and 'second'" in together.text
+    assert together.text == (
+        "one person under add-remove: pure_dp(1.0) + pure_dp(0.5),"
+        " for 'first' and 'second' are caps on the same data, and add up"
+    )
     assert ledger.history("second")[0].body["shares_data"] is True
+
+
+def test_caps_for_other_relations_or_units_do_not_add_up(ledger: rz.Ledger) -> None:
+    """A bound for one event, or under replacement, is none for a person who is added."""
+    people = {"unit": "person", "neighbouring": "add-remove"}
+    events = {"unit": "event", "neighbouring": "replace-one"}
+    swapped = {"unit": "person", "neighbouring": "replace-one"}
+    for i, about in enumerate((people, events, people, swapped)):
+        ledger.create_budget(f"b{i}", rz.PureFilter(2.0**-i), data="d", shares_data=True, **about)
+    apart = ledger.status().data["d"]
+    assert [one.pld for one in apart] == [
+        rz.pure_dp(1.0) + rz.pure_dp(0.25), rz.pure_dp(0.5), rz.pure_dp(0.125),
+    ]  # fmt: skip
+    subjects = [f"one {about['unit']} under {about['neighbouring']}" for about in (people, events)]
+    assert apart[0].text.startswith(f"{subjects[0]}: ") and "'b0' and 'b2'" in apart[0].text
+    assert apart[1].text == (
+        "one event under replace-one: pure_dp(0.5); what is promised of one person under add-remove"
+        " and of one person under replace-one is about other neighbours, and does not add up with"
+        " this"
+    )
 
 
 # -- partitions ------------------------------------------------------------------------------
@@ -194,7 +217,7 @@ def test_the_promise_of_a_whole_counts_the_windows_of_parts_of_its_parts(
         promised = windows * rz.pure_dp(1.0)
         for name in ("town", "north", "all"):
             assert ledger.budget(name).guarantee.pld == promised, name
-        assert ledger.status().data["users"].pld == promised
+        assert [one.pld for one in ledger.status().data["users"]] == [promised]
         assert f"{promised!r}, the supremum" in ledger.budget("all").guarantee.text
         late(ledger)
     assert ledger.budget("all").guarantee.pld == ledger.budget("town").guarantee.pld

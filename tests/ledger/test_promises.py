@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import math
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import residuum as rz
+from residuum import mechanisms
 from residuum.filters.renyi_commit import Commit
-from residuum.ledger import clock
+from residuum.ledger import clock, rules
 from residuum.ledger.receipts import Standings
 from residuum.mechanisms import (
+    ApproximateDp,
+    Composed,
     FromAtoms,
     Gaussian,
     Laplace,
+    Mechanism,
     PureDp,
     SampledWithoutReplacement,
+    SelfComposed,
     SubsampledGaussian,
     Zcdp,
 )
@@ -54,6 +65,97 @@ def test_a_refusal_says_what_was_asked_what_is_left_what_binds_and_what_would_fi
     assert refused.binding == "b"
     assert refused.largest is not None
     assert ledger.spend("b", refused.largest).admitted
+
+
+def test_a_refusal_names_the_budget_that_binds_and_advises_for_all_that_are_charged(
+    ledger: rz.Ledger,
+) -> None:
+    ledger.create_budget("cap", rz.PureFilter(1.0))
+    ledger.create_budget("quota", rz.PureFilter(0.5), parent="cap")
+    ledger.spend("cap", PureDp(0.7))
+    refused = ledger.spend("quota", PureDp(0.9))
+    assert refused.binding == "quota"
+    assert refused.reason == (
+        "budget 'quota': refused: PureDp(eps=0.9) needs eps 0.9; eps 0.5 left;"
+        " PureDp(eps=0.3) would fit"
+    )
+    ledger.create_budget("wide", rz.PureFilter(2.0))
+    both = ledger.check(["wide", "quota"], PureDp(2.5))
+    assert both.reason.startswith("budget 'wide': ")
+    assert both.reason.endswith("eps 2 left; PureDp(eps=0.3) would fit")
+    other = ledger.check(["wide", "quota"], PureDp(0.1, relation="replace-one"))
+    assert other.reason.startswith("budget 'wide': refused: pure_dp declares replace-one")
+
+
+def test_a_refusal_beside_holds_says_what_is_left_beside_them(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.reserve("b", PureDp(0.5))
+    for ask in (ledger.spend, ledger.reserve):
+        refused = ask("b", PureDp(0.75))
+        said = "does not fit; eps 0.5 left beside an open hold; PureDp(eps=0.5) would fit"
+        assert refused.reason == f"refused: PureDp(eps=0.75) {said}"
+    ledger.reserve("b", PureDp(0.25))
+    refused = ledger.spend("b", PureDp(3.0))
+    said = "needs eps 3; eps 0.25 left beside 2 open holds; PureDp(eps=0.25) would fit"
+    assert refused.reason == f"refused: PureDp(eps=3.0) {said}"
+
+
+_AMOUNTS = st.floats(0.05, 2.0).map(lambda x: round(x, 3))
+_FILTERS = _AMOUNTS.flatmap(
+    lambda x: st.sampled_from(
+        [rz.PureFilter(x), rz.GdpFilter(x), rz.GdpResidueFilter(x), rz.BasicFilter(x, 1e-6)]
+    )
+)
+_QUERIES = _AMOUNTS.flatmap(
+    lambda x: st.sampled_from([PureDp(x), Laplace(0.3 / x), ApproximateDp(x, 1e-9), PureDp(9.0)])
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    filters=st.lists(_FILTERS, min_size=3, max_size=3),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["spend", "reserve"]), st.integers(1, 7), _QUERIES), max_size=6
+    ),
+    named=st.integers(1, 7),
+    last=_QUERIES,
+)
+def test_what_a_refusal_says_would_fit_is_admitted_when_it_is_asked_for(
+    filters: list[rz.Filter], steps: list[tuple[str, int, Mechanism]], named: int, last: Mechanism
+) -> None:
+    """Whatever is spent and held, for groups and quotas; a little more is refused.
+
+    That unless hardly anything is left: costs that are proven upper bounds are loose there.
+    """
+    names = ("cap", "quota", "other")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory() as home,
+        rz.open_ledger(f"{home}/l.db") as ledger,
+    ):
+        patch.setattr(rules, "PATIENCE", 60.0)
+        for name, filter in zip(names, filters, strict=True):
+            ledger.create_budget(name, filter, parent="cap" if name == "quota" else None)
+        for verb, of, query in [*steps, ("spend", named, last), ("reserve", named, last)]:
+            budgets = [name for i, name in enumerate(names) if of >> i & 1]
+            answer = getattr(ledger, verb)(budgets, query)
+            if answer.admitted:
+                continue
+            assert " left" in answer.reason
+            if len(answer.budgets) > 1:
+                assert answer.reason.startswith(f"budget {answer.binding!r}: ")
+            advice = answer.reason.rpartition("; ")[2]
+            if "would fit" not in advice:
+                assert advice == "nothing of this kind fits"
+                assert verb == "reserve" or answer.largest is None
+                continue
+            fits = eval(advice.removesuffix(" would fit"), vars(mechanisms))
+            name = "scale" if isinstance(fits, Laplace) else "eps"
+            more = getattr(fits, name) * (1 - 1e-4 if name == "scale" else 1 + 1e-4)
+            loss = fits.pld().renyi(math.inf) if name == "scale" else fits.eps
+            if loss > 1e-3:
+                assert not getattr(ledger, verb)(budgets, replace(fits, **{name: more})).admitted
+            assert getattr(ledger, verb)(budgets, fits).admitted, answer.reason
 
 
 # -- what is left ----------------------------------------------------------------------------
@@ -255,6 +357,27 @@ def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) ->
     assert "add-remove" in ledger.spend("b", sampled).reason
     ledger.create_budget("r", rz.PureFilter(1.0), neighbouring="replace-one")
     assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
+
+
+def test_a_query_that_declares_another_unit_is_refused(ledger: rz.Ledger) -> None:
+    ledger.create_budget("people", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
+    ledger.create_budget("events", rz.PureFilter(1.0), unit="event")
+    declared = PureDp(0.1, unit="event")
+    nested = Composed((PureDp(0.1), SelfComposed(declared, 2)))
+    written = {"kind": "pure_dp", "eps": 0.1, "unit": "event"}
+    for query in (declared, nested, written, json.dumps(written), Commit([declared])):
+        refused = ledger.spend("people", query)
+        assert not refused.admitted and refused.binding == "people"
+        assert refused.reason == (
+            "refused: pure_dp declares the unit 'event', the budget's is 'person'"
+        )
+    assert not ledger.reserve("people", declared).admitted
+    assert ledger.check(["events", "people"], declared).binding == "people"
+    for query in (declared, nested, written):
+        assert ledger.spend("events", query).admitted
+    assert ledger.spend("people", PureDp(0.1, unit="person")).admitted
+    assert ledger.history("events")[1].body["mechanism"] == written
+    assert ledger.verify().ok
 
 
 def test_a_batch_that_is_committed_takes_the_relation_of_the_budget(ledger: rz.Ledger) -> None:

@@ -126,6 +126,10 @@ GOLDEN: list[tuple[Mechanism, str]] = [
     ),
     (PureDp(0.5), '{"eps":0.5,"kind":"pure_dp"}'),
     (PureDp(0.5, "replace-one"), '{"eps":0.5,"kind":"pure_dp","relation":"replace-one"}'),
+    (
+        PureDp(0.5, unit="event"),
+        '{"eps":0.5,"kind":"pure_dp","unit":"event"}',
+    ),
     (ApproximateDp(1.0, 1e-6), '{"delta":1e-06,"eps":1.0,"kind":"approximate_dp"}'),
     (
         ApproximateDp(0.0, 0.25, "zero-out"),

@@ -44,6 +44,7 @@ from residuum.mechanisms import (
     Zcdp,
     from_json,
 )
+from residuum.mechanisms.black_box import BlackBox
 
 every = pytest.mark.parametrize("mechanism", EXAMPLES, ids=name)
 
@@ -202,7 +203,7 @@ def test_kinds_without_defaults_are_in_the_table_of_defaults_or_have_none() -> N
     listed = {m.kind for _, m in DEFAULTS}
     for kind, cls in KINDS.items():
         optional = [f for f in dataclasses.fields(cls) if f.default is not dataclasses.MISSING]
-        assert kind in listed or all(f.name == "relation" for f in optional), kind
+        assert kind in listed or {f.name for f in optional} <= {"relation", "unit"}, kind
 
 
 # -- bad JSON -------------------------------------------------------------------------------
@@ -246,6 +247,8 @@ def test_wrong_type_in_each_field(mechanism: Mechanism, value: object) -> None:
     for field in dataclasses.fields(mechanism):
         given_ = {**mechanism.to_dict(), field.name: value}
         if value is True and isinstance(getattr(mechanism, field.name), bool):
+            continue
+        if value == "x" and field.name == "unit":  # any line of text is a unit
             continue
         # What is nested is refused before it is known which field it is in.
         words = [field.name] if value == [] or not isinstance(value, dict | list) else []
@@ -484,6 +487,23 @@ def test_relations() -> None:
         refused(lambda make=make: make(1), "relation", "1")
         assert make("zero-out").supported == ("zero-out",)
         refused(lambda make=make: make("zero-out").plds("add-remove"), "relation", "add-remove")
+
+
+def test_units() -> None:
+    """A unit is part of the description, and changes no loss; a line of text in its one form."""
+    for kind, cls in KINDS.items():
+        declares = any(field.name == "unit" for field in dataclasses.fields(cls))
+        assert declares is issubclass(cls, BlackBox), kind
+    for mechanism in EXAMPLES:
+        if isinstance(mechanism, BlackBox):
+            declared = dataclasses.replace(mechanism, unit="event")
+            assert declared.to_dict() == {**mechanism.to_dict(), "unit": "event"}
+            assert from_json(declared.to_json()) == declared
+            assert declared.plds() == mechanism.plds()
+    for bad in ("", " event", "a\nb", "x" * 201, "e\u0301"):
+        refused(lambda bad=bad: PureDp(1.0, unit=bad), "unit")
+    refused(lambda: PureDp(1.0, unit=1), "unit", "1")  # type: ignore[arg-type]
+    refused(lambda: from_json('{"kind":"laplace","scale":1,"unit":"event"}'), "unit")
 
 
 def test_lists() -> None:

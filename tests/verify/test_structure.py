@@ -9,6 +9,7 @@ import pytest
 
 import residuum as rz
 from residuum import mechanisms as m
+from residuum.filters.renyi_commit import Commit
 from residuum.records import canonical, digest, lines
 from residuum.verify import Report, verify_export, verify_records
 from verify.chains import Written, plain, spend_together, written_by
@@ -463,6 +464,18 @@ def test_only_what_is_new_is_proven_again() -> None:
     changed = verify_records({"b": rewritten}, {}, since=report)
     assert changed.problems
     assert len(changed.steps) == 6
+
+
+def test_an_admitted_query_declares_the_unit_of_its_budget_or_none() -> None:
+    own, other = (m.PureDp(0.1, unit=unit) for unit in ("person", "event"))
+    filter = rz.RenyiCommitFilter(1.0, 1e-3, 8.0)
+    assert _report(written_by(filter, [own, m.Composed((own, m.PureDp(0.1))), Commit([own])])).ok
+    for query in (other, m.Composed((own, m.SelfComposed(other, 2))), Commit([other])):
+        report = _report(written_by(filter, [own, query]))
+        assert [(p.seq, "'event' is declared" in p.what) for p in report.problems] == [(2, True)]
+    refused = Written(filter)
+    spend_together([refused], other, "k", admitted=False)
+    assert _report(refused).ok
 
 
 def test_equal_steps_are_proven_once_and_jobs_agree() -> None:

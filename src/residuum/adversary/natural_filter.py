@@ -57,7 +57,10 @@ _CONTINUOUS = 0.01
 
 @dataclass(frozen=True)
 class Spent(State):
-    """The composition of what was spent, and in how many rounds."""
+    """The composition of what was spent, and in how many rounds.
+
+    Unlike other states it grows: an entry for each different query, with a count.
+    """
 
     loss: Pld
     rounds: int

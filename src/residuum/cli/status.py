@@ -35,7 +35,7 @@ def status(
         rows.append(("read-only", found["read_only"]))
     rows += [(f"budget {one['name']}", _budget(one)) for one in found["budgets"]]
     rows += [(f"hold {one['id']}", _hold(one)) for one in found["holds"]]
-    rows += [(f"data {name}", promise) for name, promise in found["data"].items()]
+    rows += [(f"data {name}", one) for name, each in found["data"].items() for one in each]
     rows += [("promised", one) for one in found["promises"]]
     output.print_fields(rows)
 

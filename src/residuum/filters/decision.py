@@ -58,6 +58,11 @@ class Decision:
         """What was asked, what it needs, what is left, and what would fit."""
         return self._filter._reason(self)
 
+    def refused(self, left: str | None, advice: str) -> str:
+        """The reason of a refusal, for who knows more than the filter: what is left (if not None)
+        and what would fit where other budgets and open holds have a say."""
+        return self._filter._reason(self, left, advice)
+
     @cached_property
     def largest(self) -> Query | None:
         """The query of this kind with the least noise that the state before would admit.

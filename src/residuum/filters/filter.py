@@ -312,17 +312,21 @@ class Filter(ABC):
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
         return least_noise(query, lambda asked: self._decide(before, asked, relation).admitted)
 
-    def _reason(self, decision: Decision) -> str:
+    def _reason(
+        self, decision: Decision, left: str | None = None, advice: str | None = None
+    ) -> str:
         asked = described(decision.query)
-        left = self.worded(self.remaining_in(decision._before))
         if decision.admitted:
             cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
             after = self.worded(decision.remaining)
             return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
         need = self._need(decision)
-        fit = decision.largest
-        advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
-        return f"refused: {asked} {need}; {left} left; {advice}"
+        if left is None:
+            left = f"{self.worded(self.remaining_in(decision._before))} left"
+        if advice is None:
+            fit = decision.largest
+            advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
+        return f"refused: {asked} {need}; {left}; {advice}"
 
     def _need(self, decision: Decision) -> str:
         """Why a query was refused, to be read after it: what it needs, or why nothing will do."""

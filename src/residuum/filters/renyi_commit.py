@@ -244,12 +244,15 @@ class RenyiCommitFilter(Filter):
 
         return least_noise(query.to.guarantee if isinstance(query.to, Filter) else query.to, fits)
 
-    def _reason(self, decision: Decision) -> str:
+    def _reason(
+        self, decision: Decision, left: str | None = None, advice: str | None = None
+    ) -> str:
         before = decision._before
         assert isinstance(before, Potential)
         if before.to is not None and before.inner is not None:
-            return before.to._decide(before.inner, decision.query, decision._relation).reason
-        return super()._reason(decision)
+            inner = before.to._decide(before.inner, decision.query, decision._relation)
+            return before.to._reason(inner, left, advice)
+        return super()._reason(decision, left, advice)
 
     def commit(self, to: Any, *, relation: str | None = None) -> Decision:
         """Commit what is left to a filter, a query or a list of queries (a batch).

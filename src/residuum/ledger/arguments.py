@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,25 +12,9 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.codec import from_json as filter_from_json
 from residuum.filters.filter import Filter
 
-_LONGEST_NAME = 200
 _LONGEST_REASON = 2000
 
-
-def label(name: str, value: Any) -> str:
-    """A name: one line of printable text, not too long."""
-    if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name} must be a text, got {checks.shown(value)}")
-    good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
-    if not good:
-        checks.require(False, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
-    return value
-
-
-def new_label(name: str, value: Any) -> str:
-    """A name that is given for the first time: composed (NFC), so that none looks like another."""
-    composed = unicodedata.is_normalized("NFC", label(name, value))
-    checks.require(composed, name, "in the composed form of Unicode (NFC)", value)
-    return str(value)
+label, new_label = checks.label, checks.new_label
 
 
 def optional_label(name: str, value: Any) -> str | None:

@@ -1,10 +1,11 @@
-"""What a ledger is asked: a mechanism by its description, under a budget's relation.
+"""What a ledger is asked: a mechanism by its description, under a budget's relation and unit.
 
 The ledger takes mechanisms, as objects or as JSON. A bare PLD is taken if it is symmetric and has a
 description; it takes the budget's relation, and so do built-in mechanisms and black boxes that
 denote such a PLD (`pure_dp`, `approximate_dp`, `gdp`). Any other black box must declare a relation,
-or the caller must say that the budget's holds, which is recorded. A decision is made on what the
-description says, so that whoever reads the record decides the same.
+or the caller must say that the budget's holds, which is recorded. A black box may declare a unit;
+what declares none has the budget's, for parameters are about the budget's neighbours. A decision is
+made on what the description says, so that whoever reads the record decides the same.
 """
 
 from __future__ import annotations
@@ -61,21 +62,26 @@ class Asked:
                 return part.kind
         return None
 
-    def contradicts(self, relation: str) -> str | None:
-        """Why it cannot be asked under a budget's relation; None if it can."""
-        if relation not in self._contradictions:
-            self._contradictions[relation] = self._contradiction(relation)
-        return self._contradictions[relation]
+    def contradicts(self, relation: str, unit: str) -> str | None:
+        """Why it cannot be asked under a budget's relation and for its unit; None if it can."""
+        if (relation, unit) not in self._contradictions:
+            self._contradictions[relation, unit] = self._contradiction(relation, unit)
+        return self._contradictions[relation, unit]
 
     @cached_property
-    def _contradictions(self) -> dict[str, str | None]:
+    def _contradictions(self) -> dict[tuple[str, str], str | None]:
         return {}
 
-    def _contradiction(self, relation: str) -> str | None:
+    def _contradiction(self, relation: str, unit: str) -> str | None:
         for part in _leaves(self.query):
-            declared = getattr(part, "relation", None) if isinstance(part, BlackBox) else None
+            if not isinstance(part, BlackBox):
+                continue
+            declared = getattr(part, "relation", None)
             if declared is not None and declared != relation:
                 return f"{part.kind} declares {declared}, the budget is {relation}"
+            whose = getattr(part, "unit", None)
+            if whose is not None and whose != unit:
+                return f"{part.kind} declares the unit {whose!r}, the budget's is {unit!r}"
         query = self.query.to if isinstance(self.query, Commit) else self.query
         if isinstance(query, Mechanism) and relation not in query.supported:
             known = " and ".join(query.supported) or "none"

@@ -94,7 +94,7 @@ class Create(Request):
         if others:
             raise BudgetExists(
                 f"data {self.data!r} has the budget {min(others)!r} already, and two caps on the"
-                " same data add up; shares_data=True says that this is meant"
+                " same data promise less than one; shares_data=True says that this is meant"
             )
 
     def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:

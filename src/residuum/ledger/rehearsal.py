@@ -18,7 +18,6 @@ from typing import TypeVar
 
 from residuum.errors import ResiduumError
 from residuum.ledger import rules
-from residuum.ledger.asked import Asked
 from residuum.ledger.holding import Reserve
 from residuum.ledger.page import Page
 from residuum.ledger.requests import Done, Request
@@ -71,7 +70,8 @@ class Rehearsals:
         before = time.thread_time()
         # If it fails, it does at the gate, which says so.
         with suppress(Exception):
-            all(rule(standing, request.asked).admitted for standing in standings.values())
+            every = tuple(standings.values())
+            all(rule(standing, request.asked, every).admitted for standing in every)
         seconds = time.thread_time() - before
         self._note(request, seconds)
         return seconds < QUICK
@@ -111,7 +111,7 @@ class Rehearsals:
         return not known and _situation(page, request) not in self._ready
 
 
-def _rule(request: Asking) -> Callable[[Standing, Asked], Ruling]:
+def _rule(request: Asking) -> Callable[..., Ruling]:
     return rules.hold if isinstance(request, Reserve) else rules.spend
 
 

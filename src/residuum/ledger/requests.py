@@ -123,20 +123,20 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
-def binding(rulings: Mapping[str, Ruling]) -> tuple[str | None, str]:
-    """The budget that refuses, if any does, and the reason to record."""
+def binding(rulings: Mapping[str, Ruling], entries: Sequence[Entry]) -> tuple[str | None, str]:
+    """The budget that refuses, if any does, and the reason to record; several: it is named."""
     for name, ruling in rulings.items():
         if not ruling.admitted:
-            shown = f"budget {name!r}: " if len(rulings) > 1 else ""
+            shown = f"budget {name!r}: " if len(entries) > 1 else ""
             return name, shown + ruling.reason
     return None, next(iter(rulings.values())).reason
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
-    """Refusals of budgets under another relation than the query declares."""
+    """Refusals of budgets under another relation, or for another unit, than the query declares."""
     found = {}
     for entry in entries:
-        why = asked.contradicts(entry.neighbouring)
+        why = asked.contradicts(entry.neighbouring, entry.unit)
         if why is not None:
             found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
     return found

@@ -15,6 +15,7 @@ ordinary run of the filter, whatever happens to holds, and nothing that was comm
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -24,7 +25,8 @@ from residuum.filters.decision import Decision
 from residuum.filters.filter import NOTHING_FITS, Filter
 from residuum.filters.grid_filter import GridFilter
 from residuum.filters.noise import least_noise
-from residuum.filters.query import described
+from residuum.filters.query import described, loss_of
+from residuum.filters.renyi_commit import Commit
 from residuum.filters.state import State
 from residuum.ledger.asked import Asked
 from residuum.mechanisms.mechanism import Mechanism
@@ -47,6 +49,9 @@ class Standing(NamedTuple):
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
         return Standing(self.filter, self.state, left, self.relation)
+
+
+Fits = Callable[[Standing, Asked], bool]
 
 
 class Ruling(NamedTuple):
@@ -73,17 +78,20 @@ def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State 
     return state
 
 
-def spend(standing: Standing, query: Asked) -> Ruling:
-    """Whether a query may be released now, before all holds."""
+def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
+    """Whether a query may be released now, before all holds.
+
+    `among` is where all budgets stand that the request charges, this one too: what a refusal says
+    would fit, fits them all.
+    """
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    if not decision.admitted:
-        return Ruling(False, standing.state, refusal(decision))
-    if follow(standing, decision.state, standing.holds) is None:
-        return Ruling(False, standing.state, _crowded(standing, query, spends))
+    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+        why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
+        return Ruling(False, standing.state, why)
     return Ruling(True, decision.state, admitted(query, decision))
 
 
-def hold(standing: Standing, query: Asked) -> Ruling:
+def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
     """Whether a query may be held, after all other holds. The state stays."""
     held = follow(standing, standing.state, standing.holds)
     if held is None:  # holds that fit once fit still: nothing comes before them unasked
@@ -91,19 +99,18 @@ def hold(standing: Standing, query: Asked) -> Ruling:
     decision = decided(standing.filter, held, query.query, standing.relation)
     if decision.admitted:
         return Ruling(True, standing.state, admitted(query, decision))
-    if not standing.holds:
-        return Ruling(False, standing.state, refusal(decision))
-    return Ruling(False, standing.state, _crowded(standing, query, holds))
+    why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
+    return Ruling(False, standing.state, why)
 
 
 def commit(standing: Standing, place: int) -> Ruling:
     """Whether the hold at a place may be released now, before all other holds."""
-    ruling = spend(standing.without(place), standing.holds[place])
-    if ruling.admitted or place == 0:
-        return ruling
-    why = f"{standing.holds[place]} is held, but {place} holds were made before it"
+    others, query = standing.without(place), standing.holds[place]
+    if place == 0 or spends(others, query):
+        return spend(others, query)
+    why = f"{query} is held, but {place} holds were made before it"
     return Ruling(
-        False, ruling.state, f"refused: {why}, and would not fit after it; commit those first"
+        False, standing.state, f"refused: {why}, and would not fit after it; commit those first"
     )
 
 
@@ -137,7 +144,7 @@ def largest_soon(standings: Sequence[Standing], query: Asked) -> Mechanism | Non
     """The same; None also where it takes long to work out."""
     if not isinstance(query.query, Mechanism):
         return None
-    return _advice(query.query, _fits_all(standings))[0]
+    return _advice(query.query, _fits_all(standings), time.monotonic() + PATIENCE)[0]
 
 
 def _fits_all(standings: Sequence[Standing]) -> Callable[[object], bool]:
@@ -149,10 +156,11 @@ def _fits_all(standings: Sequence[Standing]) -> Callable[[object], bool]:
     return fits
 
 
-def remaining(standings: Sequence[Standing]) -> object:
+def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
     """What is left of the first budget, as far as its ancestors and the holds allow.
 
-    In the unit of its filter, rounded down; where that is a PLD, asking for it passes.
+    In the unit of its filter, rounded down; where that is a PLD, asking for it passes. Raises
+    `_Slow` where it is not found by the monotonic time `ends`.
     """
     first = standings[0]
     state = follow(first, first.state, first.holds) or first.state
@@ -168,6 +176,7 @@ def remaining(standings: Sequence[Standing]) -> object:
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Pld)
+        _in_time(ends)
         return all(_takes(standing, candidate) for standing in standings)
 
     for candidate in candidates:
@@ -187,50 +196,80 @@ def admitted(query: Asked, decision: Decision) -> str:
     return f"admitted: {query} costs {decision.worded_cost}"
 
 
-def refusal(decision: Decision) -> str:
+def _refusal(
+    standing: Standing, query: Asked, decision: Decision, among: tuple[Standing, ...], rule: Fits
+) -> str:
     """The reason of a refusal, with what would fit unless that takes too long to work out."""
-    if "largest" in vars(decision):
+    alone = len(among) == 1 and not standing.holds
+    if alone and (isinstance(standing.filter, GridFilter) or isinstance(query.query, Commit)):
         return decision.reason
-    query = decision.query
-    if not isinstance(query, Mechanism) or isinstance(decision._filter, GridFilter):
-        return decision.reason
-
-    def fits(candidate: Mechanism) -> bool:
-        return decision._filter._decide(decision._before, candidate, decision._relation).admitted
-
-    fit, advice = _advice(query, fits)
-    vars(decision)["largest"] = fit
-    reason = decision.reason
-    if fit is None:
-        del vars(decision)["largest"]
-    return reason.replace(NOTHING_FITS, advice)
+    left, advice = _said(standing, query, among, rule)
+    if decision.admitted or (standing.holds and rule is holds):
+        return f"refused: {query} does not fit; {left}; {advice}"
+    return decision.refused(left, advice)
 
 
-def _crowded(standing: Standing, query: Asked, rule: Callable[[Standing, Asked], bool]) -> str:
+@lru_cache(maxsize=256)
+def _said(
+    standing: Standing, query: Asked, among: tuple[Standing, ...], rule: Fits
+) -> tuple[str | None, str]:
+    """What is left beside open holds (None: there are none), and what all would admit, in words.
+
+    Remembered, as decisions are: it is worked out before a request queues.
+    """
+    ends = time.monotonic() + PATIENCE
+    left = None if not standing.holds else _left_beside_holds(standing, ends)
+    if not isinstance(query.query, Mechanism):
+        return left, "what would fit is not worked out for a commit"
+
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Mechanism)
+        return all(_soon(each, candidate, rule) for each in among)
+
+    return left, _advice(query.query, fits, ends)[1]
+
+
+def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
+    """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
+    filter, state, open_, relation = standing
+    if open_:
+        return rule(standing, Asked(query, ""))
+    if isinstance(filter, GridFilter):
+        return filter.admits(state, loss_of(query, relation))
+    return filter.decide(state, query, relation=relation).admitted
+
+
+def _left_beside_holds(standing: Standing, ends: float) -> str:
     n = len(standing.holds)
-    open_ = "an open hold" if n == 1 else f"{n} open holds"
-    advice = NOTHING_FITS
-    if isinstance(query.query, Mechanism):
-        _, advice = _advice(query.query, lambda turned: rule(standing, Asked(turned, "")))
-    return f"refused: {query} does not fit beside {open_}; {advice}"
+    try:
+        left = remaining((standing,), ends)
+    except _Slow:
+        held = follow(standing, standing.state, standing.holds) or standing.state
+        left = standing.filter.remaining_in(held)
+    words = standing.filter.worded(left)
+    return f"{words} left beside {'an open hold' if n == 1 else f'{n} open holds'}"
 
 
 class _Slow(Exception):
     pass
 
 
-def _advice(query: Mechanism, fits: Callable[[Mechanism], bool]) -> tuple[Mechanism | None, str]:
-    """The query with the least noise that fits, and what to say of it, in a short time."""
-    ends = time.monotonic() + PATIENCE
+def _in_time(ends: float) -> None:
+    if time.monotonic() > ends:
+        raise _Slow
 
-    def in_time(candidate: object) -> bool:
-        assert isinstance(candidate, Mechanism)
-        if time.monotonic() > ends:
-            raise _Slow
+
+def _advice(
+    query: Mechanism, fits: Callable[[object], bool], ends: float
+) -> tuple[Mechanism | None, str]:
+    """The query with the least noise that fits, and what to say of it, by a monotonic time."""
+
+    def soon(candidate: object) -> bool:
+        _in_time(ends)
         return fits(candidate)
 
     try:
-        found = least_noise(query, in_time)
+        found = least_noise(query, soon)
     except _Slow:
         return None, "what would fit takes long to work out: ask for largest"
     if not isinstance(found, Mechanism):

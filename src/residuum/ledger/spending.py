@@ -81,8 +81,9 @@ def judged(page: Page, asking: Asking, rule: Any) -> tuple[list[Entry], dict[str
     entries = charged(page, asking.budgets)
     rulings = relation_rulings(asking.asked, entries)
     if not rulings:
-        for entry in entries:
-            rulings[entry.name] = rule(page.standing(entry), asking.asked)
+        standings = [page.standing(entry) for entry in entries]
+        for entry, standing in zip(entries, standings, strict=True):
+            rulings[entry.name] = rule(standing, asking.asked, standings)
             if not rulings[entry.name].admitted:
                 break
     return entries, rulings
@@ -98,7 +99,7 @@ def settled(
     fields: Mapping[str, Any],
 ) -> Done:
     """Record a decision on every budget of a group; debit them all, or none."""
-    refused_by, reason = binding(rulings)
+    refused_by, reason = binding(rulings, entries)
     admitted = refused_by is None
     after: dict[str, str] = {}
     if admitted and type != "hold":

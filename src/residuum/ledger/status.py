@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from residuum.ledger.receipts import Hold
 from residuum.ledger.views import Budget, Promise
+from residuum.pld.constructors import identity
 
 ANCHOR_STANDBYS = "anchor's standbys"
 PROMISES = (
@@ -28,8 +29,8 @@ class Status:
     read_only: str | None
     budgets: tuple[Budget, ...]
     holds: tuple[Hold, ...]
-    data: Mapping[str, Promise]
-    """By data label: what all caps on that data come to together."""
+    data: Mapping[str, tuple[Promise, ...]]
+    """By data label: what all caps on that data come to, one for each relation and unit."""
     promises: tuple[str, ...]
 
 
@@ -48,19 +49,42 @@ def promises(facts: Mapping[str, str], read_only: str | None) -> tuple[str, ...]
     return tuple(found)
 
 
-def by_data(budgets: Sequence[Budget]) -> dict[str, Promise]:
-    """What the caps on each data set come to: one promise, or several composed."""
-    roots: dict[str, list[Budget]] = {}
+def by_data(budgets: Sequence[Budget]) -> dict[str, tuple[Promise, ...]]:
+    """What the caps on each data set come to, for each relation and unit that they are about.
+
+    Caps that are about the same neighbours compose. Others do not: a bound for one event or one
+    replacement says nothing of a person who is added, and no conversion is made up.
+    """
+    roots: dict[str, dict[tuple[str, str], list[Budget]]] = {}
     for budget in budgets:
         if budget.data is not None and budget.parent is None:
-            roots.setdefault(budget.data, []).append(budget)
-    found = {}
-    for data, caps in roots.items():
-        first, *others = (cap.guarantee for cap in caps)
-        total = first.pld
-        for other in others:
-            total += other.pld
-        names = " and ".join(repr(cap.name) for cap in caps)
-        text = first.text if not others else f"{names} are caps on the same data, and add up"
-        found[data] = Promise(total, text)
-    return found
+            alike = roots.setdefault(budget.data, {})
+            alike.setdefault((budget.neighbouring, budget.unit), []).append(budget)
+    return {data: tuple(_promises(groups)) for data, groups in roots.items()}
+
+
+def _promises(groups: Mapping[tuple[str, str], Sequence[Budget]]) -> Iterator[Promise]:
+    for (relation, unit), caps in groups.items():
+        made = _together(relation, unit, caps)
+        others = [f"one {u} under {r}" for r, u in groups if (r, u) != (relation, unit)]
+        if others:
+            about = " and of ".join(others)
+            note = f"{made.text}; what is promised of {about} is about other neighbours"
+            made = Promise(made.pld, f"{note}, and does not add up with this")
+        yield made
+
+
+def _together(relation: str, unit: str, caps: Sequence[Budget]) -> Promise:
+    """What caps that are about the same neighbours come to."""
+    if len(caps) == 1:
+        return caps[0].guarantee
+    total = identity()
+    for cap in caps:
+        total += cap.guarantee.pld
+    names = " and ".join(repr(cap.name) for cap in caps)
+    subject = f"one {unit} under {relation}"
+    if total.is_infinite:
+        return Promise(total, f"{subject}: nothing, for {names} compose to no delta below 1")
+    return Promise(
+        total, f"{subject}: {total!r}, for {names} are caps on the same data, and add up"
+    )

@@ -24,13 +24,14 @@ class ApproximateDp(BlackBox):
     eps: float
     delta: float
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "approximate_dp"
     pair: ClassVar[str] = "randomized response, and everything revealed with probability δ"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015; Murtagh and Vadhan 2016"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(
             eps=checks.non_negative("eps", self.eps),
             delta=checks.probability("delta", self.delta),

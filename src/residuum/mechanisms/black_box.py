@@ -2,12 +2,15 @@
 
 A bound holds under some neighbouring relation; `relation` declares which. Without it the PLDs are
 given for whatever relation is asked for, and it is on the asker to know that the bound holds.
+`unit` may declare whose privacy the bound is about, as budgets do (person, event): it is part of
+the description, changes no PLD, and a budget of another unit refuses it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from residuum import checks
 from residuum.mechanisms import relations
 from residuum.mechanisms.mechanism import Mechanism, both, pair
 from residuum.pld.value import Pld
@@ -17,7 +20,7 @@ _DELTAS = (1e-3, 1e-6, 1e-9)
 
 @dataclass(frozen=True)
 class BlackBox(Mechanism):
-    """Base of descriptions that are bounds; subclasses have a field `relation`."""
+    """Base of descriptions that are bounds; subclasses have the fields `relation` and `unit`."""
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -25,10 +28,12 @@ class BlackBox(Mechanism):
         declared = getattr(self, "relation", None)
         return relations.RELATIONS if declared is None else (declared,)
 
-    def _check_relation(self) -> None:
-        declared = getattr(self, "relation", None)
-        if declared is not None:
-            relations.relation(declared)
+    def _check_declared(self) -> None:
+        relation, unit = getattr(self, "relation", None), getattr(self, "unit", None)
+        if relation is not None:
+            relations.relation(relation)
+        if unit is not None:
+            checks.new_label("unit", unit)
 
 
 def oriented(relation: str, pld: Pld) -> dict[str, Pld]:

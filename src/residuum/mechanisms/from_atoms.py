@@ -24,13 +24,14 @@ class FromAtoms(BlackBox):
     masses: tuple[float, ...]
     mass_at_infinity: float = 0.0
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "from_atoms"
     pair: ClassVar[str] = "the atoms and their tilt"
     reference: ClassVar[str] = "Meiser and Mohammadi 2018; Koskela, Jälkö and Honkela 2020"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(
             losses=checks.numbers("losses", self.losses),
             masses=checks.numbers("masses", self.masses),

@@ -23,13 +23,14 @@ class FromTradeoff(BlackBox):
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "from_tradeoff"
     pair: ClassVar[str] = "the finite pair with this curve"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, proposition 2.2"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(
             alphas=checks.numbers("alphas", self.alphas), betas=checks.numbers("betas", self.betas)
         )

@@ -21,13 +21,14 @@ class Gdp(BlackBox):
 
     mu: float
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "gdp"
     pair: ClassVar[str] = "N(0, 1) | N(μ, 1)"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, definition 2.4"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(mu=checks.non_negative("mu", self.mu))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:

@@ -22,13 +22,14 @@ class PureDp(BlackBox):
 
     eps: float
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "pure_dp"
     pair: ClassVar[str] = "randomized response"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(eps=checks.non_negative("eps", self.eps))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:

@@ -26,13 +26,14 @@ class Rdp(BlackBox):
     orders: tuple[float, ...]
     epsilons: tuple[float, ...]
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "rdp"
     pair: ClassVar[str] = "all pairs of coins within the curve"
     reference: ClassVar[str] = "Mironov 2017"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         orders = checks.numbers("orders", self.orders)
         epsilons = checks.numbers("epsilons", self.epsilons)
         for order in orders:

@@ -73,13 +73,14 @@ class Zcdp(BlackBox):
     rho: float
     xi: float = 0.0
     relation: str | None = None
+    unit: str | None = None
 
     kind: ClassVar[str] = "zcdp"
     pair: ClassVar[str] = "all pairs of coins within the bound"
     reference: ClassVar[str] = "Bun and Steinke 2016"
 
     def __post_init__(self) -> None:
-        self._check_relation()
+        self._check_declared()
         self._set(rho=checks.non_negative("rho", self.rho), xi=checks.non_negative("xi", self.xi))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:

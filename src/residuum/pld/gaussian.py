@@ -77,10 +77,15 @@ class Gaussian:
             return 0.0
         return (len(self.parts) + 5) * U
 
+    @cached_property
+    def _kinds(self) -> frozenset[tuple[float, float]]:
+        return frozenset((d, s) for d, s, _ in self.parts)
+
     def compose(self, other: Gaussian) -> Gaussian:
         """The composition: parts side by side, equal ones counted together."""
-        if len(other.parts) == 1 and other.parts[0][:2] != self.parts[-1][:2]:
+        if len(other.parts) == 1 and not other._kinds <= self._kinds:
             merged = Gaussian(self.parts + other.parts)
+            object.__setattr__(merged, "_kinds", self._kinds | other._kinds)
             object.__setattr__(merged, "variance", self.variance + other.variance)
             object.__setattr__(merged, "variance_error", (len(merged.parts) + 5) * U)
             return merged

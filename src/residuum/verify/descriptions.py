@@ -58,10 +58,28 @@ def loss_of(description: Any, relation: str | None, depth: int = 0) -> Loss:
     declared = fields.pop("relation", None)
     if declared is not None and relation is not None and declared != relation:
         raise Underivable(f"{kind} is declared for {declared}, the budget is for {relation}")
+    unit = fields.pop("unit", None)
+    if unit is not None and not isinstance(unit, str):
+        raise Underivable(f"{kind} declares a unit that is no text, {unit!r}")
     try:
         return make(fields, relation or "add-remove", depth).times(steps)
     except UNREADABLE as error:
         raise Underivable(f"{kind} with {sorted(fields)} cannot be read: {error!r}") from None
+
+
+def units_of(description: Any) -> list[str]:
+    """The units that a described mechanism and its parts declare; a filter in it has none."""
+    found, waiting = [], [description]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
+            if isinstance(part.get("unit"), str):
+                found.append(part["unit"])
+            if part.get("kind") != "commit" or isinstance(part.get("to"), list):
+                waiting += part.values()
+    return found
 
 
 def _one(factor: Factor) -> Loss:

@@ -18,6 +18,7 @@ from typing import Any
 
 from residuum.errors import BrokenRecord
 from residuum.records import Record, canonical, follows, read, state_after
+from residuum.verify.descriptions import units_of
 from residuum.verify.partitions import Part
 from residuum.verify.report import Problem
 from residuum.verify.windows import early, no_window
@@ -199,6 +200,9 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                     wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
                 if body["relation"] != chain.first.get("neighbouring"):
                     wrong(f"asked under {body['relation']!r}, not under the budget's relation")
+                for unit in units_of(body["mechanism"]) if body["admitted"] else ():
+                    if unit != chain.first.get("unit"):
+                        wrong(f"{unit!r} is declared, which is not the budget's unit")
 
 
 def _names(group: Any) -> tuple[tuple[Any, Any], ...]:
