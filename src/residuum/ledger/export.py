@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -91,6 +91,10 @@ def _written(store: Store, file: IO[str]) -> int:
 def read_export(given: Any) -> Exported:
     """Read an export from a path or from lines; every hash must agree."""
     if not isinstance(given, str | Path):
+        if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+            raise ArgumentTypeError(
+                f"export must be a path or lines of text, got {checks.shown(given)}"
+            )
         return _read(given, _UNNAMED)
     try:
         with Path(given).open(encoding="ascii") as file:
@@ -105,6 +109,10 @@ def _read(given: Iterable[str], name: str) -> Exported:
     chains: dict[str, list[Record]] = {}
     tables: dict[str, bytes] = {}
     for number, line in enumerate(given, 1):
+        if not isinstance(line, str):
+            raise ArgumentTypeError(
+                f"export must be lines of text, got {checks.shown(line)} for line {number}"
+            )
         try:
             if line.startswith('{"content"'):
                 hash, content = _table_in(line)

@@ -20,9 +20,9 @@ from residuum.ledger import schema
 from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, Marks, behind
 from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
-from residuum.ledger.migrate import migrate
+from residuum.ledger.migrate import facts_in, migrate, set_fact
 from residuum.ledger.place import Place, place
-from residuum.ledger.store import Store, postgres
+from residuum.ledger.store import Again, Store, Unsure, postgres
 
 _B, _R = schema.budgets, schema.records
 
@@ -114,6 +114,10 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
                 # Perhaps somebody else has just made both.
                 said = anchor.read()
             lost = what_is_lost(gate, said, heads, connection)
+            home = (facts_in(connection) or {}).get("home")
+            here = gate.store.identity(connection)
+            if not lost and home not in (None, here):
+                lost = _moved(gate, said, heads)
         if lost:
             name, why = next(iter(lost.items()))
             more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -133,11 +137,37 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         if ahead:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
+        if home != (here or None):
+            _settle(gate.store, here)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residuum recover)")
     except OSError as error:
         return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
     return None
+
+
+def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
+    """Why spends may be lost in a database that is another than the one which wrote last.
+
+    An anchor that everybody has would know. The file of one machine does if it knows every head:
+    one that does not is not the only one.
+    """
+    assert gate.anchor is not None
+    if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
+        return {}
+    knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
+    return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
+
+
+def _settle(store: Store, home: str) -> None:
+    """Remember which database it is that nothing was found missing in."""
+    try:
+        with store.writing() as connection:
+            store.lock_schema(connection)
+            set_fact(connection, "home", home)
+            store.commit(connection, lambda other: (facts_in(other) or {}).get("home") == home)
+    except (Again, Unsure) as error:
+        raise StoreUnavailable(f"{store.place} went away while it was opened: {error}") from error
 
 
 def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
