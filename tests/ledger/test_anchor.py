@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 
 import residuum as rz
+from ledger.damage import cut, spent, wipe
 from residuum.errors import BrokenRecord
 from residuum.ledger import schema
 from residuum.ledger.anchor import Anchored, FileAnchor
@@ -21,35 +20,6 @@ from residuum.ledger.place import place
 from residuum.records import digest, follows
 
 Open = Callable[..., rz.Ledger]
-
-
-def spent(ledger: rz.Ledger, name: str) -> Fraction:
-    budget = ledger.budget(name)
-    return Fraction(1) - Fraction(budget.state.left[0])  # type: ignore[attr-defined]
-
-
-def rows(ledger: rz.Ledger) -> dict[str, list[tuple[object, ...]]]:
-    """Everything that the tables say."""
-    with ledger.store.reading() as connection:
-        return {
-            table.name: sorted(tuple(row) for row in connection.execute(select(table)))
-            for table in schema.METADATA.sorted_tables
-            if table is not schema.meta
-        }
-
-
-def cut(ledger: rz.Ledger, name: str, last: int) -> None:
-    """Put a chain back to an earlier head, as a restored backup would."""
-    b, r, k = schema.budgets, schema.records, schema.keys
-    with ledger.store.writing() as connection:
-        id = connection.execute(select(b.c.id).where(b.c.name == name)).scalar_one()
-        mine = r.c.budget_id == id
-        connection.execute(delete(r).where(mine, r.c.seq > last))
-        connection.execute(delete(k).where(k.c.budget == name, k.c.seq > last))
-        head = connection.execute(select(r.c.hash).where(mine, r.c.seq == last)).scalar_one()
-        change = update(b).where(b.c.id == id)
-        connection.execute(change.values(head_seq=last, head_hash=head))
-        connection.commit()
 
 
 def test_a_head_that_is_another_than_the_acknowledged_one_is_noticed_at_once(open_: Open) -> None:
@@ -80,22 +50,6 @@ def test_a_budget_stays_retired_whatever_becomes_of_its_row(open_: Open) -> None
     with pytest.raises(rz.RetiredBudget):
         ledger.spend("b", rz.pure_dp(0.25))
     assert ledger.budget("b").retired
-
-
-def test_a_budget_that_lost_spends_stays_retired_whatever_becomes_of_its_row(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    ledger.spend("b", rz.pure_dp(0.25))
-    cut(ledger, "b", 0)
-    again = open_()
-    again.recover(retire=True)
-    with again.store.writing() as connection:
-        connection.execute(update(schema.budgets).values(retired=0))
-        connection.commit()
-    for each in (again, open_()):
-        with pytest.raises(rz.RetiredBudget):
-            each.spend("b", rz.pure_dp(0.25))
-        assert each.budget("b").retired
 
 
 def test_a_store_behind_its_anchor_opens_read_only(open_: Open) -> None:
@@ -139,138 +93,6 @@ def test_a_store_that_is_put_back_is_noticed_by_who_has_not_spent_what_it_lost(
     assert two.spend("c", rz.pure_dp(0.125)).admitted
 
 
-def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
-    ledger = open_()
-    for name in ("b", "c"):
-        ledger.create_budget(name, rz.PureFilter(1.0))
-        ledger.spend(name, rz.pure_dp(0.25))
-        ledger.spend(name, rz.pure_dp(0.25))
-    cut(ledger, "b", 1)
-    again = open_()
-    with pytest.raises(rz.ReadOnlyLedger, match="'b'"):
-        again.recover()
-    done = again.recover(retire=True)
-    assert done.retired == ("b",) and done.applied == 0
-    with pytest.raises(rz.RetiredBudget):
-        again.spend("b", rz.pure_dp(0.1))
-    record = again.history("b")[-1]
-    assert record.type == "recover" and "fully spent" in (record.reason or "")
-    assert again.spend("c", rz.pure_dp(0.25)).admitted
-    with pytest.raises(rz.ReadOnlyLedger):
-        ledger.spend("c", rz.pure_dp(0.25))
-    assert open_().read_only is None, "and its anchor is a new one"
-
-
-def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
-    """Rows follow from records: all that the tables say comes back, and every receipt."""
-    ledger = open_()
-    ask = busy(ledger)
-    before, answers = rows(ledger), [shown(each) for each in ask(ledger)]
-    assert rows(ledger) == before, "asking again writes nothing"
-    exported = io.StringIO()
-    lines = ledger.export(exported)
-    assert lines == exported.getvalue().count("\n") == sum(b.seq + 1 for b in ledger.budgets())
-    wipe(ledger)
-    again = open_()
-    assert again.read_only is not None
-    found = again.recover(export=io.StringIO(exported.getvalue()))
-    assert found.retired == () and found.applied == lines
-    after = rows(again)
-    for name in ("residuum_keys", "residuum_holds", "residuum_tables"):
-        assert after[name] == before[name], name
-    resumed = [row for row in after["residuum_records"] if row not in before["residuum_records"]]
-    assert set(before["residuum_records"]) < set(after["residuum_records"])
-    closed = {budget.name for budget in again.budgets() if budget.retired}
-    assert closed == {"over"} and len(resumed) == len(before["residuum_budgets"]) - len(closed)
-    for old, new in zip(before["residuum_budgets"], after["residuum_budgets"], strict=True):
-        name, steps = str(old[1]), int(old[1] not in closed)
-        assert new[:11] + new[13:] == old[:11] + old[13:]
-        assert new[11] == old[11] + steps, "what was done is in each chain"  # type: ignore[operator]
-        assert again.history(name)[-1].type == ("resume" if steps else "retire")
-    assert [shown(each) for each in ask(again)] == answers
-    (hold, *_) = again.holds()
-    assert again.commit(hold.id).admitted
-
-
-def busy(ledger: rz.Ledger) -> Callable[[rz.Ledger], list[object]]:
-    """Groups, quotas, partitions, windows; holds of every fate. What asks for all of it again."""
-    make = ledger.create_budget
-    for name in ("z", "b", "a", "over"):
-        make(name, rz.PureFilter(1.0))
-    make("q", rz.PureFilter(1.0), parent="z")
-    make("whole", rz.PureFilter(1.0))
-    for name in ("north", "south"):
-        make(name, rz.PureFilter(1.0), parent="whole", partition=name)
-    make("daily", rz.PureFilter(1.0), window=1.0)
-    ledger.spend("daily", rz.pure_dp(0.5), key="day")
-    eps = rz.pure_dp
-    ledger.spend("b", eps(0.125), key="early")
-    first = ledger.reserve(["b", "a"], eps(0.125), key="open")
-    second = ledger.reserve(["south", "q", "b"], eps(0.0625), key="second")
-    third = ledger.reserve(["q", "b"], eps(0.03125))
-    ledger.reserve(["b", "a"], eps(0.25), key="late", ttl=0.05)
-    ledger.reserve("z", eps(0.125)).cancel("not needed")
-    ledger.spend(["b", "a"], eps(9.0), key="too much")
-    time.sleep(1.05)
-    third.commit(key="third")
-    second.commit()
-    ledger.spend(["south", "north", "z"], eps(0.125), key="late spend")
-    ledger.spend("daily", eps(0.25), key="next day")
-    ledger.reserve("over", eps(0.125))
-    ledger.retire("over", "done")
-
-    def ask(again: rz.Ledger) -> list[object]:
-        return [
-            again.spend("daily", eps(0.5), key="day"),
-            again.spend("b", eps(0.125), key="early"),
-            again.reserve(["b", "a"], eps(0.125), key="open"),
-            again.reserve(["a", "b"], eps(0.125), key="open"),
-            again.reserve(["south", "q", "b"], eps(0.0625), key="second"),
-            again.spend(["b", "a"], eps(9.0), key="too much"),
-            again.commit(third.id, key="third"),
-            again.commit(third.id),
-            again.commit(second.id),
-            again.spend(["south", "north", "z"], eps(0.125), key="late spend"),
-            again.spend("daily", eps(0.25), key="next day"),
-            [(each.id, each.budgets, each.made, each.expires) for each in again.holds()],
-            first.id,
-        ]
-
-    return ask
-
-
-def shown(answer: object) -> object:
-    """Everything that an answer says."""
-    if not isinstance(answer, rz.Receipt | rz.Reservation):
-        return answer
-    said = {n: v for n, v in vars(answer).items() if not n.startswith("_")}
-    return {**said, "remaining": answer.remaining, "largest": answer.largest}
-
-
-def test_a_commit_by_key_or_by_hold_is_the_same_receipt(open_: Open) -> None:
-    """However often it is asked for: the record, its form, and what was left."""
-    ledger = open_()
-    for name in ("b", "cap"):
-        ledger.create_budget(name, rz.PureFilter(1.0))
-    ledger.create_budget("q", rz.PureFilter(1.0), parent="cap")
-    for names in ("q", ["q", "b"]):
-        hold = ledger.reserve(names, rz.pure_dp(0.125))
-        first = ledger.commit(hold.id, key=f"k{names}")
-        for again in (ledger.commit(hold.id, key=f"k{names}"), ledger.commit(hold.id)):
-            assert again.replayed and not first.replayed
-            said, same = shown(again), shown(first)
-            assert {**said, "replayed": False} == same  # type: ignore[dict-item]
-
-
-def wipe(ledger: rz.Ledger) -> None:
-    """A backup from before the first budget."""
-    with ledger.store.writing() as connection:
-        for table in schema.METADATA.sorted_tables:
-            if table is not schema.meta:
-                connection.execute(delete(table))
-        connection.commit()
-
-
 @pytest.mark.needs("flint")
 def test_an_emptied_store_does_not_verify(open_: Open) -> None:
     ledger = open_()
@@ -281,37 +103,6 @@ def test_an_emptied_store_does_not_verify(open_: Open) -> None:
     for expected in (None, receipt, receipt.head):
         report = ledger.verify(expect_head=expected)
         assert not report.ok and report.exit_code == 1
-
-
-def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    wipe(ledger)
-    again = open_()
-    assert again.recover(retire=True).retired == ("b",)
-    with pytest.raises(rz.BudgetExists):
-        again.create_budget("b", rz.PureFilter(1.0))
-    assert again.budget("b").retired
-
-
-def test_an_export_of_something_else_is_not_taken_over(open_: Open, tmp_path: Path) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    ledger.spend("b", rz.pure_dp(0.25))
-    with rz.open_ledger(tmp_path / "other.db") as other:
-        other.create_budget("b", rz.PureFilter(1.0))
-        other.spend("b", rz.pure_dp(0.125))
-        other.export(tmp_path / "other.jsonl")
-    ledger.export(tmp_path / "own.jsonl")
-    cut(ledger, "b", 0)
-    again = open_()
-    with pytest.raises(BrokenRecord, match="another ledger"):
-        again.recover(export=tmp_path / "other.jsonl")
-    text = (tmp_path / "own.jsonl").read_text()
-    for wrong in (text.replace("0.75", "0.95"), text.splitlines()[1] + "\n", "{}\n", text[:-9]):
-        with pytest.raises(BrokenRecord):
-            again.recover(export=io.StringIO(wrong))
-    assert again.recover(export=tmp_path / "own.jsonl").applied == 1
 
 
 def test_a_crash_between_commit_and_anchor_is_caught_up(open_: Open, tmp_path: Path) -> None:
@@ -395,101 +186,6 @@ def test_without_its_anchor_a_sqlite_ledger_opens_read_only(tmp_path: Path) -> N
         assert "another ledger" in (ledger.read_only or "")
         with pytest.raises(rz.ReadOnlyLedger, match="nobody knows"):
             ledger.recover()
-
-
-def test_an_export_does_not_prove_itself_complete(tmp_path: Path) -> None:
-    """Everything was spent and acknowledged; then store and anchor are lost, but for a backup."""
-    path, anchor = tmp_path / "a.db", tmp_path / "a.db.anchor"
-    with rz.open_ledger(path) as ledger:
-        for name in ("b", "c"):
-            ledger.create_budget(name, rz.PureFilter(1.0))
-        shutil.copy(path, tmp_path / "backup.db")
-        receipt = ledger.spend("b", rz.pure_dp(1.0))
-        ledger.export(tmp_path / "whole.jsonl")
-    shutil.copy(tmp_path / "backup.db", path)
-    anchor.unlink()
-    with rz.open_ledger(path) as ledger:
-        ledger.export(tmp_path / "own.jsonl")
-        other = ledger.budget("c").head
-        for given in ({}, {"heads": receipt}, {"heads": {"c": other}}, {"heads": {"b": (0, "x")}}):
-            with pytest.raises(rz.ReadOnlyLedger, match="may still lack spends"):
-                ledger.recover(export=tmp_path / "own.jsonl", **given)
-        assert [record.type for record in ledger.history("b")] == ["create"]
-        done = ledger.recover(
-            export=tmp_path / "own.jsonl", retire=True, heads={"c": (0, other), **receipt.budgets}
-        )
-        assert done.retired == ("b",)
-        assert [record.type for record in ledger.history("b")] == ["create", "recover"]
-        resumed = ledger.history("c")[-1]
-        assert resumed.type == "resume" and other in (resumed.reason or "")
-        with pytest.raises(rz.RetiredBudget):
-            ledger.spend("b", rz.pure_dp(1.0))
-        assert ledger.spend("c", rz.pure_dp(1.0)).admitted
-    # The same with an export that has the spend, which its receipt vouches for.
-    shutil.copy(tmp_path / "backup.db", path)
-    anchor.unlink()
-    with rz.open_ledger(path) as ledger:
-        heads = {"c": other, **receipt.budgets}
-        assert ledger.recover(export=tmp_path / "whole.jsonl", heads=heads).applied == 1
-        assert [record.type for record in ledger.history("b")] == ["create", "spend", "resume"]
-        assert not ledger.spend("b", rz.pure_dp(1.0)).admitted
-
-
-def test_an_export_that_lacks_a_budget_of_a_group_is_not_complete(open_: Open) -> None:
-    """A record names what was written with it, whatever the anchor knows."""
-    ledger = open_()
-    for name in ("b", "c"):
-        ledger.create_budget(name, rz.PureFilter(1.0))
-    heads = dict(ledger.spend(["b", "c"], rz.pure_dp(0.25)).budgets)
-    exported = io.StringIO()
-    ledger.export(exported)
-    lines = exported.getvalue().splitlines(keepends=True)
-    cut(ledger, "b", 0)
-    cut(ledger, "c", 0)
-    assert isinstance(ledger._gate.anchor, FileAnchor)
-    ledger._gate.anchor.start(Anchored(ledger.id, ledger._gate.incarnation))
-    again = open_()
-    assert again.read_only is None, "the anchor was put back, too"
-    with pytest.raises(rz.ReadOnlyLedger, match="'c'.*together"):
-        again.recover(export=lines[:-1], heads={"b": heads["b"]})
-
-
-def test_a_recovery_that_was_cut_before_its_anchor_began_is_done_again(
-    open_: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It retires only what the first try did: the old anchor still counts."""
-    ledger = open_()
-    for name in ("b", "c"):
-        ledger.create_budget(name, rz.PureFilter(1.0))
-        ledger.spend(name, rz.pure_dp(0.25))
-    cut(ledger, "b", 0)
-
-    def fails(*_: object) -> None:
-        raise OSError("gone")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(FileAnchor, "start", fails)
-        with pytest.raises(rz.StoreUnavailable, match="recover it again"):
-            ledger.recover(retire=True)
-        assert "recover it again" in (ledger.read_only or "")
-    assert "incarnation" in (open_().read_only or "")
-    assert ledger.recover(retire=True).retired == ()
-    assert [record.type for record in ledger.history("b")] == ["create", "recover"]
-    assert ledger.spend("c", rz.pure_dp(0.25)).admitted
-    assert open_().read_only is None
-
-
-def test_what_recovery_is_given_is_checked(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    for export in (5, b"x", {"a": "b"}, [5], object()):
-        with pytest.raises(rz.ArgumentTypeError, match="export must be"):
-            ledger.recover(export=export)
-    for heads in (5, "hash", {"b": 5}, {5: "hash"}, {"b": ("x", 0)}, [("b", "hash")]):
-        with pytest.raises(rz.ArgumentTypeError, match="heads must be"):
-            ledger.recover(heads=heads)
-    with pytest.raises(rz.ArgumentTypeError, match="retire"):
-        ledger.recover(retire=1)  # type: ignore[arg-type]
 
 
 def test_a_backup_of_a_file_is_noticed(tmp_path: Path) -> None:

@@ -99,8 +99,9 @@ class Create(Request):
             )
 
     def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:
-        if parent.retired:
-            raise RetiredBudget(f"budget {parent.name!r} is retired: nothing can be under it")
+        closed = page.closed_by(parent.name)
+        if closed is not None:
+            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be under it")
         for name in ("neighbouring", "unit", "data"):
             own, above = fields[name], getattr(parent, name)
             if own != above:

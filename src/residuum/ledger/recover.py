@@ -253,9 +253,8 @@ class _Recovery:
             if name not in page.entries:
                 lost.setdefault(name, "it was vouched for, and nothing of it is left")
         for name, entry in page.entries.items():
-            last = self._last(entry)
-            if name in self.vouched and self.vouched[name] not in ((None, last[1]), last):
-                lost.setdefault(name, f"it ends with number {last[0]}, vouched for was another")
+            if name in self.vouched and not self._ends_with(entry, *self.vouched[name]):
+                lost.setdefault(name, f"it ends with {entry.head_seq}, vouched for was another")
             elif name not in self.vouched and not self._anchored(entry):
                 lost.setdefault(
                     name,
@@ -270,12 +269,15 @@ class _Recovery:
             return False
         return not self.exact or self.said.marks.get(entry.name) == _head(entry)
 
-    def _last(self, entry: Entry) -> tuple[int, str]:
-        """The last record that was not written by a recovery which was cut and is done again."""
+    def _ends_with(self, entry: Entry, number: int | None, wanted: str) -> bool:
+        """Whether a record is the last one, but for those of a recovery that is done again."""
         seq, hash = _head(entry)
-        while (record := self.page.record_at(entry.name, seq)).type == "resume":
+        while hash != wanted:
+            record = self.page.record_at(entry.name, seq)
+            if record.type != "resume":
+                return False
             seq, hash = seq - 1, record.prev
-        return seq, hash
+        return number in (None, seq)
 
     def _resume(self, name: str) -> None:
         """Say in a chain that goes on what was done, and how it is known to be complete."""
@@ -286,7 +288,7 @@ class _Recovery:
         if anchored:
             known = f"the anchor {self.gate.anchor} knows of no later one"
         else:
-            seq, hash = self._last(entry)
+            seq, hash = _head(entry)
             known = f"{self.by!r} vouches for number {seq}, {hash}, as the last one"
         state = entry.plain_state
         fields = {
