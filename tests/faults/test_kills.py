@@ -66,6 +66,7 @@ def test_server_crashes_in_the_middle(server: Any, schema_url: str, tmp_path: Pa
     writing = [place.start(f"crash-{n}", 150) for n in range(2)]
     for number, process in enumerate(writing):
         begun(place, f"crash-{number}", process)
+    for _ in writing:
         _crash(server)
     for process in writing:
         process.join(120)

@@ -14,7 +14,9 @@ def test_every_promise_names_a_test_that_exists() -> None:
     files = set(re.findall(r"`(tests/\w+/\w+\.py)`", page))
     assert len(named) > 20 and files
     source = "".join(
-        p.read_text(encoding="utf-8") for p in (ROOT / "tests" / "ledger").glob("*.py")
+        p.read_text(encoding="utf-8")
+        for folder in ("ledger", "faults")
+        for p in (ROOT / "tests" / folder).glob("*.py")
     )
     for name in sorted(named):
         assert f"def {name}(" in source, f"docs/guarantee.md names {name}"

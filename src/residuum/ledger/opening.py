@@ -56,10 +56,13 @@ def open_ledger(
         else:
             gate.closed = hold_against_anchor(gate)
         return Ledger(gate, principal)
-    except BaseException:
+    except BaseException as error:
         store.close()
         if gate is not None and gate.anchor is not None:
             gate.anchor.close()
+        if isinstance(error, Again | Unsure):
+            # What opening writes, it writes once more the next time.
+            raise StoreUnavailable(f"{where} went away while it was opened: {error}") from error
         raise
 
 
@@ -161,13 +164,10 @@ def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
 
 def _settle(store: Store, home: str) -> None:
     """Remember which database it is that nothing was found missing in."""
-    try:
-        with store.writing() as connection:
-            store.lock_schema(connection)
-            set_fact(connection, "home", home)
-            store.commit(connection, lambda other: (facts_in(other) or {}).get("home") == home)
-    except (Again, Unsure) as error:
-        raise StoreUnavailable(f"{store.place} went away while it was opened: {error}") from error
+    with store.writing() as connection:
+        store.lock_schema(connection)
+        set_fact(connection, "home", home)
+        store.commit(connection, lambda other: (facts_in(other) or {}).get("home") == home)
 
 
 def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:

@@ -38,7 +38,7 @@ from residuum.ledger.gate import Gate
 from residuum.ledger.migrate import facts_in, set_fact
 from residuum.ledger.page import Page
 from residuum.ledger.receipts import Receipt, Reservation
-from residuum.ledger.store import Again, Unsure
+from residuum.ledger.store import Again, Lost, Unsure
 from residuum.records import Record, follows
 
 _B = schema.budgets
@@ -74,7 +74,7 @@ def recover(
             done = _Recovery(gate, by, said, given, vouched).run(retire)
             break
         except Again as error:
-            if not left:
+            if isinstance(error, Lost) or not left:
                 raise StoreUnavailable(
                     f"{where} went away or was busy ({error}); nothing was recovered"
                 ) from error
