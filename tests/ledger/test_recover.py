@@ -271,6 +271,28 @@ def test_a_recovery_that_was_cut_before_its_anchor_began_is_done_again(
     assert open_().read_only is None
 
 
+def test_an_anchor_that_is_newer_than_the_store_still_tells(tmp_path: Path) -> None:
+    """A backup from before a recovery: its anchor is of a later incarnation, and knows all."""
+    path = tmp_path / "a.db"
+    with rz.open_ledger(path) as ledger:
+        for name in ("b", "c"):
+            ledger.create_budget(name, rz.PureFilter(1.0))
+        shutil.copy(path, tmp_path / "backup.db")
+        ledger.recover()
+        ledger.spend("b", rz.pure_dp(0.25))
+        ledger.export(tmp_path / "export.jsonl")
+    shutil.copy(tmp_path / "backup.db", path)
+    with rz.open_ledger(path) as ledger:
+        assert "incarnation" in (ledger.read_only or "")
+        with pytest.raises(rz.ReadOnlyLedger, match="'b': number 1 was acknowledged"):
+            ledger.recover()
+        assert ledger.recover(export=tmp_path / "export.jsonl").retired == ()
+        assert [record.type for record in ledger.history("c")] == ["create"]
+        assert ledger.spend("b", rz.pure_dp(0.75)).admitted
+    with rz.open_ledger(path) as ledger:
+        assert ledger.read_only is None
+
+
 def test_what_recovery_is_given_is_checked(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
