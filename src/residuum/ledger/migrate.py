@@ -10,6 +10,10 @@ from residuum.errors import NewerLedger, NotALedger
 from residuum.ledger import schema
 from residuum.ledger.store import Store
 
+HOME = "home"
+"""The fact that says which database this is, by `Store.identity`, where that can be told."""
+UNANCHORED = "unanchored"
+"""The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
 
 
@@ -69,8 +73,8 @@ def migrate(store: Store, create: bool) -> dict[str, str]:
         facts["schema"] = str(schema.VERSION)
         set_fact(connection, "schema", facts["schema"])
         if new and (home := store.identity(connection)):
-            facts["home"] = home
-            set_fact(connection, "home", home)
+            facts[HOME] = home
+            set_fact(connection, HOME, home)
         store.commit(connection, lambda other: facts_in(other) is not None)
     return facts
 

@@ -20,7 +20,7 @@ from residuum.ledger import schema
 from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, Marks, behind
 from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
-from residuum.ledger.migrate import facts_in, migrate, set_fact
+from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, migrate, set_fact
 from residuum.ledger.place import Place, place
 from residuum.ledger.store import Again, Store, Unsure, postgres
 
@@ -117,8 +117,8 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
                 # Perhaps somebody else has just made both.
                 said = anchor.read()
             lost = what_is_lost(gate, said, heads, connection)
-            home = (facts_in(connection) or {}).get("home")
-            here = gate.store.identity(connection)
+            facts = facts_in(connection) or {}
+            home, here = facts.get(HOME), gate.store.identity(connection)
             if not lost and home not in (None, here):
                 lost = _moved(gate, said, heads)
         if lost:
@@ -140,8 +140,8 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         if ahead:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
-        if home != (here or None):
-            _settle(gate.store, here)
+        if home != (here or None) or UNANCHORED in facts:
+            _settle(gate.store, here or None)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residuum recover)")
     except OSError as error:
@@ -162,12 +162,13 @@ def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
     return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
 
 
-def _settle(store: Store, home: str) -> None:
-    """Remember which database it is that nothing was found missing in."""
+def _settle(store: Store, home: str | None) -> None:
+    """Remember which database it is that nothing was found missing in, and that it is anchored."""
     with store.writing() as connection:
         store.lock_schema(connection)
-        set_fact(connection, "home", home)
-        store.commit(connection, lambda other: (facts_in(other) or {}).get("home") == home)
+        set_fact(connection, HOME, home)
+        set_fact(connection, UNANCHORED, None)
+        store.commit(connection, lambda _: False)
 
 
 def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:

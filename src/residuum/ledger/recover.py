@@ -35,7 +35,7 @@ from residuum.ledger.derive import Derivation
 from residuum.ledger.entry import RETIRING, Entry
 from residuum.ledger.export import Exported, read_export
 from residuum.ledger.gate import Gate
-from residuum.ledger.migrate import facts_in, set_fact
+from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, set_fact
 from residuum.ledger.page import Page
 from residuum.ledger.receipts import Receipt, Reservation
 from residuum.ledger.store import Again, Lost, Unsure
@@ -43,8 +43,6 @@ from residuum.records import Record, follows
 
 _B = schema.budgets
 _TRIES = 5
-_UNANCHORED = "unanchored"
-"""The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 
 Heads = Mapping[str, tuple[int | None, str]]
 
@@ -98,8 +96,8 @@ def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]
     assert gate.anchor is not None
     gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
     with gate.store.writing() as connection:
-        set_fact(connection, _UNANCHORED, None)
-        gate.store.commit(connection, lambda other: _UNANCHORED not in (facts_in(other) or {}))
+        set_fact(connection, UNANCHORED, None)
+        gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
     gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
     gate.others.clear()
     gate.owed.clear()
@@ -184,8 +182,8 @@ class _Recovery:
 
     def _say(self, connection: Connection, said: str) -> None:
         set_fact(connection, "incarnation", self.incarnation)
-        set_fact(connection, _UNANCHORED, said or None)
-        set_fact(connection, "home", self.gate.store.identity(connection) or None)
+        set_fact(connection, UNANCHORED, said or None)
+        set_fact(connection, HOME, self.gate.store.identity(connection) or None)
 
     def _landed(self, connection: Connection) -> bool:
         return (facts_in(connection) or {}).get("incarnation") == self.incarnation
@@ -199,11 +197,11 @@ class _Recovery:
         own = facts["incarnation"]
         said = None if self.said is None else self.said.incarnation
         self.trusted = said is not None and (
-            said in (own, facts.get(_UNANCHORED)) or newer(said, own)
+            said in (own, facts.get(UNANCHORED)) or newer(said, own)
         )
         anchor = self.gate.anchor
         shared = anchor is not None and anchor.shared
-        self.exact = not shared and facts.get("home", home) != home
+        self.exact = not shared and facts.get(HOME, home) != home
 
     # -- records ------------------------------------------------------------------------
 
