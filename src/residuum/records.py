@@ -30,7 +30,9 @@ asked together, with the number and the `prev` of the record that each got.
     expire   the same
     refresh  generation, tables, state: a new window begins
     retire   reason, before, after
-    recover  reason, before, after: what a restored ledger did about spends it had lost
+    recover  reason, before, after: a restored ledger lost spends of it; nothing follows
+    resume   reason, before, after: a restored ledger goes on with it, and how that is known to be
+             all there was
 """
 
 from __future__ import annotations
@@ -71,6 +73,7 @@ FIELDS: dict[str, frozenset[str]] = {
     "refresh": frozenset({"generation", "tables", "state"}),
     "retire": _MOVE | {"reason"},
     "recover": _MOVE | {"reason"},
+    "resume": _MOVE | {"reason"},
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""
 _ALL = {type: fields | _COMMON for type, fields in FIELDS.items()}

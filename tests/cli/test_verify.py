@@ -77,6 +77,24 @@ def test_a_cut_tail_shows_against_the_anchor_that_is_named(
     run("verify", str(store))
 
 
+def test_without_an_anchor_somebody_vouches_for_what_a_recovery_goes_on_with(
+    tmp_path: Path,
+) -> None:
+    store, export = str(tmp_path / "a.db"), tmp_path / "e.jsonl"
+    with rz.open_ledger(store) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        head = ledger.spend("b", m.PureDp(0.5)).head
+        ledger.export(export)
+    (tmp_path / "a.db.anchor").unlink()
+    given = ("recover", "--store", store, "--export", str(export))
+    assert "not vouched for" in run(*given, code=4)
+    for wrong in (head, "b=3f0a", f"b=x:{head}"):
+        assert "--head" in refusal(*given, "--head", wrong)
+    assert "vouched for was another" in run(*given, "--head", f"b=0:{head}", code=4)
+    assert run_json(*given, "--head", f"b=1:{head}") == {"applied": 0, "retired": []}
+    run("verify", store, "--expect-head", f"b=1:{head}")
+
+
 def test_a_limit(tmp_path: Path, chain: Written) -> None:
     export = _exported(tmp_path / "e.jsonl", chain)
     assert "work limit" in run("verify", export, "--limit", "0.0001", code=4)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import signal
+import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import backups
 import residuum as rz
 from faults import writers
 from faults.conftest import KILLS
@@ -62,6 +66,7 @@ def test_server_crashes_in_the_middle(server: Any, schema_url: str, tmp_path: Pa
     writing = [place.start(f"crash-{n}", 150) for n in range(2)]
     for number, process in enumerate(writing):
         begun(place, f"crash-{number}", process)
+    for _ in writing:
         _crash(server)
     for process in writing:
         process.join(120)
@@ -80,22 +85,46 @@ def _crash(server: Any) -> None:
 
 
 @pytest.mark.needs("flint")
-def test_restored_backup_does_not_unspend(tmp_path: Path) -> None:
-    folder = tmp_path / "trial"
-    folder.mkdir()
-    place = Place(f"sqlite:///{folder}/ledger.db", folder)
-    writers.make(place.url, place.anchor)
+@pytest.mark.parametrize("exported", [True, False])
+def test_restored_backup_does_not_unspend(
+    places: Callable[[], Place], tmp_path: Path, exported: bool
+) -> None:
+    """The ledger is behind its anchor, and goes on with what was exported, or without what lost."""
+    place = places()
     writers.write(place.url, place.anchor, place.notes("before"), "before", 5, None)
-    backup = tmp_path / "backup.db"
-    shutil.copy(folder / "ledger.db", backup)
-    kill_at(place, "after", ("answered", 6))
-    for journal in folder.glob("ledger.db-*"):
-        journal.unlink()
-    shutil.copy(backup, folder / "ledger.db")
+    backup = backups.sqlite if place.url.startswith("sqlite") else backups.postgres
+    restore = backup(place.url, tmp_path / "backup")
+    kill_at(place, "after", ("answered", 9))
+    with place.open() as ledger:
+        ledger.export(tmp_path / "export.jsonl")
+        heads = {budget.name: budget.seq for budget in ledger.budgets()}
+    restore()
     with place.open() as ledger:
         assert ledger.read_only is not None
         with pytest.raises(rz.ReadOnlyLedger, match="recover"):
             ledger.spend("pure", rz.mechanisms.PureDp(eps=0.01))
+        behind = {each.name for each in ledger.budgets() if each.seq < heads[each.name]}
+        assert behind
+        if exported:
+            done = ledger.recover(export=tmp_path / "export.jsonl")
+            assert done.retired == () and done.applied > 0
+        else:
+            assert set(ledger.recover(retire=True).retired) == behind
+        for name in behind:
+            kind = ledger.history(name)[-1].type
+            assert kind == ("resume" if exported else "recover"), "on record"
+    if exported:
+        found = check(place)
+        assert found["acknowledged"] > 5
+        return
+    with place.open() as ledger:
+        for name in writers.BUDGETS:
+            if name in behind:
+                with pytest.raises(rz.RetiredBudget):
+                    ledger.spend(name, rz.mechanisms.PureDp(eps=0.01))
+            else:
+                assert ledger.spend(name, rz.mechanisms.PureDp(eps=0.01)).admitted
+        assert ledger.verify().ok
 
 
 @pytest.mark.needs("flint")
@@ -113,6 +142,45 @@ def test_full_disk(tmp_path: Path) -> None:
     notes = place.notes("full").read_text()
     assert '"StoreUnavailable"' in notes and '"ack"' in notes
     check(place)
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A disk of its own, in memory, that is soon full; only root may mount one."""
+    folder = Path(tempfile.mkdtemp(prefix="residuum-disk-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96m,mode=0755", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        folder.rmdir()
+        pytest.skip("a small disk cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+    folder.rmdir()
+
+
+@pytest.mark.needs("pgserver", "psycopg", "flint")
+def test_full_disk_of_the_server(small_disk: Path, tmp_path: Path) -> None:
+    """It refuses, or dies; with room again, everything that was acknowledged is there."""
+    import pgserver
+
+    server = pgserver.get_server(small_disk / "data", cleanup_mode="stop")
+    try:
+        place = Place(server.get_uri(), tmp_path)
+        writers.make(place.url, place.anchor)
+        writers.write(place.url, place.anchor, place.notes("before"), "before", 5, None)
+        ballast = small_disk / "ballast"
+        free = os.statvfs(small_disk)
+        with ballast.open("wb") as file:
+            file.write(bytes(free.f_bavail * free.f_frsize - 200_000))
+        writers.write(place.url, place.anchor, place.notes("full"), "full", 150, None)
+        notes = place.notes("full").read_text()
+        assert '"ack"' in notes and ('"StoreUnavailable"' in notes or '"OutcomeUnknown"' in notes)
+        ballast.unlink()
+        server.ensure_postgres_running()
+        found = check(place)
+        assert found["acknowledged"] > 5 and found["lost"] > 0
+        print(f"\n{dict(found)}")
+    finally:
+        server.cleanup()
 
 
 def _write_with_little_room(place: Place, room: int) -> None:

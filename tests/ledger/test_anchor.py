@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 
 import residuum as rz
+from ledger.damage import cut, spent, wipe
 from residuum.errors import BrokenRecord
 from residuum.ledger import schema
 from residuum.ledger.anchor import Anchored, FileAnchor
@@ -20,35 +20,6 @@ from residuum.ledger.place import place
 from residuum.records import digest, follows
 
 Open = Callable[..., rz.Ledger]
-
-
-def spent(ledger: rz.Ledger, name: str) -> Fraction:
-    budget = ledger.budget(name)
-    return Fraction(1) - Fraction(budget.state.left[0])  # type: ignore[attr-defined]
-
-
-def rows(ledger: rz.Ledger) -> dict[str, list[tuple[object, ...]]]:
-    """Everything that the tables say."""
-    with ledger.store.reading() as connection:
-        return {
-            table.name: sorted(tuple(row) for row in connection.execute(select(table)))
-            for table in schema.METADATA.sorted_tables
-            if table is not schema.meta
-        }
-
-
-def cut(ledger: rz.Ledger, name: str, last: int) -> None:
-    """Put a chain back to an earlier head, as a restored backup would."""
-    b, r, k = schema.budgets, schema.records, schema.keys
-    with ledger.store.writing() as connection:
-        id = connection.execute(select(b.c.id).where(b.c.name == name)).scalar_one()
-        mine = r.c.budget_id == id
-        connection.execute(delete(r).where(mine, r.c.seq > last))
-        connection.execute(delete(k).where(k.c.budget == name, k.c.seq > last))
-        head = connection.execute(select(r.c.hash).where(mine, r.c.seq == last)).scalar_one()
-        change = update(b).where(b.c.id == id)
-        connection.execute(change.values(head_seq=last, head_hash=head))
-        connection.commit()
 
 
 def test_a_head_that_is_another_than_the_acknowledged_one_is_noticed_at_once(open_: Open) -> None:
@@ -122,71 +93,6 @@ def test_a_store_that_is_put_back_is_noticed_by_who_has_not_spent_what_it_lost(
     assert two.spend("c", rz.pure_dp(0.125)).admitted
 
 
-def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
-    ledger = open_()
-    for name in ("b", "c"):
-        ledger.create_budget(name, rz.PureFilter(1.0))
-        ledger.spend(name, rz.pure_dp(0.25))
-        ledger.spend(name, rz.pure_dp(0.25))
-    cut(ledger, "b", 1)
-    again = open_()
-    with pytest.raises(rz.ReadOnlyLedger, match="'b'"):
-        again.recover()
-    done = again.recover(retire=True)
-    assert done.retired == ("b",) and done.applied == 0
-    with pytest.raises(rz.RetiredBudget):
-        again.spend("b", rz.pure_dp(0.1))
-    record = again.history("b")[-1]
-    assert record.type == "recover" and "fully spent" in (record.reason or "")
-    assert again.spend("c", rz.pure_dp(0.25)).admitted
-    with pytest.raises(rz.ReadOnlyLedger):
-        ledger.spend("c", rz.pure_dp(0.25))
-    assert open_().read_only is None, "and its anchor is a new one"
-
-
-def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    ledger.create_budget("q", rz.PureFilter(1.0), parent="b")
-    ledger.spend("q", rz.pure_dp(0.25), key="early")
-    hold = ledger.reserve("q", rz.pure_dp(0.25), key="held")
-    gone = ledger.reserve("b", rz.pure_dp(0.1))
-    gone.cancel("not needed")
-    done = ledger.reserve("b", rz.pure_dp(0.125))
-    done.commit()
-    ledger.spend("q", rz.pure_dp(0.125), key="late")
-    before = rows(ledger)
-    exported = io.StringIO()
-    lines = ledger.export(exported)
-    assert lines == exported.getvalue().count("\n") == sum(b.seq + 1 for b in ledger.budgets())
-    wipe(ledger)
-    again = open_()
-    assert again.read_only is not None
-    found = again.recover(export=io.StringIO(exported.getvalue()))
-    assert found.retired == () and found.applied == lines
-    after = rows(again)
-    for name in ("residuum_budgets", "residuum_records"):
-        assert after[name] == before[name]
-    assert [row[:5] for row in after["residuum_keys"]] and len(after["residuum_keys"]) == len(
-        before["residuum_keys"]
-    )
-    assert again.spend("q", rz.pure_dp(0.125), key="late").replayed
-    assert again.reserve("q", rz.pure_dp(0.25), key="held").id == hold.id
-    assert [each.id for each in again.holds()] == [hold.id]
-    assert again.commit(hold.id).admitted
-    assert again.commit(done.id).replayed
-    assert spent(again, "b") == Fraction(3, 4)
-
-
-def wipe(ledger: rz.Ledger) -> None:
-    """A backup from before the first budget."""
-    with ledger.store.writing() as connection:
-        for table in schema.METADATA.sorted_tables:
-            if table is not schema.meta:
-                connection.execute(delete(table))
-        connection.commit()
-
-
 @pytest.mark.needs("flint")
 def test_an_emptied_store_does_not_verify(open_: Open) -> None:
     ledger = open_()
@@ -197,37 +103,6 @@ def test_an_emptied_store_does_not_verify(open_: Open) -> None:
     for expected in (None, receipt, receipt.head):
         report = ledger.verify(expect_head=expected)
         assert not report.ok and report.exit_code == 1
-
-
-def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    wipe(ledger)
-    again = open_()
-    assert again.recover(retire=True).retired == ("b",)
-    with pytest.raises(rz.BudgetExists):
-        again.create_budget("b", rz.PureFilter(1.0))
-    assert again.budget("b").retired
-
-
-def test_an_export_of_something_else_is_not_taken_over(open_: Open, tmp_path: Path) -> None:
-    ledger = open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    ledger.spend("b", rz.pure_dp(0.25))
-    with rz.open_ledger(tmp_path / "other.db") as other:
-        other.create_budget("b", rz.PureFilter(1.0))
-        other.spend("b", rz.pure_dp(0.125))
-        other.export(tmp_path / "other.jsonl")
-    ledger.export(tmp_path / "own.jsonl")
-    cut(ledger, "b", 0)
-    again = open_()
-    with pytest.raises(BrokenRecord, match="another ledger"):
-        again.recover(export=tmp_path / "other.jsonl")
-    text = (tmp_path / "own.jsonl").read_text()
-    for wrong in (text.replace("0.75", "0.95"), text.splitlines()[1] + "\n", "{}\n", text[:-9]):
-        with pytest.raises(BrokenRecord):
-            again.recover(export=io.StringIO(wrong))
-    assert again.recover(export=tmp_path / "own.jsonl").applied == 1
 
 
 def test_a_crash_between_commit_and_anchor_is_caught_up(open_: Open, tmp_path: Path) -> None:
@@ -243,43 +118,74 @@ def test_a_crash_between_commit_and_anchor_is_caught_up(open_: Open, tmp_path: P
 
 
 def test_an_anchor_that_fails_leaves_the_outcome_unknown_until_the_key_tells(
-    open_: Open, tmp_path: Path
+    open_: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And while it fails nothing else is stored: only the first call could not know."""
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     anchor = tmp_path / "ledger.anchor"
-    anchor.rename(tmp_path / "elsewhere")
-    with pytest.raises(rz.OutcomeUnknown, match="same key"):
-        ledger.spend("b", rz.pure_dp(0.25), key="k")
-    with pytest.raises(rz.OutcomeUnknown):
-        ledger.spend("b", rz.pure_dp(0.25), key="k")
-    (tmp_path / "elsewhere").rename(anchor)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("residuum.ledger.anchor._put", full)
+        with pytest.raises(rz.OutcomeUnknown, match="same key"):
+            ledger.spend("b", rz.pure_dp(0.25), key="k")
+        for key in ("l", None, "m"):
+            with pytest.raises(rz.StoreUnavailable, match=r"No space.*nothing was spent"):
+                ledger.spend("b", rz.pure_dp(0.25), key=key)
+        with pytest.raises(rz.OutcomeUnknown):
+            ledger.spend("b", rz.pure_dp(0.25), key="k")
+        assert ledger.budget("b").seq == 1
     receipt = ledger.spend("b", rz.pure_dp(0.25), key="k")
     assert receipt.admitted and receipt.replayed
     assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)  # type: ignore[union-attr]
     assert spent(ledger, "b") == Fraction(1, 4)
+    assert ledger.spend("b", rz.pure_dp(0.25), key="l").seq == 2
+
+
+def test_without_its_file_an_open_ledger_spends_nothing_until_it_is_back(
+    open_: Open, tmp_path: Path
+) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    first = ledger.spend("b", rz.pure_dp(0.25), key="k")
+    anchor = tmp_path / "ledger.anchor"
+    anchor.rename(tmp_path / "elsewhere")
+    for _ in range(3):
+        with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
+            ledger.spend("b", rz.pure_dp(0.25))
+    assert ledger.budget("b").seq == 1
+    assert ledger.spend("b", rz.pure_dp(0.25), key="k").head == first.head, "that was anchored"
+    (tmp_path / "elsewhere").rename(anchor)
+    assert ledger.spend("b", rz.pure_dp(0.25)).seq == 2
 
 
 def test_without_its_anchor_a_sqlite_ledger_opens_read_only(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with rz.open_ledger(path) as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
-        ledger.export(tmp_path / "export.jsonl")
+        head = ledger.budget("b").head
     anchor = tmp_path / "a.db.anchor"
     kept = anchor.read_bytes()
     anchor.unlink()
     with rz.open_ledger(path) as ledger:
         assert ledger.read_only is not None and "anchor" in ledger.read_only
-        assert ledger.recover(export=tmp_path / "export.jsonl").retired == ()
+        assert ledger.recover(heads={"b": head}).retired == ()
         assert ledger.spend("b", rz.pure_dp(0.1)).admitted
     anchor.write_bytes(kept)
     with rz.open_ledger(path) as ledger:
         assert "incarnation" in (ledger.read_only or "")
+        with pytest.raises(rz.ReadOnlyLedger, match="nobody knows"):
+            ledger.recover()  # by an anchor of before the recovery
     with rz.open_ledger(tmp_path / "b.db"):
         pass
     shutil.copy(tmp_path / "b.db.anchor", anchor)
     with rz.open_ledger(path) as ledger:
         assert "another ledger" in (ledger.read_only or "")
+        with pytest.raises(rz.ReadOnlyLedger, match="nobody knows"):
+            ledger.recover()
 
 
 def test_a_backup_of_a_file_is_noticed(tmp_path: Path) -> None:
@@ -506,8 +412,7 @@ def test_an_anchor_that_is_gone_from_its_database_is_noticed(open_: Open, tmp_pa
     """Whatever the store: everybody has the same one, so nobody is new there."""
     where = f"sqlite:///{tmp_path}/anchors.db"
     ledger = open_(anchor=where)
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    ledger.export(tmp_path / "export.jsonl")
+    head = ledger.create_budget("b", rz.PureFilter(1.0)).head
     anchor = ledger._gate.anchor
     assert isinstance(anchor, DatabaseAnchor)
     with anchor.store.writing() as connection:
@@ -518,7 +423,7 @@ def test_an_anchor_that_is_gone_from_its_database_is_noticed(open_: Open, tmp_pa
     again = open_(anchor=where)
     assert "is gone" in (again.read_only or "")
     assert again.budget("b").seq == 0
-    again.recover(export=tmp_path / "export.jsonl")
+    again.recover(heads={"b": head})
     assert not again.spend("b", rz.pure_dp(0.25), key="k").replayed
 
 

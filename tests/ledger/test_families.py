@@ -293,6 +293,28 @@ def test_a_retired_budget_is_closed_with_its_holds_and_for_its_quotas(ledger: rz
     assert ledger.status().budgets[0].retired
 
 
+def test_a_retired_whole_closes_its_partitions_and_their_holds(ledger: rz.Ledger) -> None:
+    """They do not charge it, and are under it all the same; so is whatever is under them."""
+    ledger.create_budget("all", rz.PureFilter(1.0))
+    for name in ("north", "south"):
+        ledger.create_budget(name, rz.PureFilter(1.0), parent="all", partition=name)
+    ledger.create_budget("quota", rz.PureFilter(1.0), parent="north")
+    assert ledger.spend("quota", PureDp(0.1)).admitted
+    hold = ledger.reserve(["quota", "south"], rz.pure_dp(0.1))
+    ledger.retire("all", "the study is over")
+    for name in ("north", "south", "quota"):
+        for ask in (ledger.spend, ledger.check, ledger.reserve):
+            with pytest.raises(rz.RetiredBudget, match="'all'"):
+                ask(name, PureDp(0.1))
+        assert ledger.budget(name).remaining is None and not ledger.budget(name).retired
+    with pytest.raises(rz.RetiredBudget, match="'all'"):
+        hold.commit()
+    with pytest.raises(rz.RetiredBudget, match="'all'"):
+        ledger.create_budget("more", rz.PureFilter(1.0), parent="north")
+    hold.cancel("it never ran")
+    assert ledger.holds() == ()
+
+
 @pytest.mark.parametrize("ends", ["soon", "", "2026-13-45T99:99:99.999Z "])
 def test_a_window_whose_end_is_no_time_is_a_broken_record(open_: Open, ends: str) -> None:
     ledger = open_()

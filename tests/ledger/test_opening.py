@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -293,3 +294,35 @@ def test_asynchronous_standbys_must_be_accepted_and_are_then_told(
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(rz.StoreUnavailable):
         rz.open_ledger(f"postgresql://u@/d?host={tmp_path}")
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_opening_that_is_cut_says_so(postgres: str, schema_url: str, tmp_path: Path) -> None:
+    """While a new ledger waits for somebody else who makes one."""
+    import psycopg
+
+    from residuum.ledger.postgres import _SCHEMA_LOCK
+
+    found: list[BaseException] = []
+
+    def open_one() -> None:
+        try:
+            rz.open_ledger(schema_url, anchor=tmp_path / "anchor").close()
+        except Exception as error:
+            found.append(error)
+
+    opening = threading.Thread(target=open_one)
+    with (
+        psycopg.connect(postgres) as holder,
+        psycopg.connect(postgres, autocommit=True) as server,
+    ):
+        holder.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+        opening.start()
+        while opening.is_alive():
+            server.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'residuum' AND wait_event_type = 'Lock'"
+            )
+            opening.join(0.02)
+    assert [type(error) for error in found] == [rz.StoreUnavailable], found
+    rz.open_ledger(schema_url, anchor=tmp_path / "anchor").close()

@@ -330,7 +330,7 @@ def test_a_group_links_all_heads(ledger: rz.Ledger) -> None:
             {"budget": each, "seq": 1, "prev": before[each]} for each in ("a", "b")
         ]
         assert receipt.budgets[name] == (record.seq, record.hash)
-    assert receipt.head == ledger.budget("b").head, "the first that was named"
+    assert receipt.head == ledger.budget("a").head, "the first by name"
     assert set(receipt.remaining) == {"a", "b"}
 
 

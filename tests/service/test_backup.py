@@ -2,53 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import backups
 import residuum as rz
 from residuum.errors import ReadOnlyLedger
 from service.running import LAPLACE, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
-
-
-def sqlite_backup(store: str, to: Path) -> Callable[[], None]:
-    """`sqlite3 budgets.db ".backup copy.db"`; what is returned restores it."""
-    path = Path(store.removeprefix("sqlite:///"))
-    with sqlite3.connect(path) as source, sqlite3.connect(to) as target:
-        source.backup(target)
-    source.close()
-    target.close()
-
-    def restore() -> None:
-        for left in path.parent.glob(f"{path.name}-*"):
-            left.unlink()
-        shutil.copy(to, path)
-
-    return restore
-
-
-def postgres_backup(store: str, to: Path) -> Callable[[], None]:
-    """`pg_dump`; what is returned restores it with `psql`."""
-    import pgserver
-
-    programs = Path(pgserver.__file__).parent / "pginstall" / "bin"
-    server, _, options = store.partition("&options=-csearch_path%3D")
-    dump = [programs / "pg_dump", "--dbname", server, "--schema", options, "--file", to]
-    subprocess.run(dump, check=True, capture_output=True)
-
-    def restore() -> None:
-        drop = ["-c", f"DROP SCHEMA {options} CASCADE"]
-        for more in (drop, ["--file", str(to)]):
-            command = [programs / "psql", server, "-v", "ON_ERROR_STOP=1", *more]
-            subprocess.run(command, check=True, capture_output=True)
-
-    return restore
 
 
 @pytest.mark.parametrize(
@@ -60,9 +23,9 @@ def test_restored_behind_its_anchor(
 ) -> None:
     anchor = tmp_path / "anchor"
     if kind == "sqlite":
-        store, backup = f"sqlite:///{tmp_path}/budgets.db", sqlite_backup
+        store, backup = f"sqlite:///{tmp_path}/budgets.db", backups.sqlite
     else:
-        store, backup = request.getfixturevalue("postgres"), postgres_backup
+        store, backup = request.getfixturevalue("postgres"), backups.postgres
     with serving(store, anchor) as service:
         service.budget("web")
         service.budget("untouched")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from residuum.cli import output, stores
+from residuum.cli import heads, output, stores
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -15,6 +15,14 @@ def recover(
     exported: Annotated[
         Path | None,
         typer.Option("--export", metavar="FILE", help="Take over the records that this file has."),
+    ] = None,
+    vouched: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--head",
+            metavar="BUDGET=[SEQ:]HASH",
+            help="Without an anchor: vouch that this is the budget's last record; may be repeated.",
+        ),
     ] = None,
     retire: Annotated[
         bool, typer.Option("--retire", help="Retire what lost spends, as if all were spent.")
@@ -27,7 +35,9 @@ def recover(
 
     A ledger that lost what its anchor knows opens read-only. With an export that is newer than the
     backup the lost records are taken over; what is lost for good can only be retired, as fully
-    spent. What was done is recorded. Nothing happens to a ledger that lost nothing.
+    spent. Where the anchor is lost too, nobody can tell whether an export has everything: vouch for
+    the last record of each budget, as receipts have it, or retire. What was done is recorded in
+    every budget that it concerns.
 
     \b
     Example:
@@ -36,7 +46,7 @@ def recover(
     from residuum.service.values import plain_data
 
     with stores.ledger_at(store, create=False, anchor=anchor) as ledger:
-        found = plain_data(ledger.recover(export=exported, retire=retire))
+        found = plain_data(ledger.recover(exported, retire, heads.by_budget("--head", vouched)))
     if as_json:
         output.print_json(found)
     else:

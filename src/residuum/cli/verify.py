@@ -1,14 +1,13 @@
 """`residuum verify`: the second opinion on a ledger."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residuum.cli import output, stores
+from residuum.cli import heads, output, stores
 from residuum.cli.patience import patience
 from residuum.errors import ArgumentError, LedgerError, MissingPackage
 
@@ -75,7 +74,7 @@ def verify(
     if sign is not None and report is None:
         raise ArgumentError("--sign must come with --report, the file to write, got none")
     options = {
-        "expect_head": _expected(expect_head),
+        "expect_head": heads.expected(expect_head),
         "since": _since(since),
         "jobs": jobs,
         "limit": limit,
@@ -124,33 +123,6 @@ def _is_database(path: Path) -> bool:
         ) from None
     except OSError as error:
         raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
-
-
-def _expected(given: list[str] | None) -> Any:
-    """A single hash, or budgets with their heads."""
-    if not given:
-        return None
-    if len(given) == 1 and "=" not in given[0] and ":" not in given[0]:
-        return _hash(given[0])
-    marks: dict[str, Any] = {}
-    for text in given:
-        name, equals, rest = text.rpartition("=")
-        if not equals:
-            raise ArgumentError(f"--expect-head must name the budget if repeated, got {text!r}")
-        seq, colon, hash = rest.rpartition(":")
-        if colon and not seq.isdigit():
-            raise ArgumentError(f"--expect-head must be BUDGET=SEQ:HASH, got {text!r}")
-        marks[name] = (int(seq), _hash(hash)) if colon else _hash(hash)
-    return marks
-
-
-def _hash(text: str) -> str:
-    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
-        raise ArgumentError(
-            "--expect-head must be a whole hash, 64 of 0 to 9 and a to f as a receipt has it,"
-            f" got {text!r}"
-        )
-    return text
 
 
 def _since(path: Path | None) -> Any:

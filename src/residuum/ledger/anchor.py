@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -46,6 +47,21 @@ class Anchored:
     ledger: str
     incarnation: str
     marks: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+def next_incarnation(*known: str) -> str:
+    """A new one, after all of these: they are counted, and no two are the same."""
+    return f"{1 + max(map(_number, known))}-{uuid.uuid4().hex}"
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether an incarnation began after another one; not known of two with the same number."""
+    return _number(one) > _number(other)
+
+
+def _number(incarnation: str) -> int:
+    number, dash, _ = incarnation.partition("-")
+    return int(number) if dash and number.isdigit() else 0
 
 
 class Anchor(ABC):

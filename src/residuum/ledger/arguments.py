@@ -73,12 +73,15 @@ def key(value: Any) -> str:
 
 
 def names(value: Any) -> tuple[tuple[str, ...], bool]:
-    """The budgets that are named, each once, and whether it was a single name."""
+    """The budgets that are named, each once, and whether it was a single name.
+
+    In the order of names, which is that of records: what was asked first is not in them.
+    """
     if isinstance(value, str):
         return (label("budget", value),), True
     if not isinstance(value, Iterable) or isinstance(value, bytes | dict):
         raise ArgumentTypeError(f"budget must be a name or a list, got {checks.shown(value)}")
-    found = tuple(dict.fromkeys(label("budget", each) for each in value))
+    found = tuple(sorted({label("budget", each) for each in value}))
     checks.require(len(found) > 0, "budget", "at least one name", value)
     return found, False
 

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 
 from residuum.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudget
 from residuum.filters.filter import Filter
+from residuum.filters.pure import PureFilter
 from residuum.ledger import clock, schema
 from residuum.ledger.entry import Entry, filter_of, new_entry
 from residuum.ledger.holding import let_go
@@ -98,8 +99,9 @@ class Create(Request):
             )
 
     def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:
-        if parent.retired:
-            raise RetiredBudget(f"budget {parent.name!r} is retired: nothing can be under it")
+        closed = page.closed_by(parent.name)
+        if closed is not None:
+            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be under it")
         for name in ("neighbouring", "unit", "data"):
             own, above = fields[name], getattr(parent, name)
             if own != above:
@@ -229,3 +231,40 @@ def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> Non
     for id in entry.holds:
         row = page.holds[id]
         let_go(page, row, [page.entry(name) for name in row.members], type, by, reason)
+
+
+def write_off(page: Page, name: str, why: str, by: str) -> None:
+    """Retire a budget that lost spends, as fully spent; it need not be known but by its name."""
+    if name not in page.entries:
+        _gravestone(page, name, by)
+    entry = page.entries[name]
+    for id in entry.holds:
+        row = page.holds[id]
+        row.members = tuple(member for member in row.members if member in page.entries)
+    drop_holds(page, entry, "expire", LEDGER, f"budget {name!r} is retired")
+    entry.retired = True
+    state = entry.plain_state
+    fields = {"reason": f"fully spent: {why}", "before": state, "after": state}
+    page.append(entry, "recover", by, fields, entry.state_text)
+
+
+def _gravestone(page: Page, name: str, by: str) -> None:
+    """A chain for a budget of which only the name is known."""
+    nothing = PureFilter(0.0)
+    fields = {
+        "filter": nothing.to_dict(),
+        "library": __version__,
+        "neighbouring": "add-remove",
+        "unit": "person",
+        "data": None,
+        "parent": None,
+        "partition": None,
+        "window": None,
+        "shares_data": False,
+        "tables": {},
+        "state": json.loads(nothing.state_to_json(nothing.initial())),
+    }
+    top = max((entry.id for entry in page.entries.values()), default=0)
+    entry = new_entry(top + 1, name, page.now, fields)
+    page.add(entry)
+    page.append(entry, "create", by, fields, entry.state_text)

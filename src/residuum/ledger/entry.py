@@ -30,6 +30,9 @@ class Head(NamedTuple):
     retires: bool
 
 
+RETIRING = ("retire", "recover")
+"""Records after which a budget is closed for good."""
+
 _STATES: dict[tuple[str, str], State] = {}
 _HEADS: dict[str, Head] = {}
 """What texts say that were read or written before; heads by their hash. All are pure functions."""
@@ -52,7 +55,7 @@ def _head_of(hash: str, text: str) -> Head:
     if found is None:
         record = Record(text)
         text = canonical(state_after(record))
-        found = Head(text, record.time, record.type == "retire")
+        found = Head(text, record.time, record.type in RETIRING)
         _keep(_HEADS, hash, found)
     return found
 
@@ -141,7 +144,7 @@ class Entry:
         self.head_seq, self.head_hash = head.seq, head.hash
         self.time, self.state_text = head.time, state_text
         # The next transaction will find it at the head.
-        _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type == "retire"))
+        _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type in RETIRING))
 
     def lacks(self, mark: tuple[int, str] | None) -> bool:
         """Whether a record that was acknowledged is later than the head, or another one there."""

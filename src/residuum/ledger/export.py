@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -150,6 +150,10 @@ def _written(store: Store, file: IO[str]) -> int:
 def read_export(given: Any) -> Exported:
     """Read an export from a path or from lines; every hash must agree."""
     if not isinstance(given, str | Path):
+        if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+            raise ArgumentTypeError(
+                f"export must be a path or lines of text, got {checks.shown(given)}"
+            )
         return _read(given, _UNNAMED)
     try:
         with Path(given).open(encoding="ascii") as file:
@@ -164,6 +168,10 @@ def _read(given: Iterable[str], name: str) -> Exported:
     chains: dict[str, list[Record]] = {}
     tables: dict[str, bytes] = {}
     for number, line in enumerate(given, 1):
+        if not isinstance(line, str):
+            raise ArgumentTypeError(
+                f"export must be lines of text, got {checks.shown(line)} for line {number}"
+            )
         try:
             if line.startswith('{"content"'):
                 hash, content = _table_in(line)

@@ -38,6 +38,8 @@ from residuum.ledger.turns import Ticket, Turns
 
 _TRIES = 20
 _R = schema.records
+_UNWRITTEN = (OSError, LedgerError, Again, Unsure)
+"""How an anchor fails."""
 
 
 class _Slot:
@@ -82,6 +84,10 @@ class Gate:
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
         """What others wrote to the anchor, which need not be synced yet."""
+        self.owed: dict[str, tuple[int, str]] = {}
+        """What is stored and could not be anchored."""
+        self._mute: Exception | None = None
+        """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
         self._rehearsals = Rehearsals()
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
@@ -224,6 +230,11 @@ class Gate:
             old = page.recalled is not None and not page.writes_all
             if old or (page.recalled is not None and any(each.error for each in batch)):
                 raise _Old
+            if page.writes and self._mute is not None:
+                raise StoreUnavailable(
+                    f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
+                    " by this call, nor will be until it can"
+                )
             if page.writes:
                 self._memory.forget(page.entries)
                 page.flush()
@@ -320,10 +331,20 @@ class Gate:
 
     def _learn(self) -> None:
         """What other processes have acknowledged, before anything is read: it must be there."""
-        if self.anchor is not None:
-            with suppress(OSError):  # Whoever writes to it is told.
-                for name, mark in self.anchor.news().items():
-                    self.others[name] = _later(mark, self.others.get(name))
+        if self.anchor is None:
+            return
+        try:
+            if self.owed:
+                self.anchor.write(self.owed)
+                self.anchored.update(self.owed)
+                self.owed.clear()
+            for name, mark in self.anchor.news().items():
+                self.others[name] = _later(mark, self.others.get(name))
+            self._mute = None
+        except _UNWRITTEN as error:
+            if not self.owed and not isinstance(error, OSError):
+                raise
+            self._mute = error  # Whoever would write is told.
 
     def _check_anchored(self, page: Page) -> None:
         for name, entry in page.entries.items():
@@ -352,7 +373,8 @@ class Gate:
         if self.anchor is not None:
             try:
                 self.anchor.write(new)
-            except (OSError, LedgerError, Again, Unsure) as error:
+            except _UNWRITTEN as error:
+                self.owed.update(new)
                 raise OutcomeUnknown(
                     f"the spend is stored, but the anchor {self.anchor} could not be written"
                     f" ({error}); ask again with the same key, until then it counts as spent"

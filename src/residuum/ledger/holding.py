@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from residuum.errors import UnknownHold
@@ -51,7 +51,7 @@ class Reserve(Asking):
         )  # fmt: skip
         if not done.record.admitted:
             return done
-        members = tuple(entry.name for entry in entries)
+        members = tuple(sorted(entry.name for entry in entries))
         page.add_hold(
             HoldRow(
                 self.id, self.principal, self.under, members, self.asked.text, self.assumed,
@@ -85,17 +85,19 @@ class Commit(Request):
         return request_hash("commit", (), {"hold": self.id})
 
     def run(self, page: Page) -> Done:
-        before = replay(page, self, self.request, False)
+        row = page.holds.get(self.id)
+        named = () if row is None else leaves(page, row.members)
+        before = replay(page, self, self.request, len(named) == 1, named)
         if before is not None:
             return before
-        row = page.holds.get(self.id)
         if row is not None and row.status == "committed" and row.ended_by is not None:
             budget, seq, kept = row.ended_by.split("\n")
-            named = leaves(page, row.members)
             place = KeyRow("", budget, int(seq), kept or None)
             return replayed(page, place, named, len(named) == 1)
         row, entries = open_hold(page, self.id)
-        asking = _asking(self, row, leaves(page, row.members))
+        for name in row.members:
+            page.open_line(name)
+        asking = _asking(self, row, named)
         rulings = {
             entry.name: rules.commit(page.standing(entry), entry.holds.index(row.id))
             for entry in entries
@@ -105,7 +107,7 @@ class Commit(Request):
             return done
         page.end_hold(row, "committed", None)
         held = held_now(page, entries)
-        row.ended_by = f"{done.record.budget}\n{done.record.seq}\n{held or ''}"
+        row.ended_by = committed_at(done.budgets, held)
         page.set_held(asking.principal, asking.under, held)
         standings = standings_now(page, asking.asked, asking.budgets, asking.one, entries)
         return replace(done, standings=standings)
@@ -127,7 +129,13 @@ def _asking(commit: Commit, row: HoldRow, named: tuple[str, ...]) -> Asking:
 def leaves(page: Page, members: Sequence[str]) -> tuple[str, ...]:
     """The budgets of a group that are not there as the ancestors of others."""
     above = {entry.name for name in members for entry in page.line(name)[1:]}
-    return tuple(name for name in members if name not in above)
+    return tuple(sorted(name for name in members if name not in above))
+
+
+def committed_at(places: Mapping[str, tuple[int, str]], held: str | None) -> str:
+    """Where a group's commit is found, and the holds that were open after it, for a hold's row."""
+    name = min(places)
+    return f"{name}\n{places[name][0]}\n{held or ''}"
 
 
 @dataclass(frozen=True)

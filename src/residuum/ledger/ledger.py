@@ -278,9 +278,14 @@ class Ledger:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
         return export(self.store, to)
 
-    def recover(self, export: Any = None, retire: bool = False) -> Recovered:
-        """After a restored backup: take over exported records, or retire what lost spends."""
-        return recover(self._gate, self.principal, export, checks.flag("retire", retire))
+    def recover(self, export: Any = None, retire: bool = False, heads: Any = None) -> Recovered:
+        """After a restored backup: take over exported records, or retire what lost spends.
+
+        Where the anchor is gone too, `heads` says what was the last record of each budget: a
+        receipt, or a hash (or a number and a hash) by name. Who says so answers for it, on record.
+        """
+        flag = checks.flag("retire", retire)
+        return recover(self._gate, self.principal, export, flag, heads)
 
     # -- closing ------------------------------------------------------------------------
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import uuid
 
-from sqlalchemy import Connection, insert, inspect, select, text, update
+from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from residuum.errors import NewerLedger, NotALedger
 from residuum.ledger import schema
 from residuum.ledger.store import Store
 
+HOME = "home"
+"""The fact that says which database this is, by `Store.identity`, where that can be told."""
+UNANCHORED = "unanchored"
+"""The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
 
 
@@ -19,6 +23,13 @@ def facts_in(connection: Connection) -> dict[str, str] | None:
         return None
     rows = connection.execute(select(schema.meta.c.name, schema.meta.c.value))
     return {row.name: row.value for row in rows} or None
+
+
+def set_fact(connection: Connection, name: str, value: str | None) -> None:
+    """Have `meta` say something else, or no longer say anything of this."""
+    connection.execute(delete(schema.meta).where(schema.meta.c.name == name))
+    if value is not None:
+        connection.execute(insert(schema.meta).values(name=name, value=value))
 
 
 def check_facts(store: Store, facts: dict[str, str]) -> None:
@@ -45,6 +56,7 @@ def migrate(store: Store, create: bool) -> dict[str, str]:
         store.lock_schema(connection)
         # Someone else may have been here since.
         facts = _looked(store, connection, create)
+        new = facts is None
         if facts is None:
             connection.execute(text(schema.META))
             facts = {
@@ -59,8 +71,10 @@ def migrate(store: Store, create: bool) -> dict[str, str]:
             for statement in statements:
                 connection.execute(text(statement.format(blob=store.blob)))
         facts["schema"] = str(schema.VERSION)
-        change = update(schema.meta).where(schema.meta.c.name == "schema")
-        connection.execute(change.values(value=facts["schema"]))
+        set_fact(connection, "schema", facts["schema"])
+        if new and (home := store.identity(connection)):
+            facts[HOME] = home
+            set_fact(connection, HOME, home)
         store.commit(connection, lambda other: facts_in(other) is not None)
     return facts
 

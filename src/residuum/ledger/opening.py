@@ -20,9 +20,9 @@ from residuum.ledger import schema
 from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, Marks, behind
 from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
-from residuum.ledger.migrate import migrate
+from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, migrate, set_fact
 from residuum.ledger.place import Place, place
-from residuum.ledger.store import Store, postgres
+from residuum.ledger.store import Again, Store, Unsure, postgres
 
 _B, _R = schema.budgets, schema.records
 
@@ -56,10 +56,13 @@ def open_ledger(
         else:
             gate.closed = hold_against_anchor(gate)
         return Ledger(gate, principal)
-    except BaseException:
+    except BaseException as error:
         store.close()
         if gate is not None and gate.anchor is not None:
             gate.anchor.close()
+        if isinstance(error, Again | Unsure):
+            # What opening writes, it writes once more the next time.
+            raise StoreUnavailable(f"{where} went away while it was opened: {error}") from error
         raise
 
 
@@ -114,6 +117,10 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
                 # Perhaps somebody else has just made both.
                 said = anchor.read()
             lost = what_is_lost(gate, said, heads, connection)
+            facts = facts_in(connection) or {}
+            home, here = facts.get(HOME), gate.store.identity(connection)
+            if not lost and home not in (None, here):
+                lost = _moved(gate, said, heads)
         if lost:
             name, why = next(iter(lost.items()))
             more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -133,11 +140,35 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         if ahead:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
+        if home != (here or None) or UNANCHORED in facts:
+            _settle(gate.store, here or None)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residuum recover)")
     except OSError as error:
         return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
     return None
+
+
+def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
+    """Why spends may be lost in a database that is another than the one which wrote last.
+
+    An anchor that everybody has would know. The file of one machine does if it knows every head:
+    one that does not is not the only one.
+    """
+    assert gate.anchor is not None
+    if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
+        return {}
+    knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
+    return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
+
+
+def _settle(store: Store, home: str | None) -> None:
+    """Remember which database it is that nothing was found missing in, and that it is anchored."""
+    with store.writing() as connection:
+        store.lock_schema(connection)
+        set_fact(connection, HOME, home)
+        set_fact(connection, UNANCHORED, None)
+        store.commit(connection, lambda _: False)
 
 
 def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:

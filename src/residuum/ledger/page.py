@@ -205,13 +205,22 @@ class Page:
             entry = above
         return charged
 
+    def closed_by(self, name: str) -> Entry | None:
+        """What closes a budget, if anything: it, or one above it, is retired.
+
+        A whole closes its partitions, though they do not charge it.
+        """
+        entry: Entry | None = self.entry(name)
+        while entry is not None and not entry.retired:
+            entry = None if entry.parent is None else self.entry(entry.parent)
+        return entry
+
     def open_line(self, name: str) -> list[Entry]:
-        """The same; raises where one of them is retired."""
-        charged = self.line(name)
-        for entry in charged:
-            if entry.retired:
-                raise RetiredBudget(f"budget {entry.name!r} is retired: nothing can be spent")
-        return charged
+        """What a spend charges; raises where the budget is closed."""
+        closed = self.closed_by(name)
+        if closed is not None:
+            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be spent")
+        return self.line(name)
 
     def standing(self, entry: Entry) -> Standing:
         """Where a budget stands."""

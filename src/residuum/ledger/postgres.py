@@ -47,6 +47,14 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_r
     (SELECT count(*) FROM pg_stat_replication
      WHERE coalesce(application_name, '') <> 'pg_basebackup')
 """
+# A dump that is restored makes tables anew, and a new cluster or database perhaps; recovery to a
+# point in time, and a standby that takes over, begin a timeline.
+_IDENTITY = """
+SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    (SELECT oid FROM pg_database WHERE datname = current_database()),
+    to_regclass('residuum_records')::oid)
+"""
 # Every statement finds its rows by a key. What the server plans for a table that is still empty,
 # and then keeps until somebody analyses the table, reads all of it; so it is told not to.
 _BY_KEY = """
@@ -194,6 +202,10 @@ class PostgresStore(Store):
         if known is not None and known.under_way:
             # Whoever was interrupted left answers that nobody will read.
             connection.invalidate()
+
+    def identity(self, connection: Connection) -> str:
+        """The cluster, its timeline, the database and the table: a restore changes one of them."""
+        return str(connection.execute(text(_IDENTITY)).scalar_one())
 
     def foreign(self, connection: Connection) -> bool:
         """A database may hold other things beside a ledger."""

@@ -2,36 +2,49 @@
 
 A store behind its anchor has lost spends that were acknowledged, and what they cost cannot be known
 from it. Records of an export that continue a chain are taken over as they are, with their keys and
-holds. A budget that is still behind then is retired, as fully spent, by a `recover` record; one
-that the store does not even know gets a chain that says so, so that its name cannot be used again.
-Then the ledger is a new incarnation with a new anchor.
+holds. That nothing comes after them is known from the anchor; without one nobody can know it, and
+somebody must vouch for the last record of each budget. A budget that is still behind then, or that
+nobody vouches for, is retired as fully spent by a `recover` record; one that the store does not
+even know gets a chain that says so, so that its name cannot be used again. Every other chain that
+was added to or vouched for says so by a `resume` record. Then the ledger is a new incarnation with
+a new anchor.
 """
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select
 
-from residuum.errors import BrokenRecord, LedgerError, ReadOnlyLedger
-from residuum.filters.pure import PureFilter
+from residuum import checks
+from residuum.errors import (
+    ArgumentTypeError,
+    BrokenRecord,
+    LedgerError,
+    OutcomeUnknown,
+    ReadOnlyLedger,
+    ResiduumError,
+    StoreUnavailable,
+)
 from residuum.ledger import schema
-from residuum.ledger.anchor import Anchored
-from residuum.ledger.derive import apply
-from residuum.ledger.entry import new_entry
+from residuum.ledger.anchor import Anchored, newer, next_incarnation
+from residuum.ledger.budgets import write_off
+from residuum.ledger.derive import Derivation
+from residuum.ledger.entry import RETIRING, Entry
 from residuum.ledger.export import Exported, read_export
 from residuum.ledger.gate import Gate
-from residuum.ledger.holding import let_go
+from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, set_fact
 from residuum.ledger.page import Page
-from residuum.ledger.requests import LEDGER
+from residuum.ledger.receipts import Receipt, Reservation
+from residuum.ledger.store import Again, Lost, Unsure
 from residuum.records import Record, follows
-from residuum.version import __version__
 
-_B, _R = schema.budgets, schema.records
+_B = schema.budgets
+_TRIES = 5
+
+Heads = Mapping[str, tuple[int | None, str]]
 
 
 @dataclass(frozen=True)
@@ -44,61 +57,248 @@ class Recovered:
     """Budgets that were retired as fully spent."""
 
 
-def recover(gate: Gate, by: str, export: Any = None, retire: bool = False) -> Recovered:
+def recover(
+    gate: Gate, by: str, export: Any = None, retire: bool = False, heads: Any = None
+) -> Recovered:
     """Make a ledger that lost spends writable again; what was done."""
     if gate.anchor is None:
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
+    vouched = _vouched(heads)
+    given = None if export is None else read_export(export)
+    said = _said(gate)
+    where = gate.store.place
+    for left in range(_TRIES - 1, -1, -1):
+        try:
+            done = _Recovery(gate, by, said, given, vouched).run(retire)
+            break
+        except Again as error:
+            if isinstance(error, Lost) or not left:
+                raise StoreUnavailable(
+                    f"{where} went away or was busy ({error}); nothing was recovered"
+                ) from error
+        except Unsure as error:
+            raise OutcomeUnknown(
+                f"{where} went away while committing ({error}); whether the ledger is recovered is"
+                " not known: recover it again, in the same way"
+            ) from error
+    try:
+        _start_anchor(gate, done.incarnation, done.heads)
+    except (OSError, LedgerError, Again, Unsure) as error:
+        gate.closed = ReadOnlyLedger(
+            f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be begun"
+            f" ({error}): recover it again"
+        )
+        raise StoreUnavailable(str(gate.closed)) from error
+    return done.result
+
+
+def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]]) -> None:
+    assert gate.anchor is not None
+    gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
+    with gate.store.writing() as connection:
+        set_fact(connection, UNANCHORED, None)
+        gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
+    gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
+    gate.others.clear()
+    gate.owed.clear()
+
+
+def _said(gate: Gate) -> Anchored | None:
+    assert gate.anchor is not None
     try:
         said = gate.anchor.read()
     except BrokenRecord:
-        said = None
-    given = None if export is None else read_export(export)
-    with gate.store.writing() as connection:
-        page = Page(connection, gate.store, gate.ledger, gate.incarnation)
-        gate.store.lock_schema(connection)
-        names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
-        page.open(names, lock=True)
-        applied = 0 if given is None else _reapply(page, gate.ledger, given)
-        lost = _lost(page, said, given)
-        if lost and not retire:
-            shown = "; ".join(f"{name!r}: {why}" for name, why in list(lost.items())[:3])
-            raise ReadOnlyLedger(
-                f"{len(lost)} budgets may still lack spends ({shown}): give an export that has"
-                " them, or retire these budgets as fully spent"
+        return None
+    except OSError as error:
+        raise StoreUnavailable(f"the anchor {gate.anchor} cannot be read: {error}") from error
+    return None if said is None or said.ledger != gate.ledger else said
+
+
+def _vouched(heads: Any) -> Heads:
+    """The last record of budgets, as a receipt has it or as a caller says."""
+    if heads is None:
+        return {}
+    if isinstance(heads, Receipt | Reservation):
+        return dict(heads.budgets)
+    found: dict[str, tuple[int | None, str]] = {}
+    for name, mark in heads.items() if isinstance(heads, Mapping) else [("", heads)]:
+        match mark:
+            case str() if isinstance(heads, Mapping) and isinstance(name, str):
+                found[name] = (None, mark)
+            case [int(seq), str(hash)] if isinstance(name, str):
+                found[name] = (seq, hash)
+            case _:
+                raise ArgumentTypeError(
+                    "heads must be a receipt, or map budgets to a hash or to a number and a hash,"
+                    f" got {checks.shown(heads)}"
+                )
+    return found
+
+
+class _Recovery:
+    """One try, in one transaction."""
+
+    def __init__(
+        self, gate: Gate, by: str, said: Anchored | None, given: Exported | None, vouched: Heads
+    ):
+        self.gate, self.by, self.said = gate, by, said
+        self.given, self.vouched = given, vouched
+        self.heads: dict[str, tuple[int, str]] = {}
+        self.incarnation = ""
+        self.result = Recovered(0, ())
+        self._applied: dict[str, int] = {}
+
+    def run(self, retire: bool) -> _Recovery:
+        store = self.gate.store
+        with store.writing() as connection:
+            store.lock_schema(connection)
+            facts = facts_in(connection) or {}
+            # Whatever it is by now: a recovery may have been cut, and is done again.
+            self.page = page = Page(
+                connection, store, self.gate.ledger, facts.get("incarnation", "")
             )
-        for name, why in lost.items():
-            _retire(page, name, why, by)
-        incarnation = uuid.uuid4().hex
-        connection.execute(
-            update(schema.meta).where(schema.meta.c.name == "incarnation").values(value=incarnation)
+            names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
+            page.open(names, lock=True)
+            self._trust(facts, store.identity(connection))
+            lost = self._lost(self._reapply())
+            if lost and not retire:
+                shown = "; ".join(f"{name!r}: {why}" for name, why in list(lost.items())[:3])
+                raise ReadOnlyLedger(
+                    f"{len(lost)} budgets may still lack spends ({shown}): give an export that has"
+                    " them, vouch for their last records, or retire these budgets as fully spent"
+                )
+            for name, why in lost.items():
+                write_off(page, name, why, self.by)
+            for name in page.entries:
+                self._resume(name)
+            said = "" if self.said is None else self.said.incarnation
+            self.incarnation = next_incarnation(facts["incarnation"], said)
+            self._say(connection, said)
+            page.flush()
+            store.commit(connection, self._landed)
+        self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
+        self.result = Recovered(sum(self._applied.values()), tuple(lost))
+        return self
+
+    def _say(self, connection: Connection, said: str) -> None:
+        set_fact(connection, "incarnation", self.incarnation)
+        set_fact(connection, UNANCHORED, said or None)
+        set_fact(connection, HOME, self.gate.store.identity(connection) or None)
+
+    def _landed(self, connection: Connection) -> bool:
+        return (facts_in(connection) or {}).get("incarnation") == self.incarnation
+
+    def _trust(self, facts: Mapping[str, str], home: str) -> None:
+        """Whether the anchor knows everything that was acknowledged, or at least of some budgets.
+
+        One of an older incarnation does not. A file of one machine may not know what others did;
+        where the database was moved or restored, it counts for what it knows to the last record.
+        """
+        own = facts["incarnation"]
+        said = None if self.said is None else self.said.incarnation
+        self.trusted = said is not None and (
+            said in (own, facts.get(UNANCHORED)) or newer(said, own)
         )
-        page.flush()
-        gate.store.commit(connection, lambda _: False)
-    heads = {name: (entry.head_seq, entry.head_hash) for name, entry in page.entries.items()}
-    gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
-    gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
-    gate.others.clear()
-    return Recovered(applied, tuple(lost))
+        anchor = self.gate.anchor
+        shared = anchor is not None and anchor.shared
+        self.exact = not shared and facts.get(HOME, home) != home
+
+    # -- records ------------------------------------------------------------------------
+
+    def _reapply(self) -> dict[str, str]:
+        """Take over what continues the chains; the budgets that lack what it was written with."""
+        if self.given is None:
+            return {}
+        page, derived = self.page, Derivation(self.page)
+        top = max((entry.id for entry in page.entries.values()), default=0)
+        for name, records in self.given.chains.items():
+            _check(page.ledger, name, records)
+            known = page.entries.get(name)
+            seq = -1 if known is None else known.head_seq
+            if known is not None and seq < len(records) and records[seq].hash != known.head_hash:
+                raise BrokenRecord(
+                    f"the export of {name!r} is not the store's chain at number {seq}"
+                )
+            new = records[seq + 1 :]
+            try:
+                page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
+                page.load_holds(r.body["hold"] for r in new if "hold" in r.body)
+                for record in new:
+                    top += record.type == "create"
+                    derived.apply(record, top)
+            except ResiduumError:
+                raise
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                raise BrokenRecord(f"the export of {name!r} cannot be read: {error!r}") from error
+            if new:
+                self._applied[name] = len(new)
+        derived.finish()
+        page.add_tables(self.given.tables)
+        return derived.missing()
+
+    def _lost(self, lost: dict[str, str]) -> dict[str, str]:
+        """The budgets that may still lack spends, unless they were retired for it before."""
+        page = self.page
+        for name, (seq, head) in {} if self.said is None else self.said.marks.items():
+            entry = page.entries.get(name)
+            if entry is None:
+                lost[name] = f"number {seq} was acknowledged, and nothing of it is left"
+            elif entry.head_seq < seq:
+                lost[name] = f"number {seq} was acknowledged, the store ended with its predecessors"
+            elif page.record_at(name, seq).hash != head:
+                lost[name] = f"number {seq} was acknowledged as {head[:12]}…, and is another one"
+        for name in self.vouched:
+            if name not in page.entries:
+                lost.setdefault(name, "it was vouched for, and nothing of it is left")
+        for name, entry in page.entries.items():
+            if name in self.vouched and not self._ends_with(entry, *self.vouched[name]):
+                lost.setdefault(name, f"it ends with {entry.head_seq}, vouched for was another")
+            elif name not in self.vouched and not self._anchored(entry):
+                lost.setdefault(
+                    name,
+                    f"nobody knows what came after {entry.head_seq}: the anchor does not tell, and"
+                    " it was not vouched for",
+                )
+        return {name: why for name, why in lost.items() if not _given_up(page, name)}
+
+    def _anchored(self, entry: Entry) -> bool:
+        """Whether the anchor tells that nothing was acknowledged after the head."""
+        if self.said is None or not self.trusted:
+            return False
+        return not self.exact or self.said.marks.get(entry.name) == _head(entry)
+
+    def _ends_with(self, entry: Entry, number: int | None, wanted: str) -> bool:
+        """Whether a record is the last one, but for those of a recovery that is done again."""
+        seq, hash = _head(entry)
+        while hash != wanted:
+            record = self.page.record_at(entry.name, seq)
+            if record.type != "resume":
+                return False
+            seq, hash = seq - 1, record.prev
+        return number in (None, seq)
+
+    def _resume(self, name: str) -> None:
+        """Say in a chain that goes on what was done, and how it is known to be complete."""
+        entry, applied = self.page.entries[name], self._applied.get(name, 0)
+        anchored = self._anchored(entry)
+        if entry.retired or (anchored and not applied):
+            return
+        if anchored:
+            known = f"the anchor {self.gate.anchor} knows of no later one"
+        else:
+            seq, hash = _head(entry)
+            known = f"{self.by!r} vouches for number {seq}, {hash}, as the last one"
+        state = entry.plain_state
+        fields = {
+            "reason": f"recovered: {applied} records were taken over; {known}",
+            "before": state,
+            "after": state,
+        }
+        self.page.append(entry, "resume", self.by, fields, entry.state_text)
 
 
-def _reapply(page: Page, ledger: str, given: Exported) -> int:
-    applied = 0
-    top = max((entry.id for entry in page.entries.values()), default=0)
-    for name, records in given.chains.items():
-        _check(ledger, name, records)
-        known = page.entries.get(name)
-        seq = -1 if known is None else known.head_seq
-        if known is not None and seq < len(records) and records[seq].hash != known.head_hash:
-            raise BrokenRecord(f"the export of {name!r} is not the store's chain at number {seq}")
-        wanted = [(r.body["by"], r.key) for r in records[seq + 1 :] if r.key is not None]
-        page.load_keys(wanted)
-        page.load_holds(r.body["hold"] for r in records[seq + 1 :] if "hold" in r.body)
-        for record in records[seq + 1 :]:
-            top += record.type == "create"
-            apply(page, record, top)
-            applied += 1
-    page.add_tables(given.tables)
-    return applied
+def _head(entry: Entry) -> tuple[int, str]:
+    return entry.head_seq, entry.head_hash
 
 
 def _check(ledger: str, name: str, records: Sequence[Record]) -> None:
@@ -112,69 +312,9 @@ def _check(ledger: str, name: str, records: Sequence[Record]) -> None:
         before = record
 
 
-def _lost(page: Page, said: Anchored | None, given: Exported | None) -> dict[str, str]:
-    """The budgets that may still lack spends, unless they were retired for it before."""
-    lost: dict[str, str] = {}
-    if said is None or said.ledger != page.ledger:
-        for name, entry in page.entries.items():
-            records = [] if given is None else given.chains.get(name, [])
-            if len(records) <= entry.head_seq:
-                lost[name] = f"without an anchor nobody knows what came after {entry.head_seq}"
-    else:
-        for name, (seq, head) in said.marks.items():
-            entry_ = page.entries.get(name)
-            if entry_ is None:
-                lost[name] = f"number {seq} was acknowledged, and nothing of it is left"
-            elif entry_.head_seq < seq:
-                lost[name] = f"number {seq} was acknowledged, the store ended with its predecessors"
-            elif page.record_at(name, seq).hash != head:
-                lost[name] = f"number {seq} was acknowledged as {head[:12]}…, and is another one"
-    return {name: why for name, why in lost.items() if not _given_up(page, name)}
-
-
 def _given_up(page: Page, name: str) -> bool:
+    """Whether nothing can be spent from it, by its last record."""
     entry = page.entries.get(name)
     if entry is None or not entry.retired:
         return False
-    return page.record_at(name, entry.head_seq).type in ("recover", "retire")
-
-
-def _retire(page: Page, name: str, why: str, by: str) -> None:
-    if name not in page.entries:
-        _gravestone(page, name, by)
-    entry = page.entries[name]
-    for id in entry.holds:
-        row = page.holds[id]
-        row.members = tuple(member for member in row.members if member in page.entries)
-        members = [page.entries[member] for member in row.members]
-        let_go(page, row, members, "expire", LEDGER, f"budget {name!r} is retired")
-    entry.retired = True
-    state = entry.plain_state
-    fields: Mapping[str, Any] = {
-        "reason": f"fully spent: {why}",
-        "before": state,
-        "after": state,
-    }
-    page.append(entry, "recover", by, fields, entry.state_text)
-
-
-def _gravestone(page: Page, name: str, by: str) -> None:
-    """A chain for a budget of which only the name is known."""
-    nothing = PureFilter(0.0)
-    fields = {
-        "filter": nothing.to_dict(),
-        "library": __version__,
-        "neighbouring": "add-remove",
-        "unit": "person",
-        "data": None,
-        "parent": None,
-        "partition": None,
-        "window": None,
-        "shares_data": False,
-        "tables": {},
-        "state": json.loads(nothing.state_to_json(nothing.initial())),
-    }
-    top = max((entry.id for entry in page.entries.values()), default=0)
-    entry = new_entry(top + 1, name, page.now, fields)
-    page.add(entry)
-    page.append(entry, "create", by, fields, entry.state_text)
+    return page.record_at(name, entry.head_seq).type in RETIRING

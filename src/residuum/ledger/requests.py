@@ -196,7 +196,9 @@ def standings_now(
     return Standings(asked, tuple(named), one, lines, all_, closed)
 
 
-def replay(page: Page, request: Request, request_text: str, one: bool) -> Done | None:
+def replay(
+    page: Page, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
+) -> Done | None:
     """What was decided under the request's key before; None where nothing was."""
     key = request.key
     row = page.keys.get((request.principal, key)) if key is not None else None
@@ -207,7 +209,7 @@ def replay(page: Page, request: Request, request_text: str, one: bool) -> Done |
             f"key {key!r} was used by {request.principal!r} for another request; nothing was"
             " decided"
         )
-    return replayed(page, row, request.names, one)
+    return replayed(page, row, request.names or named, one)
 
 
 def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:

@@ -121,7 +121,9 @@ def settled(
             entry.spent = True
     first = made[asking.budgets[0]]
     held = held_now(page, entries)
-    page.add_key(asking.principal, asking.under, KeyRow(request, first.budget, first.seq, held))
+    # The first of the group, as `derive` finds it.
+    place = next(iter(made.values()))
+    page.add_key(asking.principal, asking.under, KeyRow(request, place.budget, place.seq, held))
     return Done(
         first,
         {name: (each.seq, each.hash) for name, each in made.items()},

@@ -119,6 +119,10 @@ class Store(ABC):
         Or always, in a store that looks after guards.
         """
 
+    def identity(self, connection: Connection) -> str:
+        """Which database this is, for one that can tell it from its copies; else nothing."""
+        return ""
+
     @abstractmethod
     def foreign(self, connection: Connection) -> bool:
         """Whether the database is one of something else."""

@@ -141,7 +141,7 @@ def view(page: Page, name: str) -> Budget:
         state=entry.state,
         holds=entry.holds,
         _line=tuple(page.standing(each) for each in line),
-        _closed=any(each.retired for each in line),
+        _closed=page.closed_by(name) is not None,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
         _parts=tuple(_partitions(page, name, entry.children, entry.neighbouring)),
     )

@@ -23,7 +23,8 @@ _SAID = {
     "expire": "expired",
     "refresh": "new window",
     "retire": "retired",
-    "recover": "recovered",
+    "recover": "written off",
+    "resume": "recovered",
 }
 
 

@@ -17,7 +17,7 @@ from residuum.service.responses import BudgetName, Json, documented
 router = APIRouter(prefix="/v1", tags=["history"], dependencies=[Depends(authenticated)])
 
 Type = Literal["create", "spend", "hold", "commit", "cancel", "expire", "refresh", "retire",
-               "recover"]  # fmt: skip
+               "recover", "resume"]  # fmt: skip
 assert set(Type.__args__) == set(FIELDS)  # type: ignore[attr-defined]
 
 AT_ONCE = 500
