@@ -6,11 +6,12 @@ import uuid
 
 from sqlalchemy import Connection, insert, inspect, select, text, update
 
-from residuum.errors import NewerLedger, NotALedger
+from residuum.errors import NewerLedger, NotALedger, ReadOnlyLedger, StoreUnavailable
 from residuum.ledger import schema
-from residuum.ledger.store import Store
+from residuum.ledger.store import Again, Lost, Store, Unsure
 
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
+_TRIES = 5
 
 
 def facts_in(connection: Connection) -> dict[str, str] | None:
@@ -35,10 +36,32 @@ def check_facts(store: Store, facts: dict[str, str]) -> None:
         )
 
 
-def migrate(store: Store, create: bool) -> dict[str, str]:
-    """Make the tables that are missing; what `meta` says then."""
+def migrate(store: Store, create: bool, read_only: bool = False) -> dict[str, str]:
+    """Make the tables that are missing, unless it is only read; what `meta` says then."""
+    for _ in range(_TRIES):
+        try:
+            return _migrated(store, create and not read_only, read_only)
+        except (Lost, Unsure) as error:
+            raise StoreUnavailable(
+                f"{store.place} went away while its tables were made ({error}): open it again"
+            ) from error
+        except Again:
+            continue
+    raise StoreUnavailable(f"{store.place}: too many make tables at once: open it again")
+
+
+def _migrated(store: Store, create: bool, read_only: bool) -> dict[str, str]:
     with store.reading() as connection:
         facts = _looked(store, connection, create)
+    if read_only:
+        assert facts is not None
+        if int(facts["schema"]) < schema.READABLE:
+            raise ReadOnlyLedger(
+                f"{store.place} has schema {facts['schema']}, and what is read has at least"
+                f" {schema.READABLE}: open it once for writing, which brings it up to date"
+            )
+        return facts
+    store.settle()
     if facts is not None and int(facts["schema"]) == schema.VERSION:
         return facts
     with store.writing() as connection:
@@ -61,7 +84,7 @@ def migrate(store: Store, create: bool) -> dict[str, str]:
         facts["schema"] = str(schema.VERSION)
         change = update(schema.meta).where(schema.meta.c.name == "schema")
         connection.execute(change.values(value=facts["schema"]))
-        store.commit(connection, lambda other: facts_in(other) is not None)
+        store.commit(connection, lambda other: facts_in(other) == facts)
     return facts
 
 

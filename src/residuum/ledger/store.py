@@ -26,6 +26,8 @@ from residuum.ledger.prepared import Guard, Prepared, Question, Write
 _KEPT_SECONDS = 60.0
 """For which a connection goes from writer to writer; after that the pool looks at it."""
 _MOST_KEPT = 1
+FAILURES = (SQLAlchemyError, UnicodeDecodeError)
+"""What a database that does not do what it was asked raises; the latter is a damaged one's."""
 
 
 Meanwhile = Callable[[Callable[[], bool]], None]
@@ -119,12 +121,15 @@ class Store(ABC):
         Or always, in a store that looks after guards.
         """
 
+    def settle(self) -> None:  # noqa: B027
+        """Set the database up for writing, once it is known to be a ledger or is to become one."""
+
     @abstractmethod
     def foreign(self, connection: Connection) -> bool:
         """Whether the database is one of something else."""
 
     @abstractmethod
-    def translated(self, error: SQLAlchemyError) -> Exception:
+    def translated(self, error: Exception) -> Exception:
         """What a failure before the commit means."""
 
     @abstractmethod
@@ -151,14 +156,19 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection from the pool, given back whatever happens."""
-        with self._used(self._opened(lambda _: None)) as connection:
+        with self._going(lambda _: None) as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, and sees one state."""
+        with self._going(self.begin_reading) as connection:
+            yield connection
+
+    @contextmanager
+    def _going(self, begin: Callable[[Connection], None]) -> Iterator[Connection]:
         try:
-            with self._used(self._opened(self.begin_reading)) as connection:
+            with self._used(self._opened(begin)) as connection:
                 yield connection
         except Again as again:
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
@@ -179,7 +189,7 @@ class Store(ABC):
         except BaseException as error:
             self._end(connection)
             self._let_go()
-            if isinstance(error, SQLAlchemyError):
+            if isinstance(error, FAILURES):
                 raise self.translated(error) from error
             raise
         if kept and len(self._kept) < _MOST_KEPT:
@@ -199,7 +209,7 @@ class Store(ABC):
         except BaseException as error:
             self._end(connection)
             self._let_go()
-            if not isinstance(error, SQLAlchemyError):
+            if not isinstance(error, FAILURES):
                 raise
             failure = self.translated(error)
             if not isinstance(failure, Lost):
@@ -213,13 +223,13 @@ class Store(ABC):
         for again in (True, False):
             try:
                 connection = self.engine.connect()
-            except SQLAlchemyError as error:
+            except FAILURES as error:
                 raise self.translated(error) from error
             try:
                 begin(connection)
             except BaseException as error:
                 self._end(connection)
-                if not isinstance(error, SQLAlchemyError):
+                if not isinstance(error, FAILURES):
                     raise
                 failure = self.translated(error)
                 if again and isinstance(failure, Lost):
@@ -232,7 +242,7 @@ class Store(ABC):
     def _used(self, connection: Connection) -> Iterator[Connection]:
         try:
             yield connection
-        except SQLAlchemyError as error:
+        except FAILURES as error:
             raise self.translated(error) from error
         finally:
             self._end(connection)
@@ -291,7 +301,7 @@ def raised_by(connection: Connection, error: Exception, lost: bool = False) -> D
     return made
 
 
-def unavailable(place: Place, error: SQLAlchemyError) -> LedgerError:
+def unavailable(place: Place, error: Exception) -> LedgerError:
     """The general case: the database does not do what it was asked, and nothing was spent."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return StoreUnavailable(f"{place}: {str(cause).strip()}; nothing was spent")
