@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -223,80 +221,3 @@ def test_an_older_ledger_is_read_as_it_is(open_: Open, monkeypatch: pytest.Monke
     with ledger.store.reading() as connection:
         assert facts_in(connection) == before
         assert not inspect(connection).has_table("residuum_tokens")
-
-
-# -- PostgreSQL ------------------------------------------------------------------------------
-
-
-@pytest.mark.needs("pgserver", "psycopg")
-def test_a_server_that_may_lose_spends_is_refused(postgres: str, tmp_path: Path) -> None:
-    import psycopg
-
-    def set_up(statement: str, name: str, wanted: str) -> None:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute(statement)
-            connection.execute("SELECT pg_reload_conf()")
-        shown = None
-        while shown != (wanted,):
-            with psycopg.connect(postgres, autocommit=True) as connection:
-                shown = connection.execute(f"SHOW {name}").fetchone()
-
-    for name in ("fsync", "full_page_writes"):
-        set_up(f"ALTER SYSTEM SET {name} = off", name, "off")
-        try:
-            with pytest.raises(rz.UnsafeStore, match=name):
-                rz.open_ledger(postgres, anchor=tmp_path / "anchor")
-        finally:
-            set_up(f"ALTER SYSTEM RESET {name}", name, "on")
-
-
-@pytest.fixture
-def asynchronous(postgres: str, tmp_path: Path) -> Iterator[str]:
-    """The server, while something that it does not wait for receives what it writes."""
-    import pgserver
-    import psycopg
-
-    program = Path(pgserver.__file__).parent / "pginstall" / "bin" / "pg_receivewal"
-    (tmp_path / "received").mkdir()
-    receiver = subprocess.Popen([program, "-d", postgres, "-D", tmp_path / "received", "-n"])
-    try:
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            query = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
-            while connection.execute(query).fetchone() == (0,):
-                assert receiver.poll() is None
-                time.sleep(0.02)
-        yield postgres
-    finally:
-        receiver.terminate()
-        receiver.wait()
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        while connection.execute("SELECT count(*) FROM pg_stat_replication").fetchone() != (0,):
-            time.sleep(0.02)
-
-
-@pytest.mark.needs("pgserver", "psycopg")
-def test_asynchronous_standbys_must_be_accepted_and_are_then_told(
-    asynchronous: str, schema_url: str, tmp_path: Path
-) -> None:
-    """Of the store and of the anchor alike: what one of them loses in a failover is lost."""
-    with pytest.raises(rz.UnsafeStore, match="none is synchronous"):
-        rz.open_ledger(schema_url, anchor=tmp_path / "anchor")
-    with pytest.raises(rz.UnsafeStore, match="none is synchronous"):
-        rz.open_ledger(tmp_path / "a.db", anchor=schema_url)
-    accepted = {"accept_async_standby": True}
-    with rz.open_ledger(schema_url, anchor=tmp_path / "anchor", **accepted) as ledger:
-        status = ledger.status()
-        assert "may lose" in status.store["standbys"]
-        assert "a failover to an asynchronous standby may lose it" in status.promises[0]
-    with rz.open_ledger(tmp_path / "a.db", anchor=schema_url, **accepted) as ledger:
-        ledger.create_budget("b", rz.PureFilter(1.0))
-        assert ledger.spend("b", rz.pure_dp(0.5)).admitted
-        status = ledger.status()
-        assert "may lose" in status.store["anchor's standbys"]
-        assert "a failover of the anchor's database" in status.promises[1]
-
-
-@pytest.mark.needs("psycopg")
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(rz.StoreUnavailable):
-        rz.open_ledger(f"postgresql://u@/d?host={tmp_path}")
