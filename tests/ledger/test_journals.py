@@ -87,6 +87,25 @@ def test_how_sqlite_is_set_up(path: Path, wal: bool) -> None:
         assert ("write-ahead" in ledger.status().store["journal"]) is wal
 
 
+def test_a_database_that_keeps_the_anchor_is_set_up_alike(tmp_path: Path, wal: bool) -> None:
+    kept = tmp_path / "kept.db"
+    with rz.open_ledger(tmp_path / "a.db", anchor=f"sqlite:///{kept}") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+    assert (kept.read_bytes()[18] == 2) is wal
+
+
+def test_the_journal_is_changed_at_opening_when_nobody_reads_yet(
+    path: Path, wal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that only wait to be used again keep a write-ahead log from being left."""
+    monkeypatch.setattr(sqlite, "wal_is_safe", lambda _: not wal)
+    with rz.open_ledger(path) as ledger, ledger.store.connection() as reader:
+        assert reader.exec_driver_sql("SELECT count(*) FROM residuum_records").scalar() == 2
+        reader.rollback()
+        assert ledger.spend("b", rz.pure_dp(0.25)).admitted
+        assert (path.read_bytes()[18] == 2) is not wal
+
+
 def test_a_ledger_of_a_library_with_the_other_journal(path: Path, wal: bool, run: Run) -> None:
     """Whoever writes has its own; whoever reads leaves it."""
     before = path.read_bytes()

@@ -221,3 +221,24 @@ def test_an_older_ledger_is_read_as_it_is(open_: Open, monkeypatch: pytest.Monke
     with ledger.store.reading() as connection:
         assert facts_in(connection) == before
         assert not inspect(connection).has_table("residuum_tokens")
+
+
+def test_an_older_anchor_is_not_written_by_whoever_only_reads(tmp_path: Path) -> None:
+    kept, where = tmp_path / "kept.db", tmp_path / "a.db"
+    anchor = f"sqlite:///{kept}"
+    with rz.open_ledger(where, anchor=anchor) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+    with sqlite3.connect(kept) as connection:
+        connection.execute("DROP INDEX residuum_anchors_by_change")
+        connection.execute("ALTER TABLE residuum_anchors DROP COLUMN change")
+    connection.close()
+    before = kept.read_bytes()
+    with pytest.raises(rz.ReadOnlyLedger, match="once for writing"):
+        rz.open_ledger(where, anchor=anchor, read_only=True)
+    with pytest.raises(rz.StoreUnavailable, match="gone"):
+        rz.open_ledger(where, anchor=f"sqlite:///{tmp_path}/none.db", read_only=True)
+    assert kept.read_bytes() == before and not (tmp_path / "none.db").exists()
+    with rz.open_ledger(where, anchor=anchor) as ledger:
+        assert ledger.spend("b", rz.pure_dp(0.5)).admitted
+    with rz.open_ledger(where, anchor=anchor, read_only=True) as ledger:
+        assert ledger.verify().ok

@@ -340,7 +340,8 @@ def test_a_server_that_goes_away_while_tables_are_made_is_a_clear_error(
         while not watcher.execute(CUT + " AND wait_event_type = 'Lock'").fetchall():
             assert thread.is_alive(), raised
             time.sleep(0.02)
-        thread.join()
+        thread.join(10.0)
+    thread.join()
     assert [type(error) for error in raised] == [rz.StoreUnavailable]
     assert "open it again" in str(raised[0])
     with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:

@@ -156,19 +156,14 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection from the pool, given back whatever happens."""
-        with self._going(lambda _: None) as connection:
+        with self._used(self._opened(lambda _: None)) as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, and sees one state."""
-        with self._going(self.begin_reading) as connection:
-            yield connection
-
-    @contextmanager
-    def _going(self, begin: Callable[[Connection], None]) -> Iterator[Connection]:
         try:
-            with self._used(self._opened(begin)) as connection:
+            with self._used(self._opened(self.begin_reading)) as connection:
                 yield connection
         except Again as again:
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
