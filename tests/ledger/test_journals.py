@@ -14,6 +14,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,22 @@ def test_a_reader_beside_a_writer(path: Path) -> None:
         for seq in (2, 3):
             ledger.spend("b", rz.pure_dp(0.25))
             assert len(reader.history("b")) == seq + 1
+
+
+def test_processes_that_make_a_ledger_at_once_and_spend_from_it(tmp_path: Path, run: Run) -> None:
+    program = """
+        ledger = rz.open_ledger(sys.argv[1])
+        try:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+        except rz.BudgetExists:
+            pass
+        print(sum(ledger.spend("b", rz.pure_dp(0.0625)).admitted for _ in range(8)))
+    """
+    with ThreadPoolExecutor(3) as pool:
+        ran = list(pool.map(lambda _: run(program, tmp_path / "a.db"), range(3)))
+    assert sum(int(each.stdout or 0) for each in ran) == 16, [each.stderr for each in ran]
+    with rz.open_ledger(tmp_path / "a.db", read_only=True) as ledger:
+        assert len(ledger.history("b")) == 25 and ledger.verify().ok
 
 
 @pytest.mark.parametrize("point", ["written", "committing", "committed"])
