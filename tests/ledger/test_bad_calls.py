@@ -1,4 +1,4 @@
-"""Wrong calls are typed errors that spend nothing and leave the ledger as it was."""
+"""Wrong calls are typed errors that spend nothing and leave the ledger as it was, on each store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import residuum as rz
+from ledger.conftest import STORES
 from residuum.ledger import calls
 from residuum.ledger.page import Page
 from residuum.ledger.requests import Request
@@ -69,9 +70,17 @@ def test_a_wrong_call(
     assert shared.spend("b", PureDp(1e-9)).admitted, "the connection is usable"
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with rz.open_ledger(tmp_path_factory.mktemp("bad") / "a.db") as ledger:
+@pytest.fixture(scope="module", params=STORES)
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    home = tmp_path_factory.mktemp("bad")
+    where = f"sqlite:///{home}/a.db"
+    if request.param == "postgresql":
+        where = request.getfixturevalue("postgres") + "&options=-csearch_path%3Dbad_calls"
+        import psycopg
+
+        with psycopg.connect(request.getfixturevalue("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE SCHEMA bad_calls")
+    with rz.open_ledger(where, anchor=home / "anchor") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
         ledger.create_budget("old", rz.PureFilter(1.0))
         ledger.retire("old", "test")

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from residuum.errors import OutcomeUnknown, StoreUnavailable
+from residuum.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
 from residuum.ledger.anchor import Anchor, Anchored, Marks
 from residuum.ledger.place import Place
 from residuum.ledger.store import Again, Store, Unsure, postgres
@@ -56,9 +56,15 @@ class DatabaseAnchor(Anchor):
 
     shared = True
 
-    def __init__(self, place: Place, ledger: str, accept_async_standby: bool = False):
+    def __init__(
+        self,
+        place: Place,
+        ledger: str,
+        accept_async_standby: bool = False,
+        read_only: bool = False,
+    ):
         self.ledger = ledger
-        self.store = _store(place, accept_async_standby)
+        self.store = _store(place, accept_async_standby, read_only)
         self._seen = 0
         """The number of the last write that `news` has told of."""
         self._mine = _A.c.ledger == ledger
@@ -67,6 +73,11 @@ class DatabaseAnchor(Anchor):
                 older = inspect(connection).has_table(_TABLE)
                 self._made = _is_made(connection)
             if older and not self._made:
+                if read_only:
+                    raise ReadOnlyLedger(
+                        f"the anchor {self} has the rows of an older version: open the ledger once"
+                        " for writing, which brings them up to date"
+                    )
                 self._change(lambda _: None)
         except BaseException:
             self.store.close()
@@ -194,9 +205,11 @@ def _row(ledger: str, name: str, mark: tuple[int, str], change: int) -> dict[str
     return {"ledger": ledger, "budget": name, "seq": mark[0], "head": mark[1], "change": change}
 
 
-def _store(place: Place, accept_async_standby: bool) -> Store:
+def _store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:
     if place.path is None:
         return postgres(place, accept_async_standby)
     from residuum.ledger.sqlite import SqliteStore
 
-    return SqliteStore(place)
+    if not read_only or place.path.exists():
+        return SqliteStore(place, read_only)
+    raise StoreUnavailable(f"the anchor {place} is gone")

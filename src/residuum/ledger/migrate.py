@@ -6,15 +6,16 @@ import uuid
 
 from sqlalchemy import Connection, delete, insert, inspect, select, text
 
-from residuum.errors import NewerLedger, NotALedger
+from residuum.errors import NewerLedger, NotALedger, ReadOnlyLedger, StoreUnavailable
 from residuum.ledger import schema
-from residuum.ledger.store import Store
+from residuum.ledger.store import Again, Lost, Store, Unsure
 
 HOME = "home"
 """The fact that says which database this is, by `Store.identity`, where that can be told."""
 UNANCHORED = "unanchored"
 """The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
+_TRIES = 5
 
 
 def facts_in(connection: Connection) -> dict[str, str] | None:
@@ -46,10 +47,32 @@ def check_facts(store: Store, facts: dict[str, str]) -> None:
         )
 
 
-def migrate(store: Store, create: bool) -> dict[str, str]:
-    """Make the tables that are missing; what `meta` says then."""
+def migrate(store: Store, create: bool, read_only: bool = False) -> dict[str, str]:
+    """Make the tables that are missing, unless it is only read; what `meta` says then."""
+    for _ in range(_TRIES):
+        try:
+            return _migrated(store, create and not read_only, read_only)
+        except (Lost, Unsure) as error:
+            raise StoreUnavailable(
+                f"{store.place} went away while its tables were made ({error}): open it again"
+            ) from error
+        except Again:
+            continue
+    raise StoreUnavailable(f"{store.place}: too many make tables at once: open it again")
+
+
+def _migrated(store: Store, create: bool, read_only: bool) -> dict[str, str]:
     with store.reading() as connection:
         facts = _looked(store, connection, create)
+    if read_only:
+        assert facts is not None
+        if int(facts["schema"]) < schema.READABLE:
+            raise ReadOnlyLedger(
+                f"{store.place} has schema {facts['schema']}, and what is read has at least"
+                f" {schema.READABLE}: open it once for writing, which brings it up to date"
+            )
+        return facts
+    store.settle()
     if facts is not None and int(facts["schema"]) == schema.VERSION:
         return facts
     with store.writing() as connection:
@@ -75,7 +98,7 @@ def migrate(store: Store, create: bool) -> dict[str, str]:
         if new and (home := store.identity(connection)):
             facts[HOME] = home
             set_fact(connection, HOME, home)
-        store.commit(connection, lambda other: facts_in(other) is not None)
+        store.commit(connection, lambda other: facts_in(other) == facts)
     return facts
 
 

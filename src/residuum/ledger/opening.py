@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from residuum import checks
 from residuum.errors import (
+    ArgumentTypeError,
     BrokenRecord,
     LedgerError,
     NotALedger,
@@ -48,9 +49,9 @@ def open_ledger(
     store = _store(where, accept_async_standby, read_only, create)
     gate = None
     try:
-        facts = migrate(store, create and not read_only)
+        facts = migrate(store, create, read_only)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
-        gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby)
+        gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby, read_only)
         if read_only:
             gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
@@ -69,7 +70,7 @@ def open_ledger(
 def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bool) -> Store:
     if where.path is None:
         return postgres(where, accept_async_standby)
-    from residuum.ledger.sqlite import SqliteStore
+    from residuum.ledger.sqlite import SqliteStore, is_foreign
 
     path = where.path
     if path.is_dir():
@@ -79,10 +80,15 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
             raise NotALedger(f"there is no ledger at {where}; residuum init makes one")
         if not path.parent.is_dir():
             raise StoreUnavailable(f"{path.parent} is no directory, so no ledger can be made there")
-    return SqliteStore(where, read_only)
+    store = SqliteStore(where, read_only)
+    if path.exists() and is_foreign(path):
+        raise NotALedger(f"{where} is a database of something else")
+    return store
 
 
-def _anchor(where: Place, given: Any, ledger: str, accept_async_standby: bool) -> Anchor:
+def _anchor(
+    where: Place, given: Any, ledger: str, accept_async_standby: bool, read_only: bool
+) -> Anchor:
     if isinstance(given, Anchor):
         return given
     if given is None and where.path is not None:
@@ -92,7 +98,9 @@ def _anchor(where: Place, given: Any, ledger: str, accept_async_standby: bool) -
     if isinstance(given, str) and "://" in given:
         from residuum.ledger.database_anchor import DatabaseAnchor
 
-        return DatabaseAnchor(place(given), ledger, accept_async_standby)
+        return DatabaseAnchor(place(given), ledger, accept_async_standby, read_only)
+    if not isinstance(given, (str, os.PathLike)) or not isinstance(os.fspath(given), str):
+        raise ArgumentTypeError(f"anchor must be a path or an address, got {checks.shown(given)}")
     return FileAnchor(Path(given))
 
 
@@ -174,7 +182,13 @@ def _settle(store: Store, home: str | None) -> None:
 def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
     """The head of every chain."""
     rows = connection.execute(select(_B.c.name, _B.c.head_seq, _B.c.head_hash).order_by(_B.c.id))
-    return {row.name: (row.head_seq, row.head_hash) for row in rows}
+    found = {}
+    for name, seq, head in rows:
+        # SQLite keeps whatever it is given.
+        if not (isinstance(name, str) and isinstance(seq, int) and isinstance(head, str)):
+            raise BrokenRecord(f"budget {name!r} has a head that is none: {seq!r}, {head!r}")
+        found[name] = (seq, head)
+    return found
 
 
 def what_is_lost(

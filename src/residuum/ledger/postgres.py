@@ -2,18 +2,20 @@
 
 Row locks on the budgets of a transaction, always in the order of their names; `synchronous_commit`
 on for each transaction that writes. A server that may lose what it acknowledged is refused by every
-new connection, and none is kept for long: `fsync` or `full_page_writes` off, a server in recovery,
-and standbys that are not synchronous unless that is accepted, which `facts` then says.
+new connection, and by the first transaction after each minute: `fsync` or `full_page_writes` off, a
+server in recovery, and standbys that are not synchronous unless that is accepted, which `facts`
+then says.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import psycopg
 from sqlalchemy import Connection, create_engine, event, literal_column, select, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from residuum.errors import StoreUnavailable, UnsafeStore
 from residuum.ledger import guarded, schema
@@ -28,7 +30,9 @@ _MET = ("40001", "40P01", "55P03", UNMET)
 _SCHEMA_LOCK = 0x72657369
 _CONNECT_SECONDS = 10
 _RENEW_SECONDS = 600
-"""After which a connection is replaced, and the server's settings are looked at again."""
+"""After which a connection is replaced."""
+_LOOK_SECONDS = 60.0
+"""After which the server's settings are looked at again, before the next transaction begins."""
 
 _LOCK = Prepared(
     select(schema.budgets.c.id, literal_column(DURABLE))
@@ -41,11 +45,14 @@ _LOCK = Prepared(
 # what is read after a lock could be older than the lock.
 _ISOLATION = "READ COMMITTED"
 _BEGIN, _COMMIT = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", b"COMMIT"
+# A slot that nobody uses now is that of a standby which is away, and may be promoted.
 _SETTINGS = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery(),
     current_setting('server_version'), current_setting('synchronous_standby_names'),
     (SELECT count(*) FROM pg_stat_replication
      WHERE coalesce(application_name, '') <> 'pg_basebackup')
+    + (SELECT count(*) FROM pg_replication_slots
+       WHERE slot_type = 'physical' AND NOT active AND NOT temporary)
 """
 # A dump that is restored makes tables anew, and a new cluster or database perhaps; recovery to a
 # point in time, and a standby that takes over, begin a timeline.
@@ -90,6 +97,7 @@ class PostgresStore(Store):
         super().__init__(place, engine)
         self._facts: dict[str, str] = {}
         self._accept_async_standby = accept_async_standby
+        self._looked = 0.0
         event.listen(engine, "connect", self._looked_at)
         try:
             with self.connection():
@@ -101,6 +109,8 @@ class PostgresStore(Store):
     def _looked_at(self, connection: psycopg.Connection[Any], _: object) -> None:
         try:
             self._check_server(connection)
+            # Whatever is usual for the role: a commit that did not wait for its standby only warns.
+            connection.execute("SET client_min_messages TO warning")
             connection.execute(_BY_KEY)
             connection.commit()
         except BaseException:
@@ -108,9 +118,8 @@ class PostgresStore(Store):
             raise
 
     def _check_server(self, connection: psycopg.Connection[Any]) -> None:
+        now = time.monotonic()
         found = connection.execute(_SETTINGS).fetchone()
-        # Whatever is usual for the role: a commit that did not wait for its standby only warns.
-        connection.execute("SET client_min_messages TO warning")
         connection.commit()
         assert found is not None
         *on, recovers, version, synchronous, standbys = found
@@ -132,10 +141,21 @@ class PostgresStore(Store):
             facts["standbys"] = f"{standbys}, asynchronous, accepted: a failover may lose spends"
         elif synchronous:
             facts["standbys"] = f"synchronous: {synchronous}"
-        self._facts = facts
+        self._facts, self._looked = facts, now
+
+    def _look_again(self, connection: Connection) -> None:
+        """Raise where the server has become one that may lose spends; once a minute."""
+        if time.monotonic() < self._looked + _LOOK_SECONDS:
+            return
+        driver = _driver(connection)
+        try:
+            self._check_server(driver)
+        except psycopg.Error as error:
+            raise raised_by(connection, error, lost=driver.broken or driver.closed) from error
 
     def begin_writing(self, connection: Connection) -> None:
         """Whoever writes locks first, and with the locks comes the promise of durability."""
+        self._look_again(connection)
 
     def is_idle(self, connection: Connection) -> bool:
         if connection.invalidated or connection.in_transaction():
@@ -144,6 +164,7 @@ class PostgresStore(Store):
         return not pipeline.under_way and not pipeline.in_transaction
 
     def begin_reading(self, connection: Connection) -> None:
+        self._look_again(connection)
         connection.execution_options(isolation_level="REPEATABLE READ")
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
@@ -211,7 +232,7 @@ class PostgresStore(Store):
         """A database may hold other things beside a ledger."""
         return False
 
-    def translated(self, error: SQLAlchemyError) -> Exception:
+    def translated(self, error: Exception) -> Exception:
         if isinstance(error, IntegrityError):
             return Again()
         if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET:

@@ -113,4 +113,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What each version of the schema adds; version n is what the first n entries make."""
 
 VERSION = len(MIGRATIONS)
+READABLE = 1
+"""The oldest version that is read as it is: what was added since, nobody who only reads needs."""
 META = "CREATE TABLE IF NOT EXISTS residuum_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"

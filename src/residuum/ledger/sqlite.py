@@ -2,18 +2,20 @@
 
 One writer at a time, by `BEGIN IMMEDIATE`. A write-ahead log with `synchronous=FULL` only where the
 library is free of the WAL-reset bug (fixed in 3.51.3, 3.50.7 and 3.44.6); elsewhere the rollback
-journal with `synchronous=EXTRA`, which also syncs the directory once the journal is gone.
+journal with `synchronous=EXTRA`, which also syncs the directory once the journal is gone. A file is
+looked at before that is set, and nothing is set in one that is no ledger, or that is only read.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, create_engine, event
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from residuum.errors import (
@@ -23,14 +25,15 @@ from residuum.errors import (
     StoreUnavailable,
     UnsafeStore,
 )
-from residuum.ledger.network import network_filesystem
+from residuum.ledger.mounts import network_filesystem
 from residuum.ledger.place import Place
 from residuum.ledger.prepared import Guard, Question, Write
+from residuum.ledger.sqlite_file import TABLES, connect, primary, tables_of
 from residuum.ledger.store import Meanwhile, Store, Unsure, raised_by, unavailable
 
-PATIENCE = 60.0
-"""Seconds to wait for another process's transaction."""
-_ITSELF = "residuum_itself"
+_ITSELF, _SETTLED = "residuum_itself", "residuum_settled"
+_UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+"""What a commit to a write-ahead log says that failed before its last frame was there."""
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
@@ -58,33 +61,45 @@ class SqliteStore(Store):
                 f"url must be on a local disk: {path} is on {kind}, whose locks SQLite cannot trust"
             )
         self.wal = wal_is_safe(sqlite3.sqlite_version_info)
-        file = path.as_uri() + ("?mode=ro" if read_only else "")
+        self.read_only = read_only
         engine = create_engine(
             "sqlite://",
-            creator=lambda: sqlite3.connect(
-                file, uri=True, timeout=PATIENCE, check_same_thread=False, isolation_level=None
-            ),
+            creator=lambda: connect(path, read_only),
             poolclass=QueuePool,
             pool_size=8,
             max_overflow=64,
         )
         event.listen(engine, "connect", self._set_up)
-        self.read_only = read_only
         self._file: tuple[int, int] | None = None
         super().__init__(place, engine)
 
     def _set_up(self, connection: Any, _: object) -> None:
-        if not self.read_only:
-            journal = "WAL" if self.wal else "DELETE"
-            (mode,) = connection.execute(f"PRAGMA journal_mode={journal}").fetchone()
-            if mode.upper() != journal:
-                raise sqlite3.OperationalError(f"journal_mode stays {mode}, {journal} is needed")
+        if self.read_only:
+            self.wal = _mode(connection) == "WAL"
         connection.execute(f"PRAGMA synchronous={'FULL' if self.wal else 'EXTRA'}")
         connection.execute("PRAGMA fullfsync=ON")
         connection.execute("PRAGMA trusted_schema=OFF")
 
+    def settle(self) -> None:
+        with self.connection() as connection:
+            self._settle(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        """Have the journal that is wanted, before a connection writes for the first time."""
+        if connection.info.get(_SETTLED):
+            return
+        wanted = "WAL" if self.wal else "DELETE"
+        try:
+            mode = _mode(_driver(connection), f"={wanted}")
+            if mode != wanted:
+                raise sqlite3.OperationalError(f"journal_mode stays {mode}, {wanted} is needed")
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        connection.info[_SETTLED] = True
+
     def begin_writing(self, connection: Connection) -> None:
         self._check_file()
+        self._settle(connection)
         try:
             _driver(connection).execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -153,14 +168,12 @@ class SqliteStore(Store):
         return connection.info.setdefault(_ITSELF, object()), version, self._others
 
     def foreign(self, connection: Connection) -> bool:
-        rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
-        names = {name for (name,) in rows}
-        return bool(names) and "residuum_meta" not in names
+        return _foreign(connection.exec_driver_sql(TABLES).scalars().all())
 
-    def translated(self, error: SQLAlchemyError) -> Exception:
-        if "file is not a database" in str(error) or "database disk image is malformed" in str(
-            error
-        ):
+    def translated(self, error: Exception) -> Exception:
+        code = primary(getattr(error, "orig", None))
+        damaged = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+        if damaged or isinstance(error, UnicodeDecodeError):
             return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
         if "Could not decode to UTF-8" in str(error):
             return BrokenRecord(f"{self.place}: a text in it is damaged: verify the ledger")
@@ -178,8 +191,13 @@ class SqliteStore(Store):
             else:
                 _commit(connection)
         except DBAPIError as error:
-            # What failed may have been the last step, after which it counts: look.
             connection.invalidate()
+            if self.wal:
+                # Nothing of it is seen now; but what is whole in the log is there after a crash.
+                if getattr(error.orig, "sqlite_errorcode", None) in _UNWRITTEN:
+                    raise self.translated(error) from error
+                raise Unsure(str(error.orig)) from error
+            # What failed may have been the last step, after which it counts: look.
             try:
                 with self.reading() as other:
                     there = landed(other)
@@ -195,6 +213,21 @@ class SqliteStore(Store):
             if self.wal
             else "rollback journal, synchronous=EXTRA",
         }
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file can be seen to be a database of something else; it is left as it is."""
+    return _foreign(tables_of(path) or ())
+
+
+def _foreign(tables: Collection[str]) -> bool:
+    """Whether tables are those of something else."""
+    return bool(tables) and "residuum_meta" not in tables
+
+
+def _mode(connection: sqlite3.Connection, wanted: str = "") -> str:
+    (mode,) = connection.execute(f"PRAGMA journal_mode{wanted}").fetchone()
+    return str(mode).upper()
 
 
 def _commit(connection: Connection) -> None:

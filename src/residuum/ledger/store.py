@@ -26,6 +26,8 @@ from residuum.ledger.prepared import Guard, Prepared, Question, Write
 _KEPT_SECONDS = 60.0
 """For which a connection goes from writer to writer; after that the pool looks at it."""
 _MOST_KEPT = 1
+FAILURES = (SQLAlchemyError, UnicodeDecodeError)
+"""What a database that does not do what it was asked raises; the latter is a damaged one's."""
 
 
 Meanwhile = Callable[[Callable[[], bool]], None]
@@ -123,12 +125,15 @@ class Store(ABC):
         """Which database this is, for one that can tell it from its copies; else nothing."""
         return ""
 
+    def settle(self) -> None:  # noqa: B027
+        """Set the database up for writing, once it is known to be a ledger or is to become one."""
+
     @abstractmethod
     def foreign(self, connection: Connection) -> bool:
         """Whether the database is one of something else."""
 
     @abstractmethod
-    def translated(self, error: SQLAlchemyError) -> Exception:
+    def translated(self, error: Exception) -> Exception:
         """What a failure before the commit means."""
 
     @abstractmethod
@@ -183,7 +188,7 @@ class Store(ABC):
         except BaseException as error:
             self._end(connection)
             self._let_go()
-            if isinstance(error, SQLAlchemyError):
+            if isinstance(error, FAILURES):
                 raise self.translated(error) from error
             raise
         if kept and len(self._kept) < _MOST_KEPT:
@@ -203,7 +208,7 @@ class Store(ABC):
         except BaseException as error:
             self._end(connection)
             self._let_go()
-            if not isinstance(error, SQLAlchemyError):
+            if not isinstance(error, FAILURES):
                 raise
             failure = self.translated(error)
             if not isinstance(failure, Lost):
@@ -217,13 +222,13 @@ class Store(ABC):
         for again in (True, False):
             try:
                 connection = self.engine.connect()
-            except SQLAlchemyError as error:
+            except FAILURES as error:
                 raise self.translated(error) from error
             try:
                 begin(connection)
             except BaseException as error:
                 self._end(connection)
-                if not isinstance(error, SQLAlchemyError):
+                if not isinstance(error, FAILURES):
                     raise
                 failure = self.translated(error)
                 if again and isinstance(failure, Lost):
@@ -236,7 +241,7 @@ class Store(ABC):
     def _used(self, connection: Connection) -> Iterator[Connection]:
         try:
             yield connection
-        except SQLAlchemyError as error:
+        except FAILURES as error:
             raise self.translated(error) from error
         finally:
             self._end(connection)
@@ -295,7 +300,7 @@ def raised_by(connection: Connection, error: Exception, lost: bool = False) -> D
     return made
 
 
-def unavailable(place: Place, error: SQLAlchemyError) -> LedgerError:
+def unavailable(place: Place, error: Exception) -> LedgerError:
     """The general case: the database does not do what it was asked, and nothing was spent."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return StoreUnavailable(f"{place}: {str(cause).strip()}; nothing was spent")
