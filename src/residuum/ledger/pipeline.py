@@ -8,6 +8,7 @@ wrapper of libpq (`psycopg.pq`) is used directly, on the connection that SQLAlch
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -103,6 +104,7 @@ class Pipeline:
         try:
             self._libpq.pipeline_sync()
             if meanwhile is not None and not self._libpq.flush():
+                _let_go_first()
                 meanwhile(lambda: _wait(self._libpq.socket, writing=False, seconds=0.0))
             for name in waiting:
                 result = self._next()
@@ -147,6 +149,12 @@ class Pipeline:
             # The end of the answers to one statement, or of all.
             if libpq.status != pq.ConnStatus.OK:
                 raise psycopg.OperationalError("the connection is lost")
+
+
+def _let_go_first() -> None:
+    """Let a server that was woken on this processor begin: work that can wait would hold it up."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
 
 
 def rows_of(result: pq.abc.PGresult, encoding: str) -> list[tuple[str | None, ...]]:
