@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -173,6 +174,18 @@ def test_exports_are_records_whose_hashes_agree(service: Service, name: str) -> 
     assert [one.seq for one in chain] == [0, 1]
     whole = service.http("GET", "/v1/export", "auditor").text.splitlines()
     assert set(answer.text.splitlines()) <= set(whole)
+
+
+def test_a_client_writes_exports_where_it_can(service: Service, name: str, tmp_path: Path) -> None:
+    service.budget(name)
+    service.spend(name)
+    with service.client() as client:
+        lines = client.export(tmp_path / "all.jsonl")
+        assert len((tmp_path / "all.jsonl").read_text().splitlines()) == lines >= 2
+        with pytest.raises(rz.ArgumentError, match="to must be a file to write"):
+            client.export(tmp_path / "none" / "all.jsonl")
+        with pytest.raises(rz.ArgumentTypeError, match="to must be a path or a text file, got 5"):
+            client.export(5)  # type: ignore[arg-type]
 
 
 def test_curves(service: Service, name: str) -> None:

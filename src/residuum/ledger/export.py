@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, liter
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residuum.ledger import schema
+from residuum.ledger.export_file import write_lines
 from residuum.ledger.store import Store
 from residuum.records import Record, canonical, digest, from_line
 
@@ -123,28 +124,8 @@ def exported(connection: Connection) -> Iterator[str]:
 
 def export(store: Store, to: str | Path | IO[str]) -> int:
     """Write an export to a file or an open stream; the number of lines."""
-    if isinstance(to, str | Path):
-        try:
-            with Path(to).open("w", encoding="ascii") as file:
-                return _written(store, file)
-        except OSError as error:
-            raise ArgumentError(f"to must be a file to write, got {to} ({error})") from None
-    try:
-        to.write("")
-    except (AttributeError, TypeError):
-        raise ArgumentTypeError(
-            f"to must be a path or a text file, got {checks.shown(to)}"
-        ) from None
-    return _written(store, to)
-
-
-def _written(store: Store, file: IO[str]) -> int:
-    count = 0
     with store.reading() as connection:
-        for line in exported(connection):
-            file.write(line)
-            count += 1
-    return count
+        return write_lines(to, exported(connection))
 
 
 def read_export(given: Any) -> Exported:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+from residuum.ledger.export_file import write_lines
 from residuum.ledger.guard import Guard
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
 from residuum.ledger.views import Budget
@@ -220,19 +221,13 @@ class AsyncClient:
         from residuum.verify import verify_export
 
         lines = (await self._do(verbs.export())).splitlines()
-        if isinstance(expect_head, Receipt):
-            expect_head = dict(expect_head.budgets)
         given = lines, expect_head, since, jobs, progress, limit
         return await asyncio.to_thread(verify_export, *given)
 
     async def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
         text = await self._do(verbs.export())
-        if isinstance(to, str | Path):
-            Path(to).write_text(text, encoding="utf-8")
-        else:
-            to.write(text)
-        return text.count("\n")
+        return write_lines(to, text.splitlines(keepends=True))
 
     # -- there and back -----------------------------------------------------------------
 
