@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 import residuum as rz
+from residuum.filters.filter import Filter
+from residuum.filters.query import described
 from residuum.filters.state import State
 from residuum.mechanisms import Gaussian, Laplace, PureDp
 from residuum.mechanisms.mechanism import Mechanism
@@ -344,3 +346,22 @@ def test_exact_amounts_after_many_holds(ledger: rz.Ledger) -> None:
     for place in (9, 3, 5):
         assert holds[place].commit().admitted
     assert ledger.budget("b").state.left == (Fraction(7, 10),)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "filter", [rz.GdpResidueFilter(mu=1.0), rz.PureFilter(1.0)], ids=["gdp_residue", "pure"]
+)
+def test_what_a_refused_hold_says_would_fit_is_held_when_it_is_asked_for(
+    ledger: rz.Ledger, filter: Filter
+) -> None:
+    """Behind the holds that are there: a hold is asked for in another order than a spend."""
+    ledger.create_budget("b", filter)
+    ledger.reserve("b", Laplace(scale=1.5))
+    refused = ledger.reserve("b", Laplace(scale=0.5), key="k")
+    assert not refused.admitted and refused.largest is not None
+    assert f"; {described(refused.largest)} would fit" in refused.reason
+    assert ledger.reserve("b", Laplace(scale=0.5), key="k").largest == refused.largest, "replayed"
+    held = ledger.reserve("b", refused.largest)
+    assert held.admitted
+    held.cancel()
+    assert ledger.history("b")[-1].body["reason"] == "cancelled"

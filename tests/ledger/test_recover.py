@@ -386,6 +386,7 @@ def test_a_database_that_was_moved_goes_on_by_an_anchor_that_knows_all(
 def test_a_server_that_was_recovered_to_a_point_in_time_is_another_one(tmp_path: Path) -> None:
     """Its cluster, database and tables are the same; its timeline is not."""
     import pgserver
+    import psycopg
 
     with tempfile.TemporaryDirectory(prefix="residuum-pg", ignore_cleanup_errors=True) as home:
         server = pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
@@ -400,6 +401,9 @@ def test_a_server_that_was_recovered_to_a_point_in_time_is_another_one(tmp_path:
         subprocess.run(["chown", "-R", f"--reference={backup}", backup], check=True)
         again = pgserver.get_server(backup, cleanup_mode="stop")
         try:
+            with psycopg.connect(again.get_uri(), autocommit=True) as server_again:
+                while server_again.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+                    time.sleep(0.05)
             with rz.open_ledger(again.get_uri(), anchor=tmp_path / "new") as ledger:
                 assert "there is no anchor" in (ledger.read_only or "")
             with rz.open_ledger(again.get_uri(), anchor=tmp_path / "anchor") as ledger:

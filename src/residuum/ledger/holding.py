@@ -50,7 +50,7 @@ class Reserve(Asking):
             {"hold": self.id, "expires": expires},
         )  # fmt: skip
         if not done.record.admitted:
-            return done
+            return replace(done, standings=replace(done.standings, rule=rules.holds))
         members = tuple(sorted(entry.name for entry in entries))
         page.add_hold(
             HoldRow(
@@ -58,7 +58,7 @@ class Reserve(Asking):
                 made, expires, "open",
             )
         )  # fmt: skip
-        standings = standings_now(page, self.asked, self.budgets, self.one, entries)
+        standings = standings_now(page, self.asked, self.budgets, self.one, entries, rules.holds)
         page.set_held(self.principal, self.under, held_now(page, entries))
         return replace(done, standings=standings)
 

@@ -170,7 +170,7 @@ class Ledger:
         receipt: Receipt = calls.answer(self, self._gate.submit(request))
         return receipt
 
-    def cancel(self, hold: str, reason: str) -> None:
+    def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
         self._gate.submit(calls.cancel(self.principal, hold, reason))
 

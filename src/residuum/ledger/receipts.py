@@ -33,6 +33,8 @@ class Standings:
     """Of each named budget, itself and the ancestors that it charges."""
     all: Mapping[str, rules.Standing]
     closed: frozenset[str] = frozenset()
+    rule: rules.Fits = rules.spends
+    """By which it was asked: to spend, or to hold."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -48,12 +50,12 @@ class Standings:
     @cached_property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that all would admit now."""
-        return rules.largest(tuple(self.all.values()), self.asked)
+        return rules.largest(tuple(self.all.values()), self.asked, self.rule)
 
     @property
     def largest_soon(self) -> Mechanism | None:
         """The same, if that takes no longer than a refusal may take to word."""
-        return rules.largest_soon(tuple(self.all.values()), self.asked)
+        return rules.largest_soon(tuple(self.all.values()), self.asked, self.rule)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Reservation:
         """Debit what is held. Only then, and only once, may the mechanism start."""
         return self._ledger.commit(self.id, key)
 
-    def cancel(self, reason: str) -> None:
+    def cancel(self, reason: str = "cancelled") -> None:
         """Let the hold go: the mechanism was not started and never will be."""
         self._ledger.cancel(self.id, reason)
 

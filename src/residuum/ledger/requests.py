@@ -19,7 +19,8 @@ from residuum.ledger.entry import Entry, state_of
 from residuum.ledger.page import Page
 from residuum.ledger.receipts import Receipt, Standings
 from residuum.ledger.rows import KeyRow
-from residuum.ledger.rules import Ruling, Standing
+from residuum.ledger.rules import Fits, Ruling, Standing, spends
+from residuum.ledger.rules import holds as holds_
 from residuum.records import Canonical, Record, canonical, digest, state_after
 
 LEDGER = "ledger"
@@ -187,13 +188,18 @@ def held_now(page: Page, entries: Sequence[Entry]) -> str | None:
 
 
 def standings_now(
-    page: Page, asked: Asked, named: Sequence[str], one: bool, entries: Sequence[Entry]
+    page: Page,
+    asked: Asked,
+    named: Sequence[str],
+    one: bool,
+    entries: Sequence[Entry],
+    rule: Fits = spends,
 ) -> Standings:
-    """Where the budgets stand."""
+    """Where the budgets stand, for who asked by a rule."""
     lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
     all_ = {entry.name: page.standing(entry) for entry in entries}
     closed = frozenset([entry.name for entry in entries if entry.retired])
-    return Standings(asked, tuple(named), one, lines, all_, closed)
+    return Standings(asked, tuple(named), one, lines, all_, closed, rule)
 
 
 def replay(
@@ -231,9 +237,10 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     named = tuple(named) or tuple(members)
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}
     asked = from_text(canonical(record.body["mechanism"]))
+    rule = holds_ if record.type == "hold" else spends
     return Done(
         found[named[0]],
         {name: (each.seq, each.hash) for name, each in found.items()},
-        Standings(asked, named, one, lines, standings),
+        Standings(asked, named, one, lines, standings, rule=rule),
         True,
     )

@@ -132,26 +132,28 @@ def holds(standing: Standing, query: Asked) -> bool:
     return follow(standing, standing.state, (*standing.holds, query)) is not None
 
 
-def largest(standings: Sequence[Standing], query: Asked) -> Mechanism | None:
+def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
     """The query of this kind with the least noise that all would admit; None if there is none."""
     if not isinstance(query.query, Mechanism):
         return None
-    found = least_noise(query.query, _fits_all(standings))
+    found = least_noise(query.query, _fits_all(standings, rule))
     return found if isinstance(found, Mechanism) else None
 
 
-def largest_soon(standings: Sequence[Standing], query: Asked) -> Mechanism | None:
+def largest_soon(
+    standings: Sequence[Standing], query: Asked, rule: Fits = spends
+) -> Mechanism | None:
     """The same; None also where it takes long to work out."""
     if not isinstance(query.query, Mechanism):
         return None
-    return _advice(query.query, _fits_all(standings), time.monotonic() + PATIENCE)[0]
+    return _advice(query.query, _fits_all(standings, rule), time.monotonic() + PATIENCE)[0]
 
 
-def _fits_all(standings: Sequence[Standing]) -> Callable[[object], bool]:
+def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Mechanism)
         turned = Asked(candidate, "")
-        return all(spends(standing, turned) for standing in standings)
+        return all(rule(standing, turned) for standing in standings)
 
     return fits
 

@@ -46,7 +46,7 @@ class AsyncReservation:
         """Debit what is held. Only then, and only once, may the mechanism start."""
         return await self._client.commit(self.hold.id, key)
 
-    async def cancel(self, reason: str) -> None:
+    async def cancel(self, reason: str = "cancelled") -> None:
         """Let the hold go: the mechanism was not started and never will be."""
         await self._client.cancel(self.hold.id, reason)
 
@@ -161,7 +161,7 @@ class AsyncClient:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
         return await self._do(verbs.commit(hold, key))
 
-    async def cancel(self, hold: str, reason: str) -> None:
+    async def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
         await self._do(verbs.cancel(hold, reason))
 

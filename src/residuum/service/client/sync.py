@@ -135,7 +135,7 @@ class Client:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
         return self._do(verbs.commit(hold, key))
 
-    def cancel(self, hold: str, reason: str) -> None:
+    def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
         self._do(verbs.cancel(hold, reason))
 
