@@ -547,3 +547,11 @@ def test_a_short_hold_is_soon_over(ledger: rz.Ledger) -> None:
     while not ledger.check("b", rz.pure_dp(0.9)).admitted:
         time.sleep(0.01)
     assert ledger.spend("b", rz.pure_dp(0.9)).admitted
+
+
+def test_a_ledger_that_was_closed_spends_nothing(ledger: rz.Ledger) -> None:
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.close()
+    with pytest.raises(rz.StoreUnavailable, match="was closed: open it again"):
+        ledger.spend("b", PureDp(0.5))
+    assert len(ledger.history("b")) == 1

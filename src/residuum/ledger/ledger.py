@@ -18,7 +18,7 @@ from typing import IO, Any
 from sqlalchemy import select
 
 from residuum import checks
-from residuum.errors import ResiduumError
+from residuum.errors import ResiduumError, StoreUnavailable
 from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.asked import asked
 from residuum.ledger.budgets import Create, Refresh, Retire
@@ -290,7 +290,8 @@ class Ledger:
     # -- closing ------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Let go of files and connections. Nothing is spent after it; reading opens them again."""
+        self._gate.closed = StoreUnavailable(f"{self.store.place} was closed: open it again")
         self.store.close()
         if self._gate.anchor is not None:
             self._gate.anchor.close()
