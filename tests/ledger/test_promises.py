@@ -195,7 +195,7 @@ def test_ten_times_a_tenth_fits_one_and_nothing_more(ledger: rz.Ledger) -> None:
 # -- write-ahead -----------------------------------------------------------------------------
 
 
-def test_a_spend_is_durable_before_it_is_acknowledged(open_: Open) -> None:
+def test_a_spend_is_seen_by_others_before_it_is_acknowledged(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))
     receipt = ledger.spend("b", Laplace(20.0), key="k")
