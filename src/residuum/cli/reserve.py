@@ -41,4 +41,6 @@ def reserve(
             assume_budget_relation=assume,
         )
         shown = reservation_to_dict(hold)
-    asking.finish(shown, as_json, "binding", "id", "expires", "key")
+    # Where it was refused there is no hold of that id.
+    held = ("id", "expires") if shown["admitted"] else ()
+    asking.finish(shown, as_json, "binding", *held, "key")
