@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import residuum as rz
 from cli.running import run, run_json
+from residuum.cli.app import app
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -63,3 +65,53 @@ def test_a_recovery_that_retires_nothing_says_none(tmp_path: Path) -> None:
         head = ledger.budget("web").head
     (tmp_path / "budgets.db.anchor").unlink()
     assert run("recover", "--head", f"web=1:{head}").split() == ["applied", "0", "retired", "none"]
+
+
+@pytest.fixture
+def restored(web: None, tmp_path: Path) -> None:
+    """The same ledger, of which a backup was put back after another spend."""
+    store = tmp_path / "budgets.db"
+    kept = store.read_bytes()
+    run("spend", "web", "--pure-dp", "eps=0.25")
+    store.write_bytes(kept)
+
+
+READING = [
+    ("budget", "list"), ("budget", "show", "web"), ("history", "web"), ("export",), ("status",),
+    ("plan", "--budget", "web", "--pure-dp", "eps=0.1"), ("init",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_who_reads_is_told_that_a_backup_was_restored(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    def warned() -> list[str]:
+        result = CliRunner().invoke(app, list(command))
+        assert result.exit_code == 0 and "warning" not in result.stdout
+        return [line for line in result.stderr.splitlines() if line.startswith("warning")]
+
+    assert warned() == []
+    store = tmp_path / "budgets.db"
+    kept, anchor = store.read_bytes(), tmp_path / "budgets.db.anchor"
+    run("spend", "web", "--pure-dp", "eps=0.25")
+    store.write_bytes(kept)
+    before = anchor.read_bytes()
+    (said,) = warned()
+    assert said.startswith("warning: read-only: ")
+    assert "budget 'web': the anchor knows number 2, the store ends with 1" in said
+    assert anchor.read_bytes() == before and store.read_bytes() == kept, "nothing is written"
+    anchor.unlink()
+    (said,) = warned()
+    assert "is gone" in said
+    anchor.write_text("no anchor\n")
+    (said,) = warned()
+    assert "was damaged" in said
+
+
+@pytest.mark.usefixtures("restored")
+def test_nothing_would_be_admitted_by_a_ledger_that_is_read_only() -> None:
+    asked = ("web", "--pure-dp", "eps=0.1")
+    said = run("check", *asked, code=LEDGER)
+    assert "nothing would be admitted now" in said and "may have lost spends" in said
+    run("spend", *asked, code=LEDGER)

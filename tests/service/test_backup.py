@@ -41,6 +41,11 @@ def test_restored_behind_its_anchor(
         assert refused.json()["type"].endswith(":read-only-ledger")
         for told in ("web", "recover"):
             assert told in refused.json()["detail"], "it says what to do"
+        asked = {"mechanism": LAPLACE}
+        checked = service.http("POST", "/v1/budgets/web/check", json=asked)
+        assert checked.status_code == 503
+        assert checked.json()["type"].endswith(":read-only-ledger"), "as a spend would be"
+        assert "nothing would be admitted now" in checked.json()["detail"]
         assert service.http("GET", "/v1/ready", None).status_code == 503
         assert "recover" in service.http("GET", "/v1/status").json()["read_only"]
         assert "residuum_ledger_read_only 1.0" in service.http("GET", "/metrics").text

@@ -28,6 +28,7 @@ def status(
 
     with stores.books(store, token) as books:
         found = plain_data(books.status())
+    stores.warn(found["read_only"])
     if as_json:
         output.print_json(found)
         return
