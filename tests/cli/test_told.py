@@ -115,3 +115,23 @@ def test_nothing_would_be_admitted_by_a_ledger_that_is_read_only() -> None:
     said = run("check", *asked, code=LEDGER)
     assert "nothing would be admitted now" in said and "may have lost spends" in said
     run("spend", *asked, code=LEDGER)
+
+
+def test_a_key_that_somebody_else_used_is_told(tmp_path: Path) -> None:
+    query = ("web", "--pure-dp", "eps=0.01")
+    with rz.open_ledger(tmp_path / "budgets.db") as ledger:
+        for key in ("a", "b"):
+            ledger.spend("web", rz.pure_dp(0.01), key=key)
+        ledger.as_principal("engine").spend("web", rz.pure_dp(0.01), key="b")
+    run("token", "create", "--role", "engine", "--name", "engine")
+
+    def warned(*command: str) -> str:
+        result = CliRunner().invoke(app, list(command))
+        assert result.exit_code == 0, result.output
+        return result.stderr
+
+    assert warned("spend", *query, "--key", "new", "--once") == "" == warned("spend", *query)
+    said = warned("spend", *query, "--key", "a", "--once")
+    assert "the key 'a' was used by 'local'" in said and len(said.splitlines()) == 1
+    assert "warning" not in warned("spend", *query, "--key", "a"), "it is ours by now"
+    assert "'engine', 'local'" in warned("reserve", *query, "--key", "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 import backups
@@ -50,6 +51,10 @@ def test_restored_behind_its_anchor(
         assert "recover" in service.http("GET", "/v1/status").json()["read_only"]
         assert "residuum_ledger_read_only 1.0" in service.http("GET", "/metrics").text
         assert service.http("GET", "/v1/budgets/web").json()["seq"] == 1, "reading goes on"
+        with httpx.Client(base_url=service.url, timeout=60) as visitor:
+            visitor.post("/login", data={"token": service.tokens["admin"]})
+            for page in ("/", "/budgets/web"):
+                assert "The ledger is read-only" in visitor.get(page).text
         with service.client() as client, pytest.raises(ReadOnlyLedger):
             client.spend("untouched", LAPLACE)
 

@@ -33,6 +33,7 @@ def reserve(
     from residuum.service.values import reservation_to_dict
 
     with stores.books(store, token) as books:
+        asking.warn_of_others(books, key)
         hold = books.reserve(
             asking.names(budget, also),
             queries.compose(query),
