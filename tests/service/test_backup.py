@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
@@ -54,7 +55,12 @@ def test_restored_behind_its_anchor(
         with httpx.Client(base_url=service.url, timeout=60) as visitor:
             visitor.post("/login", data={"token": service.tokens["admin"]})
             for page in ("/", "/budgets/web"):
-                assert "The ledger is read-only" in visitor.get(page).text
+                shown = visitor.get(page).text
+                assert "The ledger is read-only" in shown
+            code = re.search(r'name="form_code" value="(\w+)"', shown)[1]
+            form = {"kind": "laplace", "laplace.scale": "4", "laplace.sensitivity": "1"}
+            tried = visitor.post("/budgets/web/what-if", data={**form, "form_code": code})
+            assert "nothing would be admitted now" in tried.text
         with service.client() as client, pytest.raises(ReadOnlyLedger):
             client.spend("untouched", LAPLACE)
 

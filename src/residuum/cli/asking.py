@@ -11,7 +11,18 @@ import typer
 
 from residuum.cli import output
 
-__all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Once", "Query", "finish", "names", "warn_of_others"]
+__all__ = [
+    "REFUSED",
+    "Also",
+    "Assume",
+    "Budget",
+    "Key",
+    "Once",
+    "Query",
+    "finish",
+    "names",
+    "warn_of_others",
+]
 
 REFUSED = 3
 REPLAYED = 6
