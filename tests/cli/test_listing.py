@@ -62,7 +62,7 @@ def test_piped_lists_say_what_is_left_in_words(ledger: Path) -> None:
     lines = run("budget", "list", "--store", str(ledger)).splitlines()[1:]
     assert lines[0].startswith(NAMES[1]) and lines[0].endswith(left)
     assert "rho" in left and "and delta 0" in left and "Budget(" not in left
-    assert lines[1].split() == ["web", "open", "0", "gdp_residue", "mu", "1"]
+    assert lines[1].split() == ["web", "open", "1", "gdp_residue", "mu", "1"]
     assert lines[2].split()[:2] == ["closed", "retired"]
 
 

@@ -132,3 +132,51 @@ def test_bad_input(tmp_path: Path, chain: Written) -> None:
     assert "--report" in refusal("verify", export, "--sign", "key.pem")
     assert "--since" in refusal("verify", export, "--since", str(tmp_path / "none"))
     assert "SEQ" in refusal("verify", export, "--expect-head", "b=x:y")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("RESIDUUM_STORE", "RESIDUUM_ANCHOR"):
+        monkeypatch.delenv(variable, raising=False)
+    with rz.open_ledger(tmp_path / "budgets.db") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+    return tmp_path / "budgets.db"
+
+
+@pytest.mark.parametrize("named", ["nothere", "sqlite:///none.db", "sqlite:///other.db"])
+def test_an_anchor_that_is_named_must_be_there(
+    store: Path, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rz.open_ledger("apart.db", anchor="sqlite:///other.db") as other:
+        other.create_budget("b", rz.PureFilter(1.0))
+    assert named.rpartition("/")[2] in refusal("verify", str(store), "--anchor", named)
+    monkeypatch.setenv("RESIDUUM_ANCHOR", named)
+    assert named.rpartition("/")[2] in refusal("verify", str(store))
+
+
+def test_a_report_says_first_what_the_chains_were_held_against(store: Path) -> None:
+    with rz.open_ledger(store) as ledger:
+        given = ("--expect-head", ledger.budget("b").head)
+    copy = store.with_name("copy.db")
+    copy.write_bytes(store.read_bytes())
+    for path, more, held, said in (
+        (store, (), ["anchor"], "held against the anchor"),
+        (store, given, ["anchor", "given heads"], "held against the anchor and the given heads"),
+        (copy, given, ["given heads"], "held against the given heads"),
+        (copy, (), [], "held against no anchor and no receipt: a tail that was cut off would not"),
+    ):
+        assert run_json("verify", str(path), *more)["held_against"] == held
+        text = run("verify", str(path), *more)
+        assert text.splitlines()[1].startswith(said)
+        assert ("Nothing here was held" in text) == (not held)
+
+
+def test_without_an_argument_it_is_the_store_of_the_other_commands(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "1 proven" in run("verify")
+    store.rename(store.with_name("elsewhere.db"))
+    refusal("verify")
+    monkeypatch.setenv("RESIDUUM_STORE", "sqlite:///elsewhere.db")
+    assert "1 proven" in run("verify")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 import backups
@@ -41,10 +43,24 @@ def test_restored_behind_its_anchor(
         assert refused.json()["type"].endswith(":read-only-ledger")
         for told in ("web", "recover"):
             assert told in refused.json()["detail"], "it says what to do"
+        asked = {"mechanism": LAPLACE}
+        checked = service.http("POST", "/v1/budgets/web/check", json=asked)
+        assert checked.status_code == 503
+        assert checked.json()["type"].endswith(":read-only-ledger"), "as a spend would be"
+        assert "nothing would be admitted now" in checked.json()["detail"]
         assert service.http("GET", "/v1/ready", None).status_code == 503
         assert "recover" in service.http("GET", "/v1/status").json()["read_only"]
         assert "residuum_ledger_read_only 1.0" in service.http("GET", "/metrics").text
         assert service.http("GET", "/v1/budgets/web").json()["seq"] == 1, "reading goes on"
+        with httpx.Client(base_url=service.url, timeout=60) as visitor:
+            visitor.post("/login", data={"token": service.tokens["admin"]})
+            for page in ("/", "/budgets/web"):
+                shown = visitor.get(page).text
+                assert "The ledger is read-only" in shown
+            code = re.search(r'name="form_code" value="(\w+)"', shown)[1]
+            form = {"kind": "laplace", "laplace.scale": "4", "laplace.sensitivity": "1"}
+            tried = visitor.post("/budgets/web/what-if", data={**form, "form_code": code})
+            assert "nothing would be admitted now" in tried.text
         with service.client() as client, pytest.raises(ReadOnlyLedger):
             client.spend("untouched", LAPLACE)
 

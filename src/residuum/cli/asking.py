@@ -11,7 +11,18 @@ import typer
 
 from residuum.cli import output
 
-__all__ = ["REFUSED", "Also", "Assume", "Budget", "Key", "Once", "Query", "finish", "names"]
+__all__ = [
+    "REFUSED",
+    "Also",
+    "Assume",
+    "Budget",
+    "Key",
+    "Once",
+    "Query",
+    "finish",
+    "names",
+    "warn_of_others",
+]
 
 REFUSED = 3
 REPLAYED = 6
@@ -25,7 +36,11 @@ Query = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(help="Your own id: asked again with it, nothing is spent twice."),
+    typer.Option(
+        help="Your own id: asked again with it, nothing is spent twice. It belongs to who asks:"
+        " here the user of this machine, 'local' in Python unless open_ledger(principal=...) says"
+        " otherwise, and the token's name at a service."
+    ),
 ]
 Also = Annotated[
     list[str] | None,
@@ -49,7 +64,8 @@ Once = Annotated[
     bool,
     typer.Option(
         "--once",
-        help="Leave with 6, not 0, where it was spent before: for `… --once && run-it`.",
+        help="Leave with 6, not 0, where it was spent before, by the same user or token: for"
+        " `… --once && run-it`.",
     ),
 ]
 
@@ -78,6 +94,30 @@ def finish(shown: dict[str, Any], as_json: bool, *fields: str, once: bool = Fals
             print("spent before: do not run the query again", file=sys.stderr)
         raise typer.Exit(REPLAYED if once else 0)
     raise typer.Exit(0)
+
+
+def warn_of_others(books: Any, key: str | None) -> None:
+    """Before it is used: tell of a key that is new to the caller, and that others have used.
+
+    Python without a name and the tokens are looked for: keys are found by whose they are.
+    """
+    if key is None or not hasattr(books, "store"):
+        return
+    from sqlalchemy import select
+
+    from residuum.ledger.schema import keys
+    from residuum.service.token_store import TokenStore
+
+    known = {"local", books.principal, *(one.principal for one in TokenStore(books).every())}
+    query = select(keys.c.principal).where(keys.c.principal.in_(known), keys.c.key == key)
+    with books.store.reading() as connection:
+        used = set(connection.execute(query).scalars())
+    if used and books.principal not in used:
+        print(
+            f"warning: the key {key!r} was used by {', '.join(map(repr, sorted(used)))}; for"
+            f" {books.principal!r} it is another one",
+            file=sys.stderr,
+        )
 
 
 def in_words(remaining: Any) -> str:

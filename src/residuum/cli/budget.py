@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residuum.cli import asking, filters, output, stores
-from residuum.errors import ArgumentError
+from residuum.errors import ArgumentError, BudgetExists
 
 if TYPE_CHECKING:
     from residuum.filters import Filter
@@ -71,17 +71,22 @@ def create(
       residuum budget create survey --eps 1 --delta 1e-6
     """
     with stores.books(store, token) as books:
-        made = books.create_budget(
-            name,
-            _filter(given, eps, delta),
-            neighbouring=neighbouring,
-            unit=unit,
-            parent=parent,
-            partition=partition,
-            data=data,
-            window=window,
-            shares_data=shares_data,
-        )
+        try:
+            made = books.create_budget(
+                name,
+                _filter(given, eps, delta),
+                neighbouring=neighbouring,
+                unit=unit,
+                parent=parent,
+                partition=partition,
+                data=data,
+                window=window,
+                shares_data=shares_data,
+            )
+        except BudgetExists as error:
+            # As the command line calls it.
+            said = str(error).replace("shares_data=True", "--shares-data")
+            raise BudgetExists(said) from None
         _print(made, as_json)
 
 
@@ -105,7 +110,7 @@ def every(
             output.print_json({"budgets": [budget_to_dict(one) for one in found]})
             return
         rows = [
-            (one.name, "retired" if one.retired else "open", str(one.seq), one.filter.kind,
+            (one.name, "retired" if one.retired else "open", str(one.seq + 1), one.filter.kind,
              _words(one, one.remaining))
             for one in found
         ]  # fmt: skip

@@ -19,8 +19,8 @@ def check(
 ) -> None:
     """Ask whether a query would be admitted; spend nothing.
 
-    Exit code 0 if it would be, 3 if it would be refused. A refusal says what is left and what would
-    have fitted.
+    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
+    spend. A refusal says what is left and what would have fitted.
 
     \b
     Example:
@@ -30,6 +30,10 @@ def check(
     from residuum.service.values import answer_to_dict
 
     with stores.books(store, token) as books:
+        if not stores.is_service(store):
+            from residuum.ledger.closed import must_be_open
+
+            must_be_open(books.read_only)
         answer = books.check(
             asking.names(budget, also), queries.compose(query), assume_budget_relation=assume
         )

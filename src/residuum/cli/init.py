@@ -46,6 +46,7 @@ def init(
 
 
 def _tell(ledger: "Ledger", created: bool, as_json: bool) -> None:
+    stores.warn(ledger.read_only)
     shown = {"store": str(ledger.store.place), "ledger": ledger.id}
     budgets = ledger.budgets()
     if as_json:

@@ -46,13 +46,16 @@ def recover(
     from residuum.service.values import plain_data
 
     with stores.ledger_at(store, create=False, anchor=anchor) as ledger:
+        healthy = ledger.read_only is None
         found = plain_data(ledger.recover(exported, retire, heads.by_budget("--head", vouched)))
     if as_json:
         output.print_json(found)
+    elif healthy and not any(found.values()):
+        print("there was nothing to recover: the ledger was not read-only, and lacked nothing")
     else:
         output.print_fields(
             [
-                (name, ", ".join(value) if isinstance(value, list) else str(value))
+                (name, ", ".join(value) or "none" if isinstance(value, list) else str(value))
                 for name, value in found.items()
             ]
         )

@@ -33,6 +33,7 @@ def reserve(
     from residuum.service.values import reservation_to_dict
 
     with stores.books(store, token) as books:
+        asking.warn_of_others(books, key)
         hold = books.reserve(
             asking.names(budget, also),
             queries.compose(query),
@@ -41,4 +42,6 @@ def reserve(
             assume_budget_relation=assume,
         )
         shown = reservation_to_dict(hold)
-    asking.finish(shown, as_json, "binding", "id", "expires", "key")
+    # Where it was refused there is no hold of that id.
+    held = ("id", "expires") if shown["admitted"] else ()
+    asking.finish(shown, as_json, "binding", *held, "key")

@@ -33,6 +33,7 @@ def spend(
     from residuum.service.values import receipt_to_dict
 
     with stores.books(store, token) as books:
+        asking.warn_of_others(books, key)
         receipt = books.spend(
             asking.names(budget, also), queries.compose(query), key, assume_budget_relation=assume
         )

@@ -17,6 +17,9 @@ def status(
 ) -> None:
     """Show the ledger at a glance: budgets, reservations, promises.
 
+    The head of a budget is the number of its last record and how its hash begins; --json has all of
+    the hash.
+
     \b
     Example:
       residuum status
@@ -25,6 +28,7 @@ def status(
 
     with stores.books(store, token) as books:
         found = plain_data(books.status())
+    stores.warn(found["read_only"])
     if as_json:
         output.print_json(found)
         return
@@ -41,9 +45,10 @@ def status(
 
 
 def _budget(one: dict[str, Any]) -> str:
+    head = f"head {one['seq']}:{one['head'][:12]}..."
     if one["retired"]:
-        return "retired"
-    return f"{asking.in_words(one['remaining'])} left; {one['guarantee']['text']}"
+        return f"retired; {head}"
+    return f"{asking.in_words(one['remaining'])} left; {one['guarantee']['text']}; {head}"
 
 
 def _hold(one: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import ast
 import getpass
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -29,7 +30,7 @@ from residuum.errors import (
 if TYPE_CHECKING:
     from residuum.ledger.ledger import Ledger
 
-__all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at"]
+__all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at", "warn"]
 
 DEFAULT = "sqlite:///budgets.db"
 _SETTINGS = ("RESIDUUM_ANCHOR", "RESIDUUM_ACCEPT_ASYNC_STANDBY")
@@ -93,7 +94,15 @@ def _opened(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
             yield client
         return
     with ledger_at(store, create=False, read_only=read_only) as ledger:
+        if read_only:
+            warn(ledger.why_closed())
         yield ledger
+
+
+def warn(read_only: str | None) -> None:
+    """Tell who reads that the numbers may be old: nothing can be spent from this ledger."""
+    if read_only is not None:
+        print(f"warning: read-only: {read_only}", file=sys.stderr)
 
 
 def _of_token(said: str, token: str | None) -> str:

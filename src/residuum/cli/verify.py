@@ -22,9 +22,12 @@ def verify(
     ledger: Annotated[
         str,
         typer.Argument(
-            metavar="LEDGER", help="The URL of a ledger or a service, or an exported file."
+            metavar="LEDGER",
+            envvar="RESIDUUM_STORE",
+            show_envvar=False,
+            help="The URL of a ledger or a service, or an exported file; or RESIDUUM_STORE.",
         ),
-    ],
+    ] = stores.DEFAULT,
     expect_head: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,7 +63,8 @@ def verify(
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
     proven in ball arithmetic from the recorded description alone, by code that shares no numerics
     with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
-    broken, 4 if something stays undecided.
+    broken, 4 if something stays undecided. The report says what the ends of the chains were held
+    against: the anchor, heads that were given, or nothing.
 
     \b
     Example:
@@ -107,9 +111,19 @@ def _verified(
             return served
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
+    if anchor is not None and "://" not in anchor and not Path(anchor).exists():
+        raise ArgumentError(
+            f"--anchor (or RESIDUUM_ANCHOR) must be this ledger's anchor, got {anchor!r}, and there"
+            " is no such file"
+        )
     with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
         found: Report = store.verify(progress=progress, **options)
-        return found
+    if anchor is not None and "anchor" not in found.held_against:
+        raise ArgumentError(
+            f"--anchor (or RESIDUUM_ANCHOR) must be this ledger's anchor, got {anchor!r}, which"
+            " knows nothing of it"
+        )
+    return found
 
 
 def _is_database(path: Path) -> bool:

@@ -55,6 +55,12 @@ class Ledger:
         """Why nothing can be written, if so."""
         return None if self._gate.closed is None else str(self._gate.closed)
 
+    def why_closed(self) -> str | None:
+        """Why it would be read-only for whoever opened it to write, if so; looked up now."""
+        from residuum.ledger.closed import why_closed
+
+        return why_closed(self._gate)
+
     @property
     def store(self) -> Store:
         """The database behind it."""

@@ -17,13 +17,14 @@ def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
     """
     verifier = import_module("residuum.verify")
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
-    known = [each for each in (_anchored(gate), expect_head) if each is not None]
+    anchored = _anchored(gate)
     with gate.store.reading() as connection:
         return verifier.verify_records(
             {name: chain(connection, id) for id, name in names(connection)},
             tables=lambda hash: table(connection, hash),
-            expect_head=known,
+            expect_head=expect_head,
             since=since,
+            anchored=anchored,
             **options,
         )
 

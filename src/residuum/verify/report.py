@@ -21,6 +21,7 @@ NOTES = (
     "Parameters, keys and reasons are taken to be functions of public information and past answers,"
     " never of the data.",
 )
+ANCHOR, GIVEN = "anchor", "given heads"
 UNHELD = (
     "Nothing here was held against a receipt or an anchor: a tail that was cut off would not show."
 )
@@ -56,6 +57,8 @@ class Report:
     since: Mapping[str, int]
     """Up to which record a chain was taken as verified before."""
     notes: tuple[str, ...] = NOTES
+    held_against: tuple[str, ...] = ()
+    """What the ends of the chains were held against: `ANCHOR`, `GIVEN`, both or nothing."""
 
     @cached_property
     def _counts(self) -> Counter[str]:
@@ -95,6 +98,12 @@ class Report:
         open_ones |= {step.budget for step in self.steps if step.verdict != "proven"}
         return {name: head for name, head in self.heads.items() if name not in open_ones}
 
+    @property
+    def _held(self) -> str:
+        if not self.held_against:
+            return "held against no anchor and no receipt: a tail that was cut off would not show"
+        return "held against " + " and ".join(f"the {each}" for each in self.held_against)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data; `from` it the same report can be read by machines."""
         return {
@@ -102,6 +111,7 @@ class Report:
             "proven": self.proven,
             "refuted": self.refuted,
             "undecided": self.undecided,
+            "held_against": list(self.held_against),
             "problems": [{"budget": p.budget, "seq": p.seq, "what": p.what} for p in self.problems],
             "steps": [
                 {"budget": s.budget, "seq": s.seq, "verdict": s.verdict, "reason": s.reason}
@@ -122,7 +132,8 @@ class Report:
         lines = [
             f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
             f" states, and spends that were admitted): {self.proven} proven,"
-            f" {self.refuted} refuted, {self.undecided} undecided"
+            f" {self.refuted} refuted, {self.undecided} undecided",
+            self._held,
         ]
         if self.since:
             lines.append("  what an earlier report has proven is not counted")

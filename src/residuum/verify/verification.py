@@ -11,6 +11,7 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, digest, from_line
 from residuum.verify.effort import LIMIT
 from residuum.verify.heads import check_heads, check_verified, expected_marks, verified_marks
-from residuum.verify.report import NOTES, UNHELD, Problem, Report
+from residuum.verify.report import ANCHOR, GIVEN, NOTES, UNHELD, Problem, Report
 from residuum.verify.steps import Progress, TableSource, prove_all, tasks_of
 from residuum.verify.structure import check_across, check_states, load, part_of
 
@@ -31,6 +32,7 @@ def verify_records(
     jobs: int = 1,
     progress: Progress | None = None,
     limit: float | None = None,
+    anchored: Any = None,
 ) -> Report:
     """Check chains of records and prove their steps.
 
@@ -41,19 +43,20 @@ def verify_records(
     before, `seq` or `(seq, hash)`; an earlier `Report` will do, of which only what was proven is
     left out. `progress` is told how many steps of how many are done. A step that takes more than
     `limit` seconds of work (60) is undecided; work is counted, not timed, so that the verdict is
-    the same everywhere.
+    the same everywhere. `anchored`: the heads that an anchor knows, which are expected besides.
     """
     if type(jobs) is not int or jobs < 1:
         raise ArgumentError(f"jobs must be at least 1, got {jobs!r}")
     limit = LIMIT if limit is None else limit
     if type(limit) not in (int, float) or not 0 < limit < math.inf:
         raise ArgumentError(f"limit must be a positive number of seconds, got {limit!r}")
-    expected, verified = expected_marks(expect_head), verified_marks(since)
+    given, verified = expected_marks(expect_head), verified_marks(since)
+    held = [ANCHOR] * (anchored is not None) + [GIVEN] * bool(given)
     read = {name: load(name, items) for name, items in chains.items()}
     for chain in read.values():
         check_states(chain)
     check_across(read)
-    missing = check_heads(read, expected)
+    missing = check_heads(read, [*expected_marks(anchored), *given])
     done_before = check_verified(read, verified, missing)
     tasks = [
         task
@@ -66,7 +69,8 @@ def verify_records(
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
-        NOTES if expected else (*NOTES, UNHELD),
+        NOTES if held else (*NOTES, UNHELD),
+        tuple(held),
     )
 
 
@@ -118,7 +122,7 @@ def verify_export(
         raise NotALedger(f"{name} is no ledger, nor an export of one: {why}")
     report = verify_records(chains, tables, expect_head, since, jobs, progress, limit)
     problems = (*broken, *report.problems)
-    return Report(report.steps, problems, report.heads, report.since, report.notes)
+    return replace(report, problems=problems)
 
 
 _TABLE = '{"content"'

@@ -124,6 +124,10 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
         office.metrics.decided("check", answer.admitted)
         left = words(office.ledger.budget(name), answer.remaining)
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason, "left": left}
+        closed = office.ledger.read_only
+        if closed is not None:
+            reason = f"nothing would be admitted now: {closed}"
+            out["decided"] |= {"admitted": False, "reason": reason}
     try:
         found = planned(office.ledger, name, plan)
     except TooLargeError as error:
@@ -191,6 +195,7 @@ async def _shown(
         result=result,
         key=uuid.uuid4().hex,
         verified=office.verifier.said(),
+        read_only=office.ledger.read_only,
     )
 
 

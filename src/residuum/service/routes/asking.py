@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residuum.errors import ArgumentError
+from residuum.ledger.closed import must_be_open
 from residuum.service import models, values
 from residuum.service.access import Caller
 from residuum.service.direct import Direct
@@ -58,12 +59,16 @@ async def spend(
 async def check(
     request: Request, name: BudgetName, body: models.Ask, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Decide only: what a spend would answer now. Nothing is written, and a key is ignored."""
+    """Decide only: what a spend would answer now. Nothing is written, and a key is ignored.
+
+    Of a ledger that is read-only a spend would get no answer, and a check gets the same problem.
+    """
     office, caller = office_of(request), caller_of(request)
     caller.require("check", name, *body.also)
     one_key(body.key, idempotency_key)
 
     def work() -> dict[str, Any]:
+        must_be_open(office.ledger.read_only)
         return values.answer_to_dict(office.ledger.check(**asked(name, body)))
 
     answer = await office.run_for(caller, work)
