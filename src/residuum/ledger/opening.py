@@ -52,6 +52,7 @@ def open_ledger(
         facts = migrate(store, create, read_only)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
         gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby, read_only)
+        gate.read_only = read_only
         if read_only:
             gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:

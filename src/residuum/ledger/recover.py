@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -33,7 +34,7 @@ from residuum.ledger.anchor import Anchored, newer, next_incarnation
 from residuum.ledger.budgets import write_off
 from residuum.ledger.derive import Derivation
 from residuum.ledger.entry import RETIRING, Entry
-from residuum.ledger.export import Exported, read_export
+from residuum.ledger.export import Exported, read_export, table
 from residuum.ledger.gate import Gate
 from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, set_fact
 from residuum.ledger.page import Page
@@ -63,6 +64,8 @@ def recover(
     """Make a ledger that lost spends writable again; what was done."""
     if gate.anchor is None:
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
+    if gate.read_only:
+        raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
     vouched = _vouched(heads)
     given = None if export is None else read_export(export)
     said = _said(gate)
@@ -122,11 +125,12 @@ def _vouched(heads: Any) -> Heads:
         return dict(heads.budgets)
     found: dict[str, tuple[int | None, str]] = {}
     for name, mark in heads.items() if isinstance(heads, Mapping) else [("", heads)]:
+        named = isinstance(heads, Mapping) and isinstance(name, str)
         match mark:
-            case str() if isinstance(heads, Mapping) and isinstance(name, str):
-                found[name] = (None, mark)
-            case [int(seq), str(hash)] if isinstance(name, str):
-                found[name] = (seq, hash)
+            case str() if named:
+                found[checks.label("heads", name)] = (None, mark)
+            case [int(seq), str(hash)] if named:
+                found[checks.label("heads", name)] = (seq, hash)
             case _:
                 raise ArgumentTypeError(
                     "heads must be a receipt, or map budgets to a hash or to a number and a hash,"
@@ -226,6 +230,8 @@ class _Recovery:
                 for record in new:
                     top += record.type == "create"
                     derived.apply(record, top)
+                if name in derived.doubted:
+                    self._prove(name, records, derived.doubted[name])
             except ResiduumError:
                 raise
             except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -235,6 +241,22 @@ class _Recovery:
         derived.finish()
         page.add_tables(self.given.tables)
         return derived.missing()
+
+    def _prove(self, name: str, records: Sequence[Record], first: int) -> None:
+        """Raise unless the verifier proves each step from a number on."""
+        assert self.given is not None
+        tables, connection = self.given.tables, self.page.connection
+        report = import_module("residuum.verify").verify_records(
+            {name: records},
+            tables=lambda hash: tables.get(hash) or table(connection, hash),
+            since={name: first - 1} if first else None,
+        )
+        for step in report.steps:
+            if step.verdict != "proven":
+                raise BrokenRecord(
+                    f"the export of {name!r} at number {step.seq} is not what its filter decides"
+                    f" here, and the verifier has not proven it: {step.verdict}, {step.reason}"
+                )
 
     def _lost(self, lost: dict[str, str]) -> dict[str, str]:
         """The budgets that may still lack spends, unless they were retired for it before."""
