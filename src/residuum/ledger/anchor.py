@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
 
-from residuum.errors import BrokenRecord
+from residuum.errors import BrokenRecord, ReadOnlyLedger
 from residuum.records import canonical, digest, written
 
 try:
@@ -38,6 +38,7 @@ Marks = Mapping[str, tuple[int, str]]
 
 _LONG = 1 << 18
 _ROOM = 1 << 16
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Anchor(ABC):
 
     @abstractmethod
     def start(self, said: Anchored) -> None:
-        """Say this, and nothing else, from now on."""
+        """Say this, and nothing else, from now on; raises where a later incarnation has begun."""
 
     def expect(self, marks: Marks) -> None:  # noqa: B027
         """These are about to be written: time for whatever can be worked out before."""
@@ -138,7 +139,23 @@ class FileAnchor(Anchor):
             self._put(said, os.link)
 
     def start(self, said: Anchored) -> None:
-        self._put(said, os.replace)
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    with self._held():
+                        check_later(self, self._present(), said)
+                        return self._put(said, os.replace)
+                except FileNotFoundError:
+                    # Whoever is the first to make one has it.
+                    with suppress(FileExistsError):
+                        return self._put(said, os.link)
+        raise OSError(f"{self.path} comes and goes")
+
+    def _present(self) -> Anchored | None:
+        try:
+            return self.read()
+        except BrokenRecord:
+            return None
 
     def _put(self, said: Anchored, into: Callable[[str, Path], None]) -> None:
         """Write a whole file and put it in its place at once."""
@@ -241,7 +258,7 @@ class FileAnchor(Anchor):
             content = self.path.read_bytes()
             lines, _, rest = content.partition(b"\0")
             if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
-                self.start(_parsed(content, str(self.path)))
+                self._put(_parsed(content, str(self.path)), os.replace)
                 self._doubtful = False
 
     @contextmanager
@@ -270,6 +287,17 @@ class FileAnchor(Anchor):
     def close(self) -> None:
         with self._lock:
             self._drop()
+
+
+def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
+    """Raise where an anchor says something later of a ledger than what it is to say."""
+    if known is None or known.ledger != said.ledger:
+        return
+    if newer(known.incarnation, said.incarnation):
+        raise ReadOnlyLedger(
+            f"the anchor {anchor} is that of a later recovery, by somebody else: open the ledger"
+            " again"
+        )
 
 
 def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) -> dict[str, str]:

@@ -68,11 +68,10 @@ def recover(
         raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
     vouched = _vouched(heads)
     given = None if export is None else read_export(export)
-    said = _said(gate)
     where = gate.store.place
     for left in range(_TRIES - 1, -1, -1):
         try:
-            done = _Recovery(gate, by, said, given, vouched).run(retire)
+            done = _Recovery(gate, by, given, vouched).run(retire)
             break
         except Again as error:
             if isinstance(error, Lost) or not left:
@@ -86,6 +85,9 @@ def recover(
             ) from error
     try:
         _start_anchor(gate, done.incarnation, done.heads)
+    except ReadOnlyLedger as error:
+        gate.closed = error
+        raise
     except (OSError, LedgerError, Again, Unsure) as error:
         gate.closed = ReadOnlyLedger(
             f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be begun"
@@ -97,13 +99,25 @@ def recover(
 
 def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]]) -> None:
     assert gate.anchor is not None
+    with gate.store.reading() as connection:
+        _check_present(gate, connection, incarnation)
     gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
     with gate.store.writing() as connection:
+        gate.store.lock_schema(connection)
+        _check_present(gate, connection, incarnation)
         set_fact(connection, UNANCHORED, None)
         gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
     gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
     gate.others.clear()
     gate.owed.clear()
+
+
+def _check_present(gate: Gate, connection: Connection, incarnation: str) -> None:
+    """Raise where somebody else has recovered the ledger since: the anchor is theirs to begin."""
+    if (facts_in(connection) or {}).get("incarnation") != incarnation:
+        raise ReadOnlyLedger(
+            f"{gate.store.place} was recovered again since, by somebody else: open it again"
+        )
 
 
 def _said(gate: Gate) -> Anchored | None:
@@ -142,11 +156,10 @@ def _vouched(heads: Any) -> Heads:
 class _Recovery:
     """One try, in one transaction."""
 
-    def __init__(
-        self, gate: Gate, by: str, said: Anchored | None, given: Exported | None, vouched: Heads
-    ):
-        self.gate, self.by, self.said = gate, by, said
+    def __init__(self, gate: Gate, by: str, given: Exported | None, vouched: Heads):
+        self.gate, self.by = gate, by
         self.given, self.vouched = given, vouched
+        self.said: Anchored | None = None
         self.heads: dict[str, tuple[int, str]] = {}
         self.incarnation = ""
         self.result = Recovered(0, ())
@@ -163,6 +176,8 @@ class _Recovery:
             )
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
             page.open(names, lock=True)
+            # Not before: another recovery may have begun it anew since.
+            self.said = _said(self.gate)
             self._trust(facts, store.identity(connection))
             lost = self._lost(self._reapply())
             if lost and not retire:
