@@ -550,3 +550,27 @@ def test_an_anchor_of_a_later_incarnation_is_not_replaced(tmp_path: Path, url: s
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     with pytest.raises(OSError, match="comes and goes"):
         FileAnchor(tmp_path / "nowhere").start(Anchored("l", "1-a"))
+
+
+def test_an_anchor_that_was_emptied_is_gone(tmp_path: Path) -> None:
+    """Marks behind a first line that is missing would tell nobody anything."""
+    path = tmp_path / "a.db"
+    anchor = tmp_path / "a.db.anchor"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.spend("b", rz.pure_dp(0.25))
+        content = anchor.read_bytes()
+        for left in (b"", content[:5]):
+            with anchor.open("r+b") as file:
+                file.truncate(0)
+                file.write(left)
+            for _ in range(2):
+                with pytest.raises(rz.StoreUnavailable, match=r"it was cut.*nothing was spent"):
+                    ledger.spend("b", rz.pure_dp(0.25))
+            assert ledger.budget("b").seq == 1 and not anchor.read_bytes().strip(left)
+            with pytest.raises(OSError, match="it was cut"):
+                FileAnchor(anchor).write({"b": (5, "x")})
+        anchor.write_bytes(content)
+        assert ledger.spend("b", rz.pure_dp(0.25)).admitted
+    with rz.open_ledger(path) as ledger:
+        assert ledger.read_only is None and spent(ledger, "b") == Fraction(1, 2)

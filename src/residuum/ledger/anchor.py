@@ -216,11 +216,16 @@ class FileAnchor(Anchor):
                 self._drop()
             if self._file is None:
                 self._file = self._opened()
-            if _get_at(self._file, 1, self._seen) in (b"", b"\0"):
+            around = _get_at(self._file, 2, self._seen - 1) if self._seen else b""
+            if around in (b"\n\0", b"\n"):
                 return {}
+            if not around.startswith(b"\n"):
+                self._seen = 0  # It was not read yet, or was cut since.
             lines = _lines_from(self._file, self._seen)
             whole = lines[: lines.rfind(b"\n") + 1]
             first, self._seen = self._seen, self._seen + len(whole)
+            if not first and not whole:
+                raise _emptied(self.path)
             if not whole:
                 return {}
             try:
@@ -250,6 +255,8 @@ class FileAnchor(Anchor):
         if whole < len(added):
             os.ftruncate(file, self._end + whole)
         self._end += whole
+        if not self._end:
+            raise _emptied(self.path)
         return self._end
 
     def compact(self, whole: bool = False) -> None:
@@ -361,6 +368,11 @@ def _parsed(content: bytes, where: str) -> Anchored:
         if name not in marks or seq > marks[name][0]:
             marks[name] = (seq, each["head"])
     return Anchored(said[0]["ledger"], said[0]["incarnation"], marks)
+
+
+def _emptied(path: Path) -> OSError:
+    """A file without its first line is none: what is written there, nobody can read."""
+    return OSError(f"{path} is empty: it was cut")
 
 
 def _put(file: int, place: int, content: bytes) -> None:
