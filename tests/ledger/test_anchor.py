@@ -517,3 +517,60 @@ def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:
     named = {h for r in read.chains["b"] for h in r.body["tables"].values()}
     assert named and set(read.tables) == named
     assert follows(read.chains["b"][0], read.chains["b"][1]) is None
+
+
+def test_an_anchor_is_not_put_in_the_place_of_a_database(tmp_path: Path) -> None:
+    """A recovery would write it there, and the ledger would be gone."""
+    path, other = tmp_path / "a.db", tmp_path / "other.db"
+    for each in (path, other):
+        with rz.open_ledger(each) as ledger:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+    (tmp_path / "link").symlink_to(path)
+    own = [path, tmp_path / "link", f"{path}-wal", f"{path}-journal", f"sqlite:///{path}"]
+    for given in own:
+        with pytest.raises(rz.ArgumentError, match="anchor must be outside of the ledger"):
+            rz.open_ledger(path, anchor=given)
+    with pytest.raises(rz.ArgumentError, match="which is a database"):
+        rz.open_ledger(path, anchor=other)
+    for each in (path, other):
+        with rz.open_ledger(each) as ledger:
+            assert ledger.read_only is None and ledger.spend("b", rz.pure_dp(0.25)).admitted
+
+
+def test_an_anchor_of_a_later_incarnation_is_not_replaced(tmp_path: Path, url: str) -> None:
+    with rz.open_ledger(tmp_path / "a.db", anchor=url) as ledger:
+        anchors = [ledger._gate.anchor, FileAnchor(tmp_path / "file")]
+        for anchor in anchors:
+            assert anchor is not None
+            for incarnation in ("1-a", "2-b", "2-c"):
+                anchor.start(Anchored(ledger.id, incarnation, {"b": (5, "x")}))
+            with pytest.raises(rz.ReadOnlyLedger, match="later recovery"):
+                anchor.start(Anchored(ledger.id, "1-d"))
+            assert anchor.read() == Anchored(ledger.id, "2-c", {"b": (5, "x")})
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    with pytest.raises(OSError, match="comes and goes"):
+        FileAnchor(tmp_path / "nowhere").start(Anchored("l", "1-a"))
+
+
+def test_an_anchor_that_was_emptied_is_gone(tmp_path: Path) -> None:
+    """Marks behind a first line that is missing would tell nobody anything."""
+    path = tmp_path / "a.db"
+    anchor = tmp_path / "a.db.anchor"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.spend("b", rz.pure_dp(0.25))
+        content = anchor.read_bytes()
+        for left in (b"", content[:5]):
+            with anchor.open("r+b") as file:
+                file.truncate(0)
+                file.write(left)
+            for _ in range(2):
+                with pytest.raises(rz.StoreUnavailable, match=r"it was cut.*nothing was spent"):
+                    ledger.spend("b", rz.pure_dp(0.25))
+            assert ledger.budget("b").seq == 1 and not anchor.read_bytes().strip(left)
+            with pytest.raises(OSError, match="it was cut"):
+                FileAnchor(anchor).write({"b": (5, "x")})
+        anchor.write_bytes(content)
+        assert ledger.spend("b", rz.pure_dp(0.25)).admitted
+    with rz.open_ledger(path) as ledger:
+        assert ledger.read_only is None and spent(ledger, "b") == Fraction(1, 2)

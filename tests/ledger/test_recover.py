@@ -14,16 +14,19 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 import backups
 import residuum as rz
 from ledger.conftest import Open
 from ledger.damage import cut, rows, spent, wipe
 from residuum.errors import BrokenRecord
-from residuum.ledger import schema
+from residuum.ledger import recover as recover_
+from residuum.ledger import retrace, schema
 from residuum.ledger.anchor import Anchored, FileAnchor
 from residuum.ledger.migrate import UNANCHORED, facts_in, set_fact
+from residuum.ledger.store import Store
+from residuum.records import FIELDS, Record, lines, record
 
 
 def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
@@ -483,3 +486,155 @@ def test_a_recovery_that_is_cut_says_so_and_is_done_again(
     assert [record.type for record in ledger.history("b")] == ["create", "spend", "resume"]
     assert ledger.spend("b", rz.pure_dp(0.25)).admitted
     ledger.close()
+
+
+FORGED: dict[str, Callable[[Record, Record], tuple[str, dict[str, object]]]] = {
+    "a resume that moves": lambda first, last: (
+        "resume",
+        {"reason": "so", "before": last.body["after"], "after": first.body["state"]},
+    ),
+    "a resume of another state": lambda first, last: (
+        "resume",
+        {"reason": "so", "before": first.body["state"], "after": first.body["state"]},
+    ),
+    "a window that was not due": lambda first, last: (
+        "refresh",
+        {"generation": 1, "tables": {}, "state": first.body["state"]},
+    ),
+    "a spend that gives back": lambda first, last: (
+        "spend",
+        {**_asked(last), "key": "k", "before": last.body["after"], "after": first.body["state"]},
+    ),
+    "a spend of nothing": lambda first, last: (
+        "spend",
+        {**_asked(last), "key": "k", "before": last.body["after"], "after": last.body["after"]},
+    ),
+    "a commit of what is not held": lambda first, last: (
+        "commit",
+        {**_asked(last), "hold": "h", "before": last.body["after"], "after": last.body["after"]},
+    ),
+}
+
+
+def _asked(last: Record) -> dict[str, object]:
+    own = {name: value for name, value in last.body.items() if name in FIELDS["spend"]}
+    place = {"budget": last.budget, "seq": last.seq + 1, "prev": last.hash}
+    return {**own, "key": "k", "group": [place]}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_an_export_that_was_added_to_is_not_taken_over(open_: Open, kind: str) -> None:
+    """Whoever has the last record can make one that follows it; only what the gate decides does."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.75))
+    first, last = ledger.history("b")
+    common = {name: last.body[name] for name in ("ledger", "budget", "time", "by")}
+    type_, fields = FORGED[kind](first, last)
+    forged = record(type_, {**common, "seq": last.seq + 1, "prev": last.hash}, fields)
+    with pytest.raises(BrokenRecord, match="number 2"):
+        ledger.recover(export=lines([first, last, forged]))
+    assert ledger.history("b") == (first, last) and spent(ledger, "b") == Fraction(3, 4)
+    assert not ledger.spend("b", rz.pure_dp(0.5)).admitted
+
+
+def test_what_another_machine_decided_is_taken_over_if_it_is_proven(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where rounding differs, states may; then the verifier has the last word."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.5))
+    ledger.spend("b", rz.pure_dp(0.25))
+    exported = io.StringIO()
+    ledger.export(exported)
+    cut(ledger, "b", 0)
+    monkeypatch.setattr(retrace, "_decided", lambda *_: "{}")
+    again = open_()
+    assert again.recover(export=exported.getvalue().splitlines()).applied == 2
+    assert spent(again, "b") == Fraction(3, 4)
+
+
+def test_a_recovery_that_is_overtaken_leaves_the_other_its_anchor(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the other acknowledged since would be missing in an anchor that was begun by the first.
+
+    A backup from between the two would then pass for the present.
+    """
+    one = open_()
+    for name in ("b", "c"):
+        one.create_budget(name, rz.PureFilter(1.0))
+    two = open_(principal="two")
+    marks: list[Anchored | None] = []
+
+    def overtaken(do: Callable[..., None]) -> Callable[..., None]:
+        def first(*given: object) -> None:
+            if one._gate in given or one._gate.anchor in given:
+                monkeypatch.undo()
+                assert two.recover().retired == ()
+                assert two.spend("b", rz.pure_dp(0.25)).admitted
+                marks.append(FileAnchor(tmp).read())
+            do(*given)
+
+        return first
+
+    assert isinstance(one._gate.anchor, FileAnchor)
+    tmp = one._gate.anchor.path
+    for where, name in ((recover_, "_start_anchor"), (FileAnchor, "start")):
+        monkeypatch.setattr(where, name, overtaken(getattr(where, name)))
+        with pytest.raises(rz.ReadOnlyLedger, match="by somebody else: open"):
+            one.recover()
+        assert one.read_only is not None and FileAnchor(tmp).read() == marks[-1]
+        assert two.spend("c", rz.pure_dp(0.25)).admitted
+        fresh = open_()
+        assert fresh.read_only is None and fresh.budget("b").seq >= 1
+        one = fresh
+
+
+def test_a_recovery_waits_for_another_and_then_asks_the_anchor(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the anchor said before, budgets would be closed that lack nothing."""
+    one, two = open_(), open_(principal="two")
+    one.create_budget("b", rz.PureFilter(1.0))
+    one.spend("b", rz.pure_dp(0.25))
+    lock = type(two.store).lock_schema
+
+    def late(store: Store, connection: Connection) -> None:
+        if store is two.store:
+            monkeypatch.undo()
+            if store.locks_rows:
+                assert one.recover().retired == () and one.spend("b", rz.pure_dp(0.25)).admitted
+        lock(store, connection)  # type: ignore[arg-type]
+
+    if not two.store.locks_rows:
+        assert one.recover().retired == () and one.spend("b", rz.pure_dp(0.25)).admitted
+    else:
+        monkeypatch.setattr(type(two.store), "lock_schema", late)
+    assert two.recover(retire=True).retired == ()
+    assert two.spend("b", rz.pure_dp(0.5)).admitted
+
+
+def test_who_only_reads_does_not_recover(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.spend("b", rz.pure_dp(0.25))
+    cut(ledger, "b", 0)
+    before = rows(ledger)
+    reader = open_(read_only=True)
+    with pytest.raises(rz.ReadOnlyLedger, match="opened read-only"):
+        reader.recover(retire=True)
+    assert rows(ledger) == before and reader.read_only is not None
+
+
+@pytest.mark.parametrize("name", ["", " b", "b\n", "\0", "x" * 1000])
+def test_nobody_vouches_for_what_cannot_be_a_budget(open_: Open, name: str) -> None:
+    """It would be closed as one of which nothing is left: a budget that has no name."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    with pytest.raises(rz.ArgumentError, match="heads must be"):
+        ledger.recover(heads={name: "0" * 64}, retire=True)
+    with pytest.raises(rz.ArgumentTypeError, match="heads must be"):
+        ledger.recover(heads=(5, "0" * 64), retire=True)
+    assert [budget.name for budget in ledger.budgets()] == ["b"]

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
 
-from residuum.errors import BrokenRecord
+from residuum.errors import BrokenRecord, ReadOnlyLedger
 from residuum.records import canonical, digest, written
 
 try:
@@ -38,6 +38,7 @@ Marks = Mapping[str, tuple[int, str]]
 
 _LONG = 1 << 18
 _ROOM = 1 << 16
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Anchor(ABC):
 
     @abstractmethod
     def start(self, said: Anchored) -> None:
-        """Say this, and nothing else, from now on."""
+        """Say this, and nothing else, from now on; raises where a later incarnation has begun."""
 
     def expect(self, marks: Marks) -> None:  # noqa: B027
         """These are about to be written: time for whatever can be worked out before."""
@@ -138,7 +139,23 @@ class FileAnchor(Anchor):
             self._put(said, os.link)
 
     def start(self, said: Anchored) -> None:
-        self._put(said, os.replace)
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    with self._held():
+                        check_later(self, self._present(), said)
+                        return self._put(said, os.replace)
+                except FileNotFoundError:
+                    # Whoever is the first to make one has it.
+                    with suppress(FileExistsError):
+                        return self._put(said, os.link)
+        raise OSError(f"{self.path} comes and goes")
+
+    def _present(self) -> Anchored | None:
+        try:
+            return self.read()
+        except BrokenRecord:
+            return None
 
     def _put(self, said: Anchored, into: Callable[[str, Path], None]) -> None:
         """Write a whole file and put it in its place at once."""
@@ -199,11 +216,16 @@ class FileAnchor(Anchor):
                 self._drop()
             if self._file is None:
                 self._file = self._opened()
-            if _get_at(self._file, 1, self._seen) in (b"", b"\0"):
+            around = _get_at(self._file, 2, self._seen - 1) if self._seen else b""
+            if around in (b"\n\0", b"\n"):
                 return {}
+            if not around.startswith(b"\n"):
+                self._seen = 0  # It was not read yet, or was cut since.
             lines = _lines_from(self._file, self._seen)
             whole = lines[: lines.rfind(b"\n") + 1]
             first, self._seen = self._seen, self._seen + len(whole)
+            if not first and not whole:
+                raise _emptied(self.path)
             if not whole:
                 return {}
             try:
@@ -233,6 +255,8 @@ class FileAnchor(Anchor):
         if whole < len(added):
             os.ftruncate(file, self._end + whole)
         self._end += whole
+        if not self._end:
+            raise _emptied(self.path)
         return self._end
 
     def compact(self, whole: bool = False) -> None:
@@ -241,7 +265,7 @@ class FileAnchor(Anchor):
             content = self.path.read_bytes()
             lines, _, rest = content.partition(b"\0")
             if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
-                self.start(_parsed(content, str(self.path)))
+                self._put(_parsed(content, str(self.path)), os.replace)
                 self._doubtful = False
 
     @contextmanager
@@ -270,6 +294,17 @@ class FileAnchor(Anchor):
     def close(self) -> None:
         with self._lock:
             self._drop()
+
+
+def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
+    """Raise where an anchor says something later of a ledger than what it is to say."""
+    if known is None or known.ledger != said.ledger:
+        return
+    if newer(known.incarnation, said.incarnation):
+        raise ReadOnlyLedger(
+            f"the anchor {anchor} is that of a later recovery, by somebody else: open the ledger"
+            " again"
+        )
 
 
 def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) -> dict[str, str]:
@@ -333,6 +368,11 @@ def _parsed(content: bytes, where: str) -> Anchored:
         if name not in marks or seq > marks[name][0]:
             marks[name] = (seq, each["head"])
     return Anchored(said[0]["ledger"], said[0]["incarnation"], marks)
+
+
+def _emptied(path: Path) -> OSError:
+    """A file without its first line is none: what is written there, nobody can read."""
+    return OSError(f"{path} is empty: it was cut")
 
 
 def _put(file: int, place: int, content: bytes) -> None:

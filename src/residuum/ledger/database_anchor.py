@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from residuum.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
-from residuum.ledger.anchor import Anchor, Anchored, Marks
+from residuum.ledger.anchor import Anchor, Anchored, Marks, check_later
 from residuum.ledger.place import Place
 from residuum.ledger.store import Again, Store, Unsure, postgres
 
@@ -138,6 +138,9 @@ class DatabaseAnchor(Anchor):
             known = connection.execute(select(_A).where(self._mine)).all()
             if known and not replace:
                 return
+            for row in known:
+                if row.budget == _ITSELF:
+                    check_later(self, Anchored(self.ledger, row.head), said)
             number = 1 + max((row.change for row in known), default=0)
             connection.execute(delete(_A).where(self._mine))
             marks = {_ITSELF: (0, said.incarnation), **said.marks}

@@ -12,6 +12,7 @@ from residuum.ledger import clock
 from residuum.ledger.entry import RETIRING, Entry, new_entry
 from residuum.ledger.holding import committed_at
 from residuum.ledger.page import Page
+from residuum.ledger.retrace import retraced
 from residuum.ledger.rows import HoldRow, KeyRow
 from residuum.records import Record, canonical, state_after
 
@@ -31,6 +32,8 @@ class Derivation:
         self._ended: dict[str, Record] = {}
         self._times: dict[str, str] = {}
         """When each hold was made, by the latest of its budgets."""
+        self.doubted: dict[str, int] = {}
+        """Of each budget, the first record that was decided otherwise here."""
 
     def apply(self, record: Record, id: int) -> None:
         """Take over a record that is the next of its chain; a new budget gets the number `id`."""
@@ -46,6 +49,8 @@ class Derivation:
                 page.touch(parent)
         else:
             entry = page.entry(record.budget)
+        if not retraced(entry, record):
+            self.doubted.setdefault(entry.name, record.seq)
         page.adopt(entry, record, canonical(state_after(record)))
         self._follow(entry, record)
         if "group" in body:

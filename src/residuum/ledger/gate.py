@@ -81,6 +81,8 @@ class Gate:
         self.incarnation = incarnation
         self.closed: LedgerError | None = None
         """Why nothing may be written, if so."""
+        self.read_only = False
+        """Whether that was asked for, and so stays."""
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
         """What others wrote to the anchor, which need not be synced yet."""

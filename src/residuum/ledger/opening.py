@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from residuum import checks
 from residuum.errors import (
+    ArgumentError,
     ArgumentTypeError,
     BrokenRecord,
     LedgerError,
@@ -26,6 +27,8 @@ from residuum.ledger.place import Place, place
 from residuum.ledger.store import Again, Store, Unsure, postgres
 
 _B, _R = schema.budgets, schema.records
+_SQLITE = b"SQLite format 3\0"
+"""How a file of SQLite begins."""
 
 
 def open_ledger(
@@ -52,6 +55,7 @@ def open_ledger(
         facts = migrate(store, create, read_only)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
         gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby, read_only)
+        gate.read_only = read_only
         if read_only:
             gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
@@ -98,10 +102,34 @@ def _anchor(
     if isinstance(given, str) and "://" in given:
         from residuum.ledger.database_anchor import DatabaseAnchor
 
-        return DatabaseAnchor(place(given), ledger, accept_async_standby, read_only)
+        other = place(given)
+        if other.path is not None:
+            _check_outside(where, other.path)
+        return DatabaseAnchor(other, ledger, accept_async_standby, read_only)
     if not isinstance(given, (str, os.PathLike)) or not isinstance(os.fspath(given), str):
         raise ArgumentTypeError(f"anchor must be a path or an address, got {checks.shown(given)}")
+    _check_outside(where, Path(given))
+    if _is_database(Path(given)):
+        # A recovery would put an anchor in its place.
+        raise ArgumentError(f"anchor must be a file of its own, got {given}, which is a database")
     return FileAnchor(Path(given))
+
+
+def _check_outside(where: Place, anchor: Path) -> None:
+    """Raise where an anchor is the ledger's own file, or one that belongs to it."""
+    if where.path is None:
+        return
+    own, path = where.path.resolve(), anchor.resolve()
+    if path in [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm", "-journal"))]:
+        raise ArgumentError(f"anchor must be outside of the ledger, got {anchor}, which is its own")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def _state_directory() -> Path:

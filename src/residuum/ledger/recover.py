@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -33,7 +34,7 @@ from residuum.ledger.anchor import Anchored, newer, next_incarnation
 from residuum.ledger.budgets import write_off
 from residuum.ledger.derive import Derivation
 from residuum.ledger.entry import RETIRING, Entry
-from residuum.ledger.export import Exported, read_export
+from residuum.ledger.export import Exported, read_export, table
 from residuum.ledger.gate import Gate
 from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, set_fact
 from residuum.ledger.page import Page
@@ -63,13 +64,14 @@ def recover(
     """Make a ledger that lost spends writable again; what was done."""
     if gate.anchor is None:
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
+    if gate.read_only:
+        raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
     vouched = _vouched(heads)
     given = None if export is None else read_export(export)
-    said = _said(gate)
     where = gate.store.place
     for left in range(_TRIES - 1, -1, -1):
         try:
-            done = _Recovery(gate, by, said, given, vouched).run(retire)
+            done = _Recovery(gate, by, given, vouched).run(retire)
             break
         except Again as error:
             if isinstance(error, Lost) or not left:
@@ -83,6 +85,9 @@ def recover(
             ) from error
     try:
         _start_anchor(gate, done.incarnation, done.heads)
+    except ReadOnlyLedger as error:
+        gate.closed = error
+        raise
     except (OSError, LedgerError, Again, Unsure) as error:
         gate.closed = ReadOnlyLedger(
             f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be begun"
@@ -94,13 +99,25 @@ def recover(
 
 def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]]) -> None:
     assert gate.anchor is not None
+    with gate.store.reading() as connection:
+        _check_present(gate, connection, incarnation)
     gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
     with gate.store.writing() as connection:
+        gate.store.lock_schema(connection)
+        _check_present(gate, connection, incarnation)
         set_fact(connection, UNANCHORED, None)
         gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
     gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
     gate.others.clear()
     gate.owed.clear()
+
+
+def _check_present(gate: Gate, connection: Connection, incarnation: str) -> None:
+    """Raise where somebody else has recovered the ledger since: the anchor is theirs to begin."""
+    if (facts_in(connection) or {}).get("incarnation") != incarnation:
+        raise ReadOnlyLedger(
+            f"{gate.store.place} was recovered again since, by somebody else: open it again"
+        )
 
 
 def _said(gate: Gate) -> Anchored | None:
@@ -122,11 +139,12 @@ def _vouched(heads: Any) -> Heads:
         return dict(heads.budgets)
     found: dict[str, tuple[int | None, str]] = {}
     for name, mark in heads.items() if isinstance(heads, Mapping) else [("", heads)]:
+        named = isinstance(heads, Mapping) and isinstance(name, str)
         match mark:
-            case str() if isinstance(heads, Mapping) and isinstance(name, str):
-                found[name] = (None, mark)
-            case [int(seq), str(hash)] if isinstance(name, str):
-                found[name] = (seq, hash)
+            case str() if named:
+                found[checks.label("heads", name)] = (None, mark)
+            case [int(seq), str(hash)] if named:
+                found[checks.label("heads", name)] = (seq, hash)
             case _:
                 raise ArgumentTypeError(
                     "heads must be a receipt, or map budgets to a hash or to a number and a hash,"
@@ -138,11 +156,10 @@ def _vouched(heads: Any) -> Heads:
 class _Recovery:
     """One try, in one transaction."""
 
-    def __init__(
-        self, gate: Gate, by: str, said: Anchored | None, given: Exported | None, vouched: Heads
-    ):
-        self.gate, self.by, self.said = gate, by, said
+    def __init__(self, gate: Gate, by: str, given: Exported | None, vouched: Heads):
+        self.gate, self.by = gate, by
         self.given, self.vouched = given, vouched
+        self.said: Anchored | None = None
         self.heads: dict[str, tuple[int, str]] = {}
         self.incarnation = ""
         self.result = Recovered(0, ())
@@ -159,6 +176,8 @@ class _Recovery:
             )
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
             page.open(names, lock=True)
+            # Not before: another recovery may have begun it anew since.
+            self.said = _said(self.gate)
             self._trust(facts, store.identity(connection))
             lost = self._lost(self._reapply())
             if lost and not retire:
@@ -226,6 +245,8 @@ class _Recovery:
                 for record in new:
                     top += record.type == "create"
                     derived.apply(record, top)
+                if name in derived.doubted:
+                    self._prove(name, records, derived.doubted[name])
             except ResiduumError:
                 raise
             except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -235,6 +256,22 @@ class _Recovery:
         derived.finish()
         page.add_tables(self.given.tables)
         return derived.missing()
+
+    def _prove(self, name: str, records: Sequence[Record], first: int) -> None:
+        """Raise unless the verifier proves each step from a number on."""
+        assert self.given is not None
+        tables, connection = self.given.tables, self.page.connection
+        report = import_module("residuum.verify").verify_records(
+            {name: records},
+            tables=lambda hash: tables.get(hash) or table(connection, hash),
+            since={name: first - 1} if first else None,
+        )
+        for step in report.steps:
+            if step.verdict != "proven":
+                raise BrokenRecord(
+                    f"the export of {name!r} at number {step.seq} is not what its filter decides"
+                    f" here, and the verifier has not proven it: {step.verdict}, {step.reason}"
+                )
 
     def _lost(self, lost: dict[str, str]) -> dict[str, str]:
         """The budgets that may still lack spends, unless they were retired for it before."""
