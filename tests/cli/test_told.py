@@ -135,3 +135,17 @@ def test_a_key_that_somebody_else_used_is_told(tmp_path: Path) -> None:
     assert "the key 'a' was used by 'local'" in said and len(said.splitlines()) == 1
     assert "warning" not in warned("spend", *query, "--key", "a"), "it is ours by now"
     assert "'engine', 'local'" in warned("reserve", *query, "--key", "b")
+
+
+def test_a_file_that_was_lost_is_made_anew_from_its_export(tmp_path: Path) -> None:
+    """By the advice that each command gives, and without un-spending."""
+    run("export", "--out", "all.jsonl")
+    Path("budgets.db").unlink()
+    assert "residuum init makes one" in run("recover", "--export", "all.jsonl", code=2)
+    said = run("init", code=LEDGER)
+    assert "warning: read-only" in said and "another ledger" in said and "next:" not in said
+    anchor = Path("budgets.db.anchor").read_bytes()
+    assert "is that of another ledger" in run("recover", "--retire", code=LEDGER)
+    assert Path("budgets.db.anchor").read_bytes() == anchor
+    assert run_json("recover", "--export", "all.jsonl") == {"applied": 2, "retired": []}
+    assert "eps 0.5 left" in run("spend", "web", "--pure-dp", "eps=0.6", code=REFUSED)

@@ -116,25 +116,10 @@ def taken_over(path: Path, directory: Path) -> Iterator[rz.Ledger]:
     lines = path.read_text().splitlines(keepends=True)
     read = [records.from_line(line) for line in lines if line.startswith('{"hash"')]
     with rz.open_ledger(directory / "a.db") as ledger:
-        adopt(ledger, str(read[0].body["ledger"]))
-    (directory / "a.db.anchor").unlink()
-    with rz.open_ledger(directory / "a.db") as ledger:
         last = {record.budget: record.hash for record in read}
         done = ledger.recover(export=io.StringIO("".join(lines)), heads=last)
         assert done.applied == len(read)
         yield ledger
-
-
-def adopt(ledger: rz.Ledger, id: str) -> None:
-    """Give an empty ledger the id of another."""
-    from sqlalchemy import update
-
-    from residuum.ledger import schema
-
-    with ledger.store.writing() as connection:
-        mine = schema.meta.c.name == "ledger"
-        connection.execute(update(schema.meta).where(mine).values(value=id))
-        connection.commit()
 
 
 def written(path: Path) -> None:

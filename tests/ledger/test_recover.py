@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote
@@ -638,3 +639,79 @@ def test_nobody_vouches_for_what_cannot_be_a_budget(open_: Open, name: str) -> N
     with pytest.raises(rz.ArgumentTypeError, match="heads must be"):
         ledger.recover(heads=(5, "0" * 64), retire=True)
     assert [budget.name for budget in ledger.budgets()] == ["b"]
+
+
+# -- a store that was lost -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_a_store_that_was_lost_is_made_anew_from_its_export(tmp_path: Path, kept: str) -> None:
+    """The anchor knows whether that is all; and it is never given up for another ledger's."""
+    path = tmp_path / "a.db"
+    anchor = tmp_path / "anchor" if kept == "file" else f"sqlite:///{tmp_path}/anchors.db"
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        early = io.StringIO()
+        ledger.export(early)
+        receipt = ledger.spend("b", rz.pure_dp(0.75), key="k")
+        ledger.export(tmp_path / "export.jsonl")
+        lost = ledger.id
+    path.unlink()
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        if kept == "file":
+            assert "another ledger" in (ledger.read_only or "")
+            with pytest.raises(rz.ReadOnlyLedger, match="that of another ledger"):
+                ledger.recover(retire=True)
+        with pytest.raises(rz.ReadOnlyLedger, match="1 budget may still lack spends"):
+            ledger.recover(export=early.getvalue().splitlines())
+        assert ledger.id != lost
+        assert ledger.recover(export=tmp_path / "export.jsonl").applied == 2
+        assert ledger.id == lost and ledger.spend("b", rz.pure_dp(0.75), key="k") == replace(
+            receipt, replayed=True
+        )
+        assert not ledger.spend("b", rz.pure_dp(0.5)).admitted
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        assert ledger.read_only is None and ledger.id == lost
+        assert ledger.spend("b", rz.pure_dp(0.25)).admitted and ledger.verify().ok
+    with rz.open_ledger(tmp_path / "other.db") as other:
+        other.create_budget("c", rz.PureFilter(1.0))
+        with pytest.raises(BrokenRecord, match="another ledger"):
+            other.recover(export=tmp_path / "export.jsonl")
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_the_file_of_one_machine_does_not_tell_that_an_export_is_all(
+    schema_url: str, tmp_path: Path
+) -> None:
+    """Others may have spent what it does not know, from a server that was lost."""
+    with rz.open_ledger(schema_url, anchor=tmp_path / "one") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        ledger.export(tmp_path / "export.jsonl")
+        head = ledger.budget("b").head
+        wipe(ledger)
+        with ledger.store.writing() as connection:
+            set_fact(connection, "ledger", "fresh")
+            connection.commit()
+    with rz.open_ledger(schema_url, anchor=tmp_path / "one") as ledger:
+        with pytest.raises(rz.ReadOnlyLedger, match="nobody knows what came after 0"):
+            ledger.recover(export=tmp_path / "export.jsonl")
+        done = ledger.recover(export=tmp_path / "export.jsonl", heads={"b": head})
+        assert done.retired == () and ledger.spend("b", rz.pure_dp(0.25)).admitted
+        assert ledger.history("b")[1].type == "resume"
+
+
+def test_an_export_that_contradicts_the_store_is_not_taken_over(open_: Open) -> None:
+    """Also where the heads agree: a record in between was changed."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(3):
+        ledger.spend("b", rz.pure_dp(0.125))
+    exported = io.StringIO()
+    ledger.export(exported)
+    text = ledger.history("b")[2].text.replace('"eps 0.125"', '"eps 0.5"').replace("0.125", "0.5")
+    r = schema.records
+    with ledger.store.writing() as connection:
+        connection.execute(update(r).where(r.c.seq == 2).values(text=text))
+        connection.commit()
+    with pytest.raises(BrokenRecord, match="is not the store's chain at number 2"):
+        ledger.recover(export=exported.getvalue().splitlines())

@@ -29,7 +29,8 @@ def init(
     """Create a ledger for budgets in a file or database.
 
     Nothing happens to one that exists; what it has is told. Beside a SQLite file lies its anchor,
-    which notices when a backup was restored: keep it where it is.
+    which notices when a backup was restored: keep it where it is. Where the anchor of a ledger lies
+    whose file was lost, the new one is read-only: give it the export (residuum recover --export).
 
     \b
     Example:
@@ -46,17 +47,21 @@ def init(
 
 
 def _tell(ledger: "Ledger", created: bool, as_json: bool) -> None:
-    stores.warn(ledger.read_only)
     shown = {"store": str(ledger.store.place), "ledger": ledger.id}
     budgets = ledger.budgets()
     if as_json:
         output.print_json({**shown, "created": created, "budgets": len(budgets)})
+    else:
+        output.print_fields(list(shown.items()))
+        if not created:
+            records = sum(one.seq + 1 for one in budgets)
+            has = f"{_counted(len(budgets), 'budget')} with {_counted(records, 'record')}"
+            print(f"there is a ledger already, and nothing happened to it: {has}")
+    stores.warn(ledger.read_only)
+    if ledger.read_only is not None and created:
+        raise typer.Exit(4)
+    if as_json:
         return
-    output.print_fields(list(shown.items()))
-    if not created:
-        records = sum(one.seq + 1 for one in budgets)
-        has = f"{_counted(len(budgets), 'budget')} with {_counted(records, 'record')}"
-        print(f"there is a ledger already, and nothing happened to it: {has}")
     if not budgets:
         print("next: residuum budget create NAME --filter 'gdp_residue mu=1'")
     elif not created:

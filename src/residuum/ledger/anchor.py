@@ -83,6 +83,9 @@ class Anchor(ABC):
     def start(self, said: Anchored) -> None:
         """Say this, and nothing else, from now on; raises where a later incarnation has begun."""
 
+    def belong(self, ledger: str) -> None:  # noqa: B027
+        """Be the anchor of this ledger, where there may be several in one place."""
+
     def expect(self, marks: Marks) -> None:  # noqa: B027
         """These are about to be written: time for whatever can be worked out before."""
 

@@ -63,11 +63,8 @@ class DatabaseAnchor(Anchor):
         accept_async_standby: bool = False,
         read_only: bool = False,
     ):
-        self.ledger = ledger
         self.store = _store(place, accept_async_standby, read_only)
-        self._seen = 0
-        """The number of the last write that `news` has told of."""
-        self._mine = _A.c.ledger == ledger
+        self.belong(ledger)
         try:
             with self.store.reading() as connection:
                 older = inspect(connection).has_table(_TABLE)
@@ -85,6 +82,11 @@ class DatabaseAnchor(Anchor):
 
     def __str__(self) -> str:
         return str(self.store.place)
+
+    def belong(self, ledger: str) -> None:
+        self.ledger, self._mine = ledger, _A.c.ledger == ledger
+        self._seen = 0
+        """The number of the last write that `news` has told of."""
 
     def facts(self) -> dict[str, str]:
         return self.store.facts()

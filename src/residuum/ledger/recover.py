@@ -7,7 +7,7 @@ somebody must vouch for the last record of each budget. A budget that is still b
 nobody vouches for, is retired as fully spent by a `recover` record; one that the store does not
 even know gets a chain that says so, so that its name cannot be used again. Every other chain that
 was added to or vouched for says so by a `resume` record. Then the ledger is a new incarnation with
-a new anchor.
+a new anchor. A ledger without budgets becomes the one whose export it is given: its store was lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from residuum.ledger.anchor import Anchored, newer, next_incarnation
 from residuum.ledger.budgets import write_off
 from residuum.ledger.derive import Derivation
 from residuum.ledger.entry import RETIRING, Entry
-from residuum.ledger.export import Exported, read_export, table
+from residuum.ledger.export import Exported, chain, read_export, table
 from residuum.ledger.gate import Gate
 from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, set_fact
 from residuum.ledger.page import Page
@@ -68,6 +68,15 @@ def recover(
         raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
     vouched = _vouched(heads)
     given = None if export is None else read_export(export)
+    try:
+        return _recovered(gate, by, given, vouched, retire)
+    finally:
+        gate.anchor.belong(gate.ledger)
+
+
+def _recovered(
+    gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool
+) -> Recovered:
     where = gate.store.place
     for left in range(_TRIES - 1, -1, -1):
         try:
@@ -83,6 +92,7 @@ def recover(
                 f"{where} went away while committing ({error}); whether the ledger is recovered is"
                 " not known: recover it again, in the same way"
             ) from error
+    gate.ledger = done.ledger
     try:
         _start_anchor(gate, done.incarnation, done.heads)
     except ReadOnlyLedger as error:
@@ -128,7 +138,7 @@ def _said(gate: Gate) -> Anchored | None:
         return None
     except OSError as error:
         raise StoreUnavailable(f"the anchor {gate.anchor} cannot be read: {error}") from error
-    return None if said is None or said.ledger != gate.ledger else said
+    return said
 
 
 def _vouched(heads: Any) -> Heads:
@@ -161,6 +171,7 @@ class _Recovery:
         self.given, self.vouched = given, vouched
         self.said: Anchored | None = None
         self.heads: dict[str, tuple[int, str]] = {}
+        self.ledger = gate.ledger
         self.incarnation = ""
         self.result = Recovered(0, ())
         self._applied: dict[str, int] = {}
@@ -170,21 +181,23 @@ class _Recovery:
         with store.writing() as connection:
             store.lock_schema(connection)
             facts = facts_in(connection) or {}
-            # Whatever it is by now: a recovery may have been cut, and is done again.
-            self.page = page = Page(
-                connection, store, self.gate.ledger, facts.get("incarnation", "")
-            )
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
+            # Whatever these are by now: a recovery may have been cut, and is done again.
+            self.ledger = facts.get("ledger", "")
+            if not names:
+                self._adopt(connection)
+            self.page = page = Page(connection, store, self.ledger, facts.get("incarnation", ""))
             page.open(names, lock=True)
             # Not before: another recovery may have begun it anew since.
-            self.said = _said(self.gate)
+            self.said = self._heard(facts["ledger"])
             self._trust(facts, store.identity(connection))
             lost = self._lost(self._reapply())
             if lost and not retire:
                 shown = "; ".join(f"{name!r}: {why}" for name, why in list(lost.items())[:3])
                 raise ReadOnlyLedger(
-                    f"{len(lost)} budgets may still lack spends ({shown}): give an export that has"
-                    " them, vouch for their last records, or retire these budgets as fully spent"
+                    f"{len(lost)} budget{'s' * (len(lost) > 1)} may still lack spends ({shown}):"
+                    " give an export that has them, vouch for the last record of each (heads), or"
+                    " retire them as fully spent"
                 )
             for name, why in lost.items():
                 write_off(page, name, why, self.by)
@@ -198,6 +211,29 @@ class _Recovery:
         self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
         self.result = Recovered(sum(self._applied.values()), tuple(lost))
         return self
+
+    def _heard(self, before: str) -> Anchored | None:
+        """What the anchor says of this ledger; one of another ledger is not given up for it."""
+        said = _said(self.gate)
+        if said is None or said.ledger == self.ledger:
+            return said
+        if said.ledger == before:
+            return None  # It was begun with this store, which has just become another ledger's.
+        raise ReadOnlyLedger(
+            f"the anchor {self.gate.anchor} is that of another ledger, {said.ledger}, and this is"
+            f" {self.ledger}: if the store of that one was lost, give its export to a ledger"
+            " without budgets; else name another anchor"
+        )
+
+    def _adopt(self, connection: Connection) -> None:
+        """Become the ledger of an export, where there is nothing yet that could be lost."""
+        chains = {} if self.given is None else self.given.chains
+        found = {record.body["ledger"] for records in chains.values() for record in records}
+        if len(found) == 1:
+            (self.ledger,) = found
+            set_fact(connection, "ledger", self.ledger)
+            assert self.gate.anchor is not None
+            self.gate.anchor.belong(self.ledger)
 
     def _say(self, connection: Connection, said: str) -> None:
         set_fact(connection, "incarnation", self.incarnation)
@@ -218,8 +254,11 @@ class _Recovery:
         self.trusted = said is not None and (
             said in (own, facts.get(UNANCHORED)) or newer(said, own)
         )
-        anchor = self.gate.anchor
+        anchor, store = self.gate.anchor, self.gate.store
         shared = anchor is not None and anchor.shared
+        if self.ledger != facts["ledger"]:
+            # The store was lost. Of one that several machines wrote to, a file knows only a part.
+            self.trusted = said is not None and (shared or not store.locks_rows)
         self.exact = not shared and facts.get(HOME, home) != home
 
     # -- records ------------------------------------------------------------------------
@@ -234,10 +273,8 @@ class _Recovery:
             _check(page.ledger, name, records)
             known = page.entries.get(name)
             seq = -1 if known is None else known.head_seq
-            if known is not None and seq < len(records) and records[seq].hash != known.head_hash:
-                raise BrokenRecord(
-                    f"the export of {name!r} is not the store's chain at number {seq}"
-                )
+            if known is not None:
+                _check_same(page.connection, known, records)
             new = records[seq + 1 :]
             try:
                 page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
@@ -332,6 +369,17 @@ class _Recovery:
             "after": state,
         }
         self.page.append(entry, "resume", self.by, fields, entry.state_text)
+
+
+def _check_same(connection: Connection, entry: Entry, records: Sequence[Record]) -> None:
+    """Raise where a chain of the store is not what an export has of it, as far as both go."""
+    for seq, (mine, theirs) in enumerate(zip(chain(connection, entry.id), records, strict=False)):
+        if isinstance(mine, bytes) or mine.hash != theirs.hash:
+            raise BrokenRecord(
+                f"the export of {entry.name!r} is not the store's chain at number {seq}: one of"
+                " them was changed (a ledger without budgets can be given the export of one that"
+                " is damaged)"
+            )
 
 
 def _head(entry: Entry) -> tuple[int, str]:
