@@ -22,6 +22,7 @@ from residuum.errors import ResiduumError, StoreUnavailable
 from residuum.ledger import arguments, calls, clock, rules, schema
 from residuum.ledger.asked import asked
 from residuum.ledger.budgets import Create, Refresh, Retire
+from residuum.ledger.closed import why_closed
 from residuum.ledger.export import export, history
 from residuum.ledger.gate import Gate
 from residuum.ledger.guard import Guard
@@ -57,8 +58,6 @@ class Ledger:
 
     def why_closed(self) -> str | None:
         """Why it would be read-only for whoever opened it to write, if so; looked up now."""
-        from residuum.ledger.closed import why_closed
-
         return why_closed(self._gate)
 
     @property

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, select
-
 from residuum import checks
 from residuum.errors import (
     ArgumentError,
@@ -18,15 +16,14 @@ from residuum.errors import (
     ReadOnlyLedger,
     StoreUnavailable,
 )
-from residuum.ledger import schema
-from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, Marks, behind
+from residuum.ledger.anchor import Anchor, Anchored, FileAnchor
+from residuum.ledger.closed import heads_in, may_have_lost
 from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
 from residuum.ledger.migrate import HOME, UNANCHORED, facts_in, migrate, set_fact
 from residuum.ledger.place import Place, place
 from residuum.ledger.store import Again, Store, Unsure, postgres
 
-_B, _R = schema.budgets, schema.records
 _SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""
 
@@ -152,21 +149,10 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
             if said is None and heads:
                 # Perhaps somebody else has just made both.
                 said = anchor.read()
-            lost = what_is_lost(gate, said, heads, connection)
-            facts = facts_in(connection) or {}
-            home, here = facts.get(HOME), gate.store.identity(connection)
-            if not lost and home not in (None, here):
-                lost = _moved(gate, said, heads)
-        if lost:
-            name, why = next(iter(lost.items()))
-            more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-            return ReadOnlyLedger(
-                f"{gate.store.place} may have lost spends: {why}{more};"
-                " recover the ledger (residuum recover)"
-                if name == ""
-                else f"{gate.store.place} may have lost spends: budget {name!r}: {why}{more};"
-                " recover the ledger (residuum recover)"
-            )
+            why = may_have_lost(gate, said, heads, connection)
+            facts, here = facts_in(connection) or {}, gate.store.identity(connection)
+        if why is not None:
+            return ReadOnlyLedger(why)
         if said is None:
             anchor.create(Anchored(gate.ledger, gate.incarnation))
         elif isinstance(anchor, FileAnchor):
@@ -176,26 +162,13 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         if ahead:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
-        if home != (here or None) or UNANCHORED in facts:
+        if facts.get(HOME) != (here or None) or UNANCHORED in facts:
             _settle(gate.store, here or None)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residuum recover)")
     except OSError as error:
         return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
     return None
-
-
-def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
-    """Why spends may be lost in a database that is another than the one which wrote last.
-
-    An anchor that everybody has would know. The file of one machine does if it knows every head:
-    one that does not is not the only one.
-    """
-    assert gate.anchor is not None
-    if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
-        return {}
-    knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
-    return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
 
 
 def _settle(store: Store, home: str | None) -> None:
@@ -205,39 +178,3 @@ def _settle(store: Store, home: str | None) -> None:
         set_fact(connection, HOME, home)
         set_fact(connection, UNANCHORED, None)
         store.commit(connection, lambda _: False)
-
-
-def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
-    """The head of every chain."""
-    rows = connection.execute(select(_B.c.name, _B.c.head_seq, _B.c.head_hash).order_by(_B.c.id))
-    found = {}
-    for name, seq, head in rows:
-        # SQLite keeps whatever it is given.
-        if not (isinstance(name, str) and isinstance(seq, int) and isinstance(head, str)):
-            raise BrokenRecord(f"budget {name!r} has a head that is none: {seq!r}, {head!r}")
-        found[name] = (seq, head)
-    return found
-
-
-def what_is_lost(
-    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
-) -> dict[str, str]:
-    """The budgets of which something may be lost, and why; under `""`, of all."""
-    if said is None:
-        # The file of a user for PostgreSQL may be that of a machine which is new here.
-        shared = gate.anchor is not None and gate.anchor.shared
-        lost_anchor = heads and (shared or gate.store.place.path is not None)
-        return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
-    if said.ledger != gate.ledger:
-        return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}
-    if said.incarnation != gate.incarnation:
-        return {"": f"the anchor {gate.anchor} is that of another incarnation"}
-    hash_at = {}
-    for name, (seq, _) in said.marks.items():
-        query = (
-            select(_R.c.hash)
-            .join(_B, _B.c.id == _R.c.budget_id)
-            .where(_B.c.name == name, _R.c.seq == seq)
-        )
-        hash_at[name, seq] = connection.execute(query).scalar() or ""
-    return behind(said.marks, heads, hash_at)
