@@ -27,7 +27,7 @@ from residuum.ledger import retrace, schema
 from residuum.ledger.anchor import Anchored, FileAnchor
 from residuum.ledger.migrate import UNANCHORED, facts_in, set_fact
 from residuum.ledger.store import Store
-from residuum.records import FIELDS, Record, lines, record
+from residuum.records import FIELDS, Record, from_line, lines, record
 
 
 def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
@@ -715,3 +715,167 @@ def test_an_export_that_contradicts_the_store_is_not_taken_over(open_: Open) -> 
         connection.commit()
     with pytest.raises(BrokenRecord, match="is not the store's chain at number 2"):
         ledger.recover(export=exported.getvalue().splitlines())
+
+
+def lost_store(tmp_path: Path, anchor: object, spends: int = 1) -> tuple[str, str]:
+    """A ledger at `a.db` with an export, whose store is lost; its id and the head of its budget."""
+    with rz.open_ledger(tmp_path / "a.db", anchor=anchor) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        for _ in range(spends):
+            ledger.spend("b", rz.pure_dp(0.25))
+        ledger.export(tmp_path / "export.jsonl")
+        found = ledger.id, ledger.budget("b").head
+    (tmp_path / "a.db").unlink()
+    return found
+
+
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_a_ledger_that_lost_its_own_budgets_becomes_no_other(tmp_path: Path, kept: str) -> None:
+    """A backup from before its first budget: the anchor knows what it had."""
+    _, head = lost_store(tmp_path, None)
+    anchor = tmp_path / "anchor" if kept == "file" else f"sqlite:///{tmp_path}/anchors.db"
+    path = tmp_path / "mine.db"
+    rz.open_ledger(path, anchor=anchor).close()
+    restore = backups.sqlite(str(path), tmp_path / "backup.db")
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        ledger.create_budget("mine", rz.PureFilter(1.0))
+        ledger.spend("mine", rz.pure_dp(0.75))
+        mine = ledger.id
+    restore()
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        with pytest.raises(rz.ReadOnlyLedger, match="has lost budgets of its own"):
+            ledger.recover(export=tmp_path / "export.jsonl", heads={"b": head}, retire=True)
+        assert ledger.id == mine and ledger.budgets() == () and ledger.read_only is not None
+        assert ledger.recover(retire=True).retired == ("mine",)
+
+
+def test_an_anchor_that_an_export_is_ahead_of_does_not_tell_that_it_is_all(tmp_path: Path) -> None:
+    """It is that of an older incarnation: somebody changed to another one since."""
+    path, export = tmp_path / "a.db", tmp_path / "export.jsonl"
+    with rz.open_ledger(path, anchor=tmp_path / "old") as ledger:
+        for name in ("b", "c"):
+            ledger.create_budget(name, rz.PureFilter(1.0))
+        heads = {each.name: each.head for each in ledger.budgets()}
+    with rz.open_ledger(path, anchor=tmp_path / "new") as ledger:
+        ledger.recover(heads=heads)
+        ledger.export(export)
+        ledger.spend("b", rz.pure_dp(0.75))
+    path.unlink()
+    with rz.open_ledger(path, anchor=tmp_path / "old") as ledger:
+        with pytest.raises(rz.ReadOnlyLedger, match="2 budgets may still lack spends"):
+            ledger.recover(export=export)
+    with rz.open_ledger(path, anchor=tmp_path / "new") as ledger:
+        with pytest.raises(rz.ReadOnlyLedger, match="1 budget may still lack spends"):
+            ledger.recover(export=export)
+
+
+@pytest.mark.parametrize("again", ["here", "opened"])
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_becoming_another_ledger_is_done_again_where_it_was_cut(
+    tmp_path: Path, kept: str, again: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the anchor of the new store, which knows nothing, was begun anew."""
+    lost, head = lost_store(tmp_path, None)
+    anchor = tmp_path / "fresh" if kept == "file" else f"sqlite:///{tmp_path}/fresh.db"
+    export, path, heads = tmp_path / "export.jsonl", tmp_path / "n.db", {"b": head}
+    ledger = rz.open_ledger(path, anchor=anchor)
+    made = type(ledger._gate.anchor)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(made, "start", killed)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.recover(export=export, heads=heads)
+        with pytest.raises(rz.ReadOnlyLedger):
+            ledger.spend("b", rz.pure_dp(0.25))
+        if again == "opened":
+            ledger.close()
+            ledger = rz.open_ledger(path, anchor=anchor)
+            assert ledger.read_only is not None and ledger.id == lost
+    assert ledger.recover(heads=heads).retired == ()
+    assert ledger.spend("b", rz.pure_dp(0.75)).admitted and ledger.verify().ok
+    assert {record.body["ledger"] for record in ledger.history("b")} == {lost}
+    ledger.close()
+    with rz.open_ledger(path, anchor=anchor) as ledger:
+        assert ledger.read_only is None
+
+
+def test_who_had_the_new_ledger_open_recovers_it_as_what_it_became(tmp_path: Path) -> None:
+    """An anchor in a database is that of the other ledger then, for them as well."""
+    anchor = f"sqlite:///{tmp_path}/anchors.db"
+    lost, _ = lost_store(tmp_path, anchor)
+    with (
+        rz.open_ledger(tmp_path / "a.db", anchor=anchor) as one,
+        rz.open_ledger(tmp_path / "a.db", anchor=anchor) as two,
+    ):
+        one.recover(export=tmp_path / "export.jsonl")
+        with pytest.raises(rz.ReadOnlyLedger, match="open it again"):
+            two.create_budget("c", rz.PureFilter(1.0))
+        with pytest.raises(rz.ReadOnlyLedger, match="open it again"):
+            two.spend("b", rz.pure_dp(0.25))
+        two.recover(export=tmp_path / "export.jsonl")
+        assert two.id == lost and two.spend("b", rz.pure_dp(0.75)).admitted
+        with pytest.raises(rz.ReadOnlyLedger):
+            one.spend("b", rz.pure_dp(0.25))
+        assert two.verify().ok
+
+
+@pytest.mark.parametrize("id", ["", "../up", "/tmp/x", "A" * 32])
+def test_a_ledger_becomes_none_that_has_no_id(tmp_path: Path, id: str) -> None:
+    """Files are named after it."""
+    lost, _ = lost_store(tmp_path, None, spends=0)
+    (line,) = (tmp_path / "export.jsonl").read_text().splitlines()
+    found = Record(from_line(line).text.replace(lost, id))
+    with rz.open_ledger(tmp_path / "n.db") as ledger:
+        mine = ledger.id
+        with pytest.raises(BrokenRecord, match="which is no id"):
+            ledger.recover(export=lines([found]), heads={"b": found.hash})
+        assert ledger.id == mine and ledger.create_budget("c", rz.PureFilter(1.0))
+
+
+def test_a_ledger_made_anew_is_later_than_any_anchor_that_turns_up(tmp_path: Path) -> None:
+    """Nobody knows how often it was recovered before, and an older anchor does not know all."""
+    path, export = tmp_path / "a.db", tmp_path / "export.jsonl"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        for _ in range(3):
+            ledger.recover()
+        ledger.export(export)
+        head = ledger.budget("b").head
+    path.unlink()
+    (tmp_path / "a.db.anchor").rename(tmp_path / "found")
+    with rz.open_ledger(path) as ledger:
+        ledger.recover(export=export, heads={"b": head})
+        restore = backups.sqlite(str(path), tmp_path / "backup.db")
+        ledger.spend("b", rz.pure_dp(0.75))
+    restore()
+    (tmp_path / "found").rename(tmp_path / "a.db.anchor")
+    with rz.open_ledger(path) as ledger:
+        with pytest.raises(rz.ReadOnlyLedger, match="nobody knows what came after"):
+            ledger.recover()
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_the_file_of_a_user_is_that_of_the_ledger_that_the_store_became(
+    schema_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name has the ledger's id: whoever opens it next looks there."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lost, head = lost_store(tmp_path, None)
+    export = tmp_path / "export.jsonl"
+    with rz.open_ledger(schema_url) as ledger:
+        fresh = ledger.id
+        with pytest.raises(rz.ReadOnlyLedger):
+            ledger.recover(export=export)
+        assert ledger.id == fresh and str(ledger._gate.anchor).endswith(f"{fresh}.anchor")
+        ledger.recover(export=export, heads={"b": head})
+        ledger.spend("b", rz.pure_dp(0.25))
+        restore = backups.postgres(schema_url, tmp_path / "backup.sql")
+        ledger.spend("b", rz.pure_dp(0.5))
+        assert (tmp_path / "state" / "residuum" / f"{lost}.anchor").exists()
+    restore()
+    with rz.open_ledger(schema_url) as ledger:
+        assert ledger.id == lost and "may have lost spends" in (ledger.read_only or "")

@@ -299,6 +299,20 @@ class FileAnchor(Anchor):
             self._drop()
 
 
+class StateAnchor(FileAnchor):
+    """A file of its own for each ledger, in one directory."""
+
+    def __init__(self, directory: Path, ledger: str):
+        super().__init__(directory / f"{ledger}.anchor")
+
+    def belong(self, ledger: str) -> None:
+        path = self.path.with_name(f"{ledger}.anchor")
+        if path != self.path:
+            with self._lock:
+                self._drop()
+                self.path, self._name, self._doubtful = path, str(path), False
+
+
 def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
     """Raise where an anchor says something later of a ledger than what it is to say."""
     if known is None or known.ledger != said.ledger:

@@ -16,7 +16,7 @@ from residuum.errors import (
     ReadOnlyLedger,
     StoreUnavailable,
 )
-from residuum.ledger.anchor import Anchor, Anchored, FileAnchor
+from residuum.ledger.anchor import Anchor, Anchored, FileAnchor, StateAnchor
 from residuum.ledger.closed import heads_in, may_have_lost
 from residuum.ledger.gate import Gate
 from residuum.ledger.ledger import Ledger
@@ -95,7 +95,7 @@ def _anchor(
     if given is None and where.path is not None:
         return FileAnchor(where.path.with_name(where.path.name + ".anchor"))
     if given is None:
-        return FileAnchor(_state_directory() / f"{ledger}.anchor")
+        return StateAnchor(_state_directory(), ledger)
     if isinstance(given, str) and "://" in given:
         from residuum.ledger.database_anchor import DatabaseAnchor
 

@@ -12,6 +12,7 @@ a new anchor. A ledger without budgets becomes the one whose export it is given:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,7 +30,7 @@ from residuum.errors import (
     ResiduumError,
     StoreUnavailable,
 )
-from residuum.ledger import schema
+from residuum.ledger import clock, schema
 from residuum.ledger.anchor import Anchored, newer, next_incarnation
 from residuum.ledger.budgets import write_off
 from residuum.ledger.derive import Derivation
@@ -44,6 +45,8 @@ from residuum.records import Record, follows
 
 _B = schema.budgets
 _TRIES = 5
+_ID = re.compile("[0-9a-f]{32}")
+"""What a ledger is called; files are named after it."""
 
 Heads = Mapping[str, tuple[int | None, str]]
 
@@ -175,6 +178,8 @@ class _Recovery:
         self.incarnation = ""
         self.result = Recovered(0, ())
         self._applied: dict[str, int] = {}
+        self._begun = ""
+        """The incarnation of the anchor that was begun with the store, before it was another's."""
 
     def run(self, retire: bool) -> _Recovery:
         store = self.gate.store
@@ -184,14 +189,19 @@ class _Recovery:
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
             # Whatever these are by now: a recovery may have been cut, and is done again.
             self.ledger = facts.get("ledger", "")
+            assert self.gate.anchor is not None
+            self.gate.anchor.belong(self.ledger)
             if not names:
                 self._adopt(connection)
             self.page = page = Page(connection, store, self.ledger, facts.get("incarnation", ""))
             page.open(names, lock=True)
             # Not before: another recovery may have begun it anew since.
-            self.said = self._heard(facts["ledger"])
+            self.said = self._heard(facts)
             self._trust(facts, store.identity(connection))
-            lost = self._lost(self._reapply())
+            lacking = self._reapply()
+            if self.ledger != facts["ledger"] and self._is_ahead():
+                self.trusted = False
+            lost = self._lost(lacking)
             if lost and not retire:
                 shown = "; ".join(f"{name!r}: {why}" for name, why in list(lost.items())[:3])
                 raise ReadOnlyLedger(
@@ -204,21 +214,30 @@ class _Recovery:
             for name in page.entries:
                 self._resume(name)
             said = "" if self.said is None else self.said.incarnation
-            self.incarnation = next_incarnation(facts["incarnation"], said)
-            self._say(connection, said)
+            known = [facts["incarnation"], said]
+            if self.ledger != facts["ledger"]:
+                # Nobody knows how many the lost store had: more than one a second it had not.
+                known.append(f"{int(clock.seconds(page.now))}-")
+            self.incarnation = next_incarnation(*known)
+            self._say(connection, said or self._begun)
             page.flush()
             store.commit(connection, self._landed)
         self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
         self.result = Recovered(sum(self._applied.values()), tuple(lost))
         return self
 
-    def _heard(self, before: str) -> Anchored | None:
+    def _heard(self, facts: Mapping[str, str]) -> Anchored | None:
         """What the anchor says of this ledger; one of another ledger is not given up for it."""
         said = _said(self.gate)
         if said is None or said.ledger == self.ledger:
             return said
-        if said.ledger == before:
-            return None  # It was begun with this store, which has just become another ledger's.
+        if not said.marks and (
+            said.ledger == facts["ledger"] or said.incarnation == facts.get(UNANCHORED)
+        ):
+            # It was begun with this store, which has become another ledger's: now, or by a
+            # recovery that was cut before it began the anchor.
+            self._begun = said.incarnation
+            return None
         raise ReadOnlyLedger(
             f"the anchor {self.gate.anchor} is that of another ledger, {said.ledger}, and this is"
             f" {self.ledger}: if the store of that one was lost, give its export to a ledger"
@@ -229,11 +248,22 @@ class _Recovery:
         """Become the ledger of an export, where there is nothing yet that could be lost."""
         chains = {} if self.given is None else self.given.chains
         found = {record.body["ledger"] for records in chains.values() for record in records}
-        if len(found) == 1:
-            (self.ledger,) = found
-            set_fact(connection, "ledger", self.ledger)
-            assert self.gate.anchor is not None
-            self.gate.anchor.belong(self.ledger)
+        if len(found) != 1 or found == {self.ledger}:
+            return
+        (other,) = found
+        if not _ID.fullmatch(other):
+            raise BrokenRecord(f"the export is of a ledger {checks.shown(other)}, which is no id")
+        said = _said(self.gate)
+        if said is not None and said.ledger == self.ledger and said.marks:
+            raise ReadOnlyLedger(
+                f"{self.gate.store.place} has lost budgets of its own, which the anchor"
+                f" {self.gate.anchor} knows, and cannot become the ledger {other}: recover it, or"
+                " give the export to a new ledger"
+            )
+        self.ledger = other
+        set_fact(connection, "ledger", other)
+        assert self.gate.anchor is not None
+        self.gate.anchor.belong(other)
 
     def _say(self, connection: Connection, said: str) -> None:
         set_fact(connection, "incarnation", self.incarnation)
@@ -260,6 +290,14 @@ class _Recovery:
             # The store was lost. Of one that several machines wrote to, a file knows only a part.
             self.trusted = said is not None and (shared or not store.locks_rows)
         self.exact = not shared and facts.get(HOME, home) != home
+
+    def _is_ahead(self) -> bool:
+        """Whether there are records that the anchor does not know: then it was not the last one."""
+        marks = {} if self.said is None else self.said.marks
+        return any(
+            entry.head_seq > marks.get(name, (-1, ""))[0]
+            for name, entry in self.page.entries.items()
+        )
 
     # -- records ------------------------------------------------------------------------
 
