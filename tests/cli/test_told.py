@@ -149,3 +149,10 @@ def test_a_file_that_was_lost_is_made_anew_from_its_export(tmp_path: Path) -> No
     assert Path("budgets.db.anchor").read_bytes() == anchor
     assert run_json("recover", "--export", "all.jsonl") == {"applied": 2, "retired": []}
     assert "eps 0.5 left" in run("spend", "web", "--pure-dp", "eps=0.6", code=REFUSED)
+
+
+def test_an_export_is_not_written_over_the_ledger(tmp_path: Path) -> None:
+    for name in ("budgets.db", "budgets.db.anchor"):
+        before = Path(name).read_bytes()
+        assert "out must be a file for the export alone" in run("export", "--out", name, code=2)
+        assert Path(name).read_bytes() == before

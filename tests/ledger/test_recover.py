@@ -761,12 +761,11 @@ def test_an_anchor_that_an_export_is_ahead_of_does_not_tell_that_it_is_all(tmp_p
         ledger.export(export)
         ledger.spend("b", rz.pure_dp(0.75))
     path.unlink()
-    with rz.open_ledger(path, anchor=tmp_path / "old") as ledger:
-        with pytest.raises(rz.ReadOnlyLedger, match="2 budgets may still lack spends"):
+    for name, lacking in (("old", "2 budgets"), ("new", "1 budget")):
+        ledger = rz.open_ledger(path, anchor=tmp_path / name)
+        with pytest.raises(rz.ReadOnlyLedger, match=f"{lacking} may still lack spends"):
             ledger.recover(export=export)
-    with rz.open_ledger(path, anchor=tmp_path / "new") as ledger:
-        with pytest.raises(rz.ReadOnlyLedger, match="1 budget may still lack spends"):
-            ledger.recover(export=export)
+        ledger.close()
 
 
 @pytest.mark.parametrize("again", ["here", "opened"])
@@ -853,9 +852,10 @@ def test_a_ledger_made_anew_is_later_than_any_anchor_that_turns_up(tmp_path: Pat
         ledger.spend("b", rz.pure_dp(0.75))
     restore()
     (tmp_path / "found").rename(tmp_path / "a.db.anchor")
-    with rz.open_ledger(path) as ledger:
-        with pytest.raises(rz.ReadOnlyLedger, match="nobody knows what came after"):
-            ledger.recover()
+    ledger = rz.open_ledger(path)
+    with pytest.raises(rz.ReadOnlyLedger, match="nobody knows what came after"):
+        ledger.recover()
+    ledger.close()
 
 
 @pytest.mark.needs("pgserver", "psycopg")
@@ -879,3 +879,32 @@ def test_the_file_of_a_user_is_that_of_the_ledger_that_the_store_became(
     restore()
     with rz.open_ledger(schema_url) as ledger:
         assert ledger.id == lost and "may have lost spends" in (ledger.read_only or "")
+
+
+def test_a_ledger_that_was_closed_is_not_opened_by_a_recovery(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.close()
+    with pytest.raises(rz.StoreUnavailable, match="was closed"):
+        ledger.recover()
+    with pytest.raises(rz.StoreUnavailable, match="was closed"):
+        ledger.spend("b", rz.pure_dp(0.25))
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-journal", ".anchor", ".moved"])
+def test_an_export_is_not_written_over_a_ledger_or_its_anchor(tmp_path: Path, end: str) -> None:
+    """Nor over a hard link to one; but over an earlier export."""
+    path = tmp_path / "a.db"
+    beside = {"-wal": b"\x37\x7f\x06\x82", "-journal": b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"}
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        to = tmp_path / f"a.db{end}" if end not in beside else tmp_path / f"other.db{end}"
+        if end in beside:
+            to.write_bytes(beside[end] + bytes(32))
+        elif end == ".moved":
+            to.hardlink_to(path)
+        before = to.read_bytes()
+        with pytest.raises(rz.ArgumentError, match="which is a database or an anchor"):
+            ledger.export(to)
+        assert to.read_bytes() == before and ledger.spend("b", rz.pure_dp(0.25)).admitted
+        assert [ledger.export(tmp_path / "e.jsonl") for _ in range(2)] == [2, 2]

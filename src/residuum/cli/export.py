@@ -35,7 +35,10 @@ def export(
         if out is None:
             books.export(sys.stdout)
             return
+        from residuum.ledger.export_file import check_spares
+
         try:
+            check_spares("out", out)
             with out.open("w", encoding="utf-8") as file:
                 lines = books.export(file)
         except OSError as error:

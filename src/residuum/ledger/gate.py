@@ -83,6 +83,8 @@ class Gate:
         """Why nothing may be written, if so."""
         self.read_only = False
         """Whether that was asked for, and so stays."""
+        self.let_go = False
+        """Whether the ledger was closed by who opened it, and so stays."""
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
         """What others wrote to the anchor, which need not be synced yet."""

@@ -296,6 +296,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of files and connections. Nothing is spent after it; reading opens them again."""
+        self._gate.let_go = True
         self._gate.closed = StoreUnavailable(f"{self.store.place} was closed: open it again")
         self.store.close()
         if self._gate.anchor is not None:
