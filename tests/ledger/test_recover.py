@@ -24,7 +24,7 @@ from ledger.damage import cut, rows, spent, wipe
 from residuum.errors import BrokenRecord
 from residuum.ledger import recover as recover_
 from residuum.ledger import retrace, schema
-from residuum.ledger.anchor import Anchored, FileAnchor
+from residuum.ledger.anchor import Anchored, FileAnchor, Marks
 from residuum.ledger.migrate import UNANCHORED, facts_in, set_fact
 from residuum.ledger.store import Store
 from residuum.records import FIELDS, Record, from_line, lines, record
@@ -908,3 +908,36 @@ def test_an_export_is_not_written_over_a_ledger_or_its_anchor(tmp_path: Path, en
             ledger.export(to)
         assert to.read_bytes() == before and ledger.spend("b", rz.pure_dp(0.25)).admitted
         assert [ledger.export(tmp_path / "e.jsonl") for _ in range(2)] == [2, 2]
+
+
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_nothing_is_acknowledged_by_an_anchor_that_was_begun_anew(
+    tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who still has the file open that was moved away, while a new one becomes its ledger."""
+    path, export = tmp_path / "a.db", tmp_path / "export.jsonl"
+    anchor = tmp_path / "anchor" if kept == "file" else f"sqlite:///{tmp_path}/anchors.db"
+    old = rz.open_ledger(path, anchor=anchor)
+    old.create_budget("b", rz.PureFilter(1.0))
+    old.spend("b", rz.pure_dp(0.125))
+    old.export(export)
+    kept_by = old._gate.anchor
+    assert kept_by is not None
+    write = kept_by.write
+
+    def late(marks: Marks) -> None:
+        path.rename(tmp_path / "moved.db")
+        with rz.open_ledger(path, anchor=anchor) as new:
+            new.recover(export=export)
+        write(marks)
+
+    monkeypatch.setattr(kept_by, "write", late)
+    with pytest.raises(rz.OutcomeUnknown, match="begun anew"):
+        old.spend("b", rz.pure_dp(0.75), key="k")
+    monkeypatch.undo()
+    for _ in range(2):
+        with pytest.raises(rz.LedgerError):
+            old.spend("b", rz.pure_dp(0.75), key="k")
+    old.close()
+    with rz.open_ledger(path, anchor=anchor) as new:
+        assert new.read_only is None and new.spend("b", rz.pure_dp(0.75)).admitted

@@ -70,6 +70,8 @@ class Anchor(ABC):
 
     shared: ClassVar[bool] = False
     """Whether everybody who opens the ledger has the same one, wherever they are."""
+    incarnation: str = ""
+    """The one that is written to; what was begun anew since takes nothing. Empty: any."""
 
     @abstractmethod
     def read(self) -> Anchored | None:
@@ -123,6 +125,8 @@ class FileAnchor(Anchor):
         """Where the lines ended when this process looked last."""
         self._seen = 0
         """Up to where `news` has told."""
+        self._checked = False
+        """Whether the open file was looked at: it is that of the incarnation."""
         self._doubtful = False
         """Whether a sync failed: lines may be missing on the disk that are seen in memory."""
         self._lock = Lock()
@@ -188,6 +192,8 @@ class FileAnchor(Anchor):
             self.compact(whole=True)
         with self._lock:
             with self._held() as file:
+                if not self._checked:
+                    self._check_incarnation()
                 self._add(file, lines)
             # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
             try:
@@ -241,7 +247,16 @@ class FileAnchor(Anchor):
         file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         self._inode = os.fstat(file).st_ino
         self._end = self._seen = self._size = 0
+        self._checked = False
         return file
+
+    def _check_incarnation(self) -> None:
+        """Raise where the file, which is held, is not the one that was written to so far."""
+        if self.incarnation:
+            said = self.read()
+            if said is not None:
+                check_begun(self, said.incarnation)
+        self._checked = True
 
     def _was_replaced(self) -> bool:
         return os.stat(self._name).st_ino != self._inode
@@ -311,6 +326,15 @@ class StateAnchor(FileAnchor):
             with self._lock:
                 self._drop()
                 self.path, self._name, self._doubtful = path, str(path), False
+
+
+def check_begun(anchor: Anchor, incarnation: str) -> None:
+    """Raise where an anchor is that of another incarnation than the one that is written to."""
+    if anchor.incarnation not in ("", incarnation):
+        raise ReadOnlyLedger(
+            f"the anchor {anchor} was begun anew by a recovery, of this store or of one that took"
+            " its place: open the ledger again"
+        )
 
 
 def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:

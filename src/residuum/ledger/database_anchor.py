@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from residuum.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
-from residuum.ledger.anchor import Anchor, Anchored, Marks, check_later
+from residuum.ledger.anchor import Anchor, Anchored, Marks, check_begun, check_later
 from residuum.ledger.place import Place
 from residuum.ledger.store import Again, Store, Unsure, postgres
 
@@ -157,6 +157,7 @@ class DatabaseAnchor(Anchor):
             known = {row.budget: row for row in connection.execute(select(_A).where(wanted))}
             if _ITSELF not in known:
                 raise StoreUnavailable(f"the anchor {self} is gone")
+            check_begun(self, known[_ITSELF].head)
             number = known[_ITSELF].change + 1
             for name, mark in marks.items():
                 row = _row(self.ledger, name, mark, number)

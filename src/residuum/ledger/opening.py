@@ -162,6 +162,7 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         if ahead:
             anchor.write(ahead)
         gate.anchored = {**known, **ahead}
+        anchor.incarnation = gate.incarnation
         if facts.get(HOME) != (here or None) or UNANCHORED in facts:
             _settle(gate.store, here or None)
     except BrokenRecord as error:

@@ -123,6 +123,7 @@ def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]
         set_fact(connection, UNANCHORED, None)
         gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
     gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
+    gate.anchor.incarnation = incarnation
     gate.others.clear()
     gate.owed.clear()
 
