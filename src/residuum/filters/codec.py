@@ -153,14 +153,9 @@ def _parsed(value: Any) -> Any:
 
 
 def _state_fields(state: State) -> dict[str, Any]:
-    cls = type(state)
-    if cls not in _NAMES:
-        _NAMES[cls] = tuple(each.name for each in dataclasses.fields(cls))
-    return {name: _state_plain(getattr(state, name)) for name in _NAMES[cls]}
-
-
-_NAMES: dict[type[State], tuple[str, ...]] = {}
-"""The fields of each kind of state."""
+    return {
+        each.name: _state_plain(getattr(state, each.name)) for each in dataclasses.fields(state)
+    }
 
 
 def _state_plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CompressedExcess(FiniteExcess):
     """A list with almost the transform of a longer one; weights may be negative.
 

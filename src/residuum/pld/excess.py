@@ -23,11 +23,9 @@ bounds the relative error by 3e-14 for the panel at the peak. What is outside th
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -49,9 +47,6 @@ _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
 _NEGLIGIBLE = 1e-14
-_SMALL, _MOST_HELD = 1 << 11, 8
-_FINER = 3
-"""Halvings of panels up to which a quadrature that is there is used again."""
 _FEW_PANELS = 8
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
@@ -78,7 +73,7 @@ def panels(count: int) -> tuple[Floats, Floats]:
     return ((starts + 0.5 * (x + 1.0)) / count).ravel(), np.tile(0.5 * w, count) / count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FiniteExcess:
     """The excess of finitely many atoms: weights `√(pq)` and losses, with their errors."""
 
@@ -132,7 +127,7 @@ class FiniteExcess:
             return self._at_nodes(nodes, m2, l)
         kind = narrow_panel(m2)
         gentle = self._past_the_ends(m2, l) <= NARROW_SLOPE / math.ldexp(1.0, kind)
-        nodes = self._made(kind) if gentle.any() else None
+        nodes = _quadrature(self, kind) if gentle.any() else None
         if nodes is None or not nodes.is_level:
             return self._tent_by_tent(m2, l)
         if gentle.all():
@@ -151,30 +146,10 @@ class FiniteExcess:
         ends = np.maximum(l - max(self.top, 0.0) / m2, -l + min(self.bottom, 0.0) / m2)
         return np.asarray(np.maximum(ends, 0.0))
 
-    @cached_property
-    def _quadratures(self) -> dict[int, Nodes | None]:
-        return {}
-
     def _nodes(self, m2: float, l: Floats) -> Nodes | None:
         """One quadrature for all of these `l`, unless the losses reach too far for that."""
         reach = max(self.top, -self.bottom)
-        kind = longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2)
-        for finer in range(kind - 1, kind - _FINER, -1):
-            made = self._quadratures.get(finer)
-            if made is not None:
-                return made
-        return self._made(kind)
-
-    def _made(self, kind: int) -> Nodes | None:
-        kept = self._quadratures
-        try:
-            return kept[kind]
-        except KeyError:
-            made = quadrature(self.weights, self.losses, kind)
-        kept[kind] = made
-        if made is not None and made.places.size > _SMALL:
-            _hold(kept, kind)
-        return made
+        return _quadrature(self, longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2))
 
     def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
         rows = max(1, _CHUNK // nodes.places.size)
@@ -309,24 +284,10 @@ class FiniteExcess:
         return np.asarray(self.loss_error * (1.05 * effect + tiny))
 
 
-_HELD: deque[dict[int, Nodes | None]] = deque()
-_HOLDING = Lock()
-
-
-def _hold(kept: dict[int, Nodes | None], kind: int) -> None:
-    """Keep long quadratures of a few lists only, and one of each."""
-    with _HOLDING:
-        _drop(kept, kind)
-        if all(kept is not other for other in _HELD):
-            _HELD.append(kept)
-        while len(_HELD) > _MOST_HELD:
-            _drop(_HELD.popleft(), None)
-
-
-def _drop(kept: dict[int, Nodes | None], but: int | None) -> None:
-    for kind, made in list(kept.items()):
-        if made is not None and made.places.size > _SMALL and kind != but:
-            kept.pop(kind, None)
+@lru_cache(maxsize=32)
+def _quadrature(excess: FiniteExcess, kind: int) -> Nodes | None:
+    """One quadrature for panels of length up to `2^kind`; the long ones have some megabytes."""
+    return quadrature(excess.weights, excess.losses, kind)
 
 
 def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:

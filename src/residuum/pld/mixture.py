@@ -18,8 +18,8 @@ to the left), so the tail past `m + W` is at most `f(m + W) / W`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -210,10 +210,6 @@ class Pair:
 
     p: Side
     q: Side
-    _kept: dict[tuple[float, Cut | None], list[Lifted]] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
-    """What `fall` worked out last: it is asked again for the same tilt."""
 
     @property
     def reach(self) -> float:
@@ -336,7 +332,7 @@ class Pair:
     def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
         """The same, and beside it that of the loud part of `M(λ+iω)` alone (without a cut, all)."""
         best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
-        for line in self._lifted(lam, cut):
+        for line in _lifted(self, lam, cut):
             phases = np.exp(-np.multiply.outer(edges, line.turn))
             inside = np.log(phases @ line.masses + 1e-300)
             inside = np.logaddexp(inside, line.outside) + line.slack
@@ -345,9 +341,7 @@ class Pair:
         return best, loud
 
     def _lifted(self, lam: float, cut: Cut | None) -> list[Lifted]:
-        """The moved lines, the best of which serves; kept, as they are asked for again."""
-        if (lam, cut) in self._kept:
-            return self._kept[lam, cut]
+        """The moved lines, the best of which serves."""
         rule = self.quadrature(np.array([lam]))
         found: list[Lifted] = []
         if rule is None:
@@ -386,10 +380,13 @@ class Pair:
             masses = g * np.exp(np.minimum(np.stack(logs, axis=1), _CLIP))
             slack = log_m_error + 1e-9 * (1.0 + lam)
             found.append(Lifted(turn, masses, np.array(ends), slack))
-        if len(self._kept) > 1:
-            self._kept.clear()
-        self._kept[lam, cut] = found
         return found
+
+
+@lru_cache(maxsize=256)
+def _lifted(pair: Pair, lam: float, cut: Cut | None) -> tuple[Lifted, ...]:
+    """The moved lines of a pair, which are asked for again with other edges."""
+    return tuple(pair._lifted(lam, cut))
 
 
 def _log_sinhc(z: Floats) -> Floats:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from residuum.pld.central_law import CentralLaw, density, height, lack
@@ -47,7 +48,6 @@ _SPARE = 1e-6
 _DENSITY = 1e-9
 """Far more than the relative error of a density, which is a sum of positive terms."""
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-_NODES: list[tuple[tuple[float, float], ...]] = []
 
 
 def fits(law: CentralLaw, v: float) -> bool:
@@ -260,9 +260,8 @@ def _gaussian_lack(m2: float, c: float) -> float:
     return _ROOT_TWO_PI * math.sqrt(m2) * math.exp(-0.125 * c) * scaled
 
 
+@lru_cache(maxsize=64)
 def _rule(count: int) -> tuple[tuple[float, float], ...]:
     """Nodes and weights as plain floats, for that many panels."""
-    while len(_NODES) < count:
-        nodes, weights = panels(len(_NODES) + 1)
-        _NODES.append(tuple(zip(nodes.tolist(), weights.tolist(), strict=True)))
-    return _NODES[count - 1]
+    nodes, weights = panels(count)
+    return tuple(zip(nodes.tolist(), weights.tolist(), strict=True))
