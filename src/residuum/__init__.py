@@ -114,6 +114,7 @@ _HOME = {
     "Order": "residuum.pld.order",
     "Witness": "residuum.pld.domination",
     "compare": "residuum.pld.order",
+    "RunningComposition": "residuum.pld.running",
     "Pld": "residuum.pld.value",
     "zcdp_parameter": "residuum.pld.zcdp_parameter",
     "how_many": "residuum.planning.how_many",
@@ -182,6 +183,7 @@ __all__ = [
     "ResiduumError",
     "RetiredBudget",
     "Rule",
+    "RunningComposition",
     "ServiceError",
     "StateUnavailable",
     "StoreUnavailable",
@@ -378,6 +380,7 @@ if TYPE_CHECKING:
         Order,
         compare,
     )
+    from residuum.pld.running import RunningComposition
     from residuum.pld.value import (
         Pld,
     )

@@ -87,6 +87,9 @@ class Interval:
     hi: Number
 
     def __post_init__(self) -> None:
+        for name in ("lo", "hi"):
+            if isinstance(end := getattr(self, name), np.floating):
+                object.__setattr__(self, name, float(end))
         if type(self.lo) is float and type(self.hi) is float:
             ordered = self.lo <= self.hi
         elif any(np.asarray(end).dtype.kind not in "fiu" for end in (self.lo, self.hi)):

@@ -14,7 +14,7 @@ import oracles
 import residuum as rz
 from oracles import Law
 from residuum.bounds import Interval
-from residuum.pld import streamed, tuning
+from residuum.pld import tuning
 from residuum.pld.laplace import Laplace
 from residuum.pld.many_atoms import ManyAtoms
 
@@ -22,8 +22,8 @@ TIGHT = 3e-5
 """Relative width of any read of the contours here; the phantom alone costs a few 1e-6."""
 
 
-def made_for(pld: rz.Pld, t: float, streamed: bool = False) -> ManyAtoms | None:
-    return tuning.tuned_many(pld.terms, pld._evaluator._moments, t, streamed)
+def made_for(pld: rz.Pld, t: float) -> ManyAtoms | None:
+    return tuning.tuned_many(pld.terms, pld._evaluator._moments, t)
 
 
 def law_of(pld: rz.Pld) -> Law:
@@ -58,26 +58,24 @@ def test_reads_contain_closed_forms(pld):
     law, top = law_of(pld), pld._evaluator._top
     for t in (0.85 * top, 0.93 * top, 0.99 * top):
         truth = law.delta(t)
-        for going_on in (False, True):
-            made = made_for(pld, t, going_on)
-            assert made is not None
-            for one in (made, made._damped(2.0 * made.line.tau)):
-                lo, hi = one.at(t)
-                assert oracles.agrees(Interval(lo, hi), truth)
-                # Next to an atom that weighs much a phantom costs `0.4 τ` instead of its square.
-                assert hi - lo <= (TIGHT + one.line.tau * one.line.lam) * hi
-            # It may be read elsewhere: wider, and still right.
-            for other in (0.5 * t, 0.97 * t):
-                assert oracles.agrees(Interval(*made.at(other)), law.delta(other))
+        made = made_for(pld, t)
+        assert made is not None
+        lo, hi = made.at(t)
+        assert oracles.agrees(Interval(lo, hi), truth)
+        # Next to an atom that weighs much a phantom costs `0.4 τ` instead of its square.
+        assert hi - lo <= (TIGHT + made.line.tau * made.line.lam) * hi
+        # It may be read elsewhere: wider, and still right.
+        for other in (0.5 * t, 0.97 * t):
+            assert oracles.agrees(Interval(*made.at(other)), law.delta(other))
 
 
 def test_values_at_nodes():
-    """Each within what is charged for it, after a contour was made and after it was extended."""
-    queries = different(40)
-    pld, rest = sum(queries[:30]) + 2 * queries[3], sum(queries[30:])
-    made = made_for(pld, 2.4)
-    assert made is not None
-    for one, terms in ((made, pld.terms), (made.extended(rest.terms), (pld + rest).terms)):
+    """Each within what is charged for it."""
+    for count in (30, 40):
+        queries = different(count)
+        pld = sum(queries) + 2 * queries[3]
+        one, terms = made_for(pld, 2.4), pld.terms
+        assert one is not None
         lam, tau = mpf(one.line.lam), mpf(one.line.tau)
         places = np.random.default_rng(72).integers(one.line.count, size=12).tolist()
         for k in (0, 1, *places):
@@ -104,29 +102,6 @@ def _transform(terms, s):
     return total
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_streams(seed):
-    """A read after each query is narrow and meets what is made at once, in two other ways."""
-    queries, t = different(60, seed), 2.0
-    stream, kinds, last = queries[0], set(), 0.0
-    for place, query in enumerate(queries[1:], 2):
-        stream = stream + query
-        found = stream.delta_bounds(t)
-        assert last <= found.hi
-        last = found.lo
-        if not stream._evaluator.many:
-            continue
-        kinds.add(stream._evaluator.many[0].line.lam)
-        assert found.width <= TIGHT * found.hi
-        if place % 8 == 0:
-            fresh = rz.Pld(None, dict(stream.terms))
-            other = fresh.delta_bounds(np.array([t]), accuracy=1e-4)
-            assert not fresh._evaluator.many
-            for one in (Interval(float(other.lo[0]), float(other.hi[0])), fresh.delta_bounds(t)):
-                assert one.lo <= found.hi and found.lo <= one.hi
-    assert len(kinds) >= 2
-
-
 @settings(max_examples=12)
 @given(st.integers(0, 10**6), st.integers(13, 30), st.floats(0.5, 0.97))
 def test_any_read_meets_the_array(seed, count, share):
@@ -134,29 +109,26 @@ def test_any_read_meets_the_array(seed, count, share):
     t = share * pld._evaluator._top
     found, other = pld.delta_bounds(t), pld.delta_bounds(np.array([t]), accuracy=1e-4)
     assert found.lo <= other.hi[0] and other.lo[0] <= found.hi
+    if pld._evaluator.single(t) is not None:
+        assert found.width <= TIGHT * found.hi
 
 
 def test_nothing_past_the_largest_loss():
     pld = sum(different(20))
-    assert pld.delta(0.8 * pld._evaluator._top) > 0.0 and pld._evaluator.many
+    assert pld.delta(0.8 * pld._evaluator._top) > 0.0
+    assert pld._evaluator.single(0.8 * pld._evaluator._top) is not None
     assert pld.delta_bounds(1.001 * pld._evaluator._top) == Interval(0.0, 0.0)
-    more = pld + rz.laplace(scale=20.0)
-    assert more.delta(100.0) == 0.0 < more.delta(0.8 * pld._evaluator._top)
 
 
 def test_where_other_ways_are_better():
-    """Few kinds, a curve that is not small, and laws of other kinds are read as before."""
-    many = sum(different(40, least=0.5))
-    assert streamed.read(many._evaluator, 0.1) is None
-    assert streamed.read(sum(different(9))._evaluator, 0.5) is None
-    stream = sum(different(20))
-    assert stream.delta(1.5) > 0.0 and stream._evaluator.many
+    """Few kinds, a curve that is not small, and laws of other kinds are read by contours."""
+    assert sum(different(40, least=0.5))._evaluator.single(0.1) is None
+    assert sum(different(9))._evaluator.single(0.5) is None
+    pld = sum(different(20))
+    assert pld._evaluator.single(1.5) is not None
     for query in (rz.gaussian(sigma=9.0), rz.bounded_range(0.1), rz.approximate_dp(0.1, 1e-9)):
-        mixed = stream + query
-        found = mixed.delta_bounds(1.5)
-        assert not mixed._evaluator.many
-        fresh = rz.Pld(mixed.gaussian, dict(mixed.terms)).delta_bounds(1.5)
-        assert fresh.lo <= found.hi and found.lo <= fresh.hi
+        assert (pld + query)._evaluator.single(1.5) is None
+        assert (pld + query).delta(1.5) > pld.delta_bounds(1.5).lo
 
 
 def test_huge_counts():

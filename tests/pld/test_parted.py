@@ -15,7 +15,6 @@ import oracles
 import residuum as rz
 from mixture_oracles import Blend, Mixture, extended
 from residuum.pld import parts
-from residuum.pld.contour import Contour
 from residuum.pld.cut import Cut
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.parted import Parted
@@ -164,28 +163,10 @@ def test_two_steps_averaged_one_over_the_other(t):
     truth = averaged(mixture_oracles.subsampled(1.0, 0.02, "remove"), second, t)
     L = first + second
     bounds = L.delta_bounds(t)
-    assert isinstance(L._evaluator.contours[0], Parted)
+    assert isinstance(L._evaluator._contour(t, 1e-3, 1.0), Parted)
     assert truth.hi - truth.lo <= mpf("1e-9") * truth.hi
     assert oracles.agrees(bounds, truth)
     assert bounds.width <= 1e-6 * bounds.hi
-
-
-def test_a_stream_of_different_steps_becomes_an_ordinary_contour():
-    rng = np.random.default_rng(3)
-    L, laws, kinds = rz.identity(), [], set()
-    for n in range(1, 31):
-        sigma, rate = float(rng.uniform(0.8, 1.5)), float(rng.uniform(0.005, 0.02))
-        L = L + rz.subsampled_gaussian(sigma, rate)
-        laws.append((mixture_oracles.subsampled(sigma, rate, "remove"), 1))
-        bounds = L.delta_bounds(1.0)
-        assert bounds.width <= 1e-6 * bounds.hi
-        if n % 4 == 0:
-            fresh = rz.Pld(None, dict(L.terms)).delta_bounds(1.0)
-            assert max(fresh.lo, bounds.lo) <= min(fresh.hi, bounds.hi)
-        kinds.update(type(made) for made in L._evaluator.contours)
-        if n == 30:
-            assert oracles.agrees(bounds, Blend(tuple(laws)).delta(1.0))
-    assert kinds == {Parted, Contour}
 
 
 def test_beside_a_gaussian_and_a_response():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import reduce
 from operator import add
 from typing import Any
@@ -57,20 +58,22 @@ def delta_ends(parts: list[Any], eps: float) -> list[float]:
     return [max(float(e.lo) for e in ends), max(float(e.hi) for e in ends)]
 
 
-def _streamed(mechanisms: list[dict[str, Any]]) -> Any:
-    total: list[rz.Pld] = []
+def _streamed(mechanisms: list[dict[str, Any]]) -> Iterator[list[rz.RunningComposition]]:
+    totals: list[rz.RunningComposition] = []
     for mechanism in mechanisms:
-        one = directions(mechanism)
-        total = [a + b for a, b in zip(total, one, strict=True)] if total else one
-        yield total
+        losses = directions(mechanism)
+        totals = totals or [rz.RunningComposition() for _ in losses]
+        for total, loss in zip(totals, losses, strict=True):
+            total.compose(loss)
+        yield totals
 
 
 def stream(mechanisms: list[dict[str, Any]], eps: float) -> list[float]:
-    return [max(pld.delta(eps) for pld in total) for total in _streamed(mechanisms)]
+    return [max(total.delta(eps) for total in both) for both in _streamed(mechanisms)]
 
 
 def stream_epsilon(mechanisms: list[dict[str, Any]], delta: float) -> list[float]:
-    return [max(pld.epsilon(delta) for pld in total) for total in _streamed(mechanisms)]
+    return [max(total.epsilon(delta) for total in both) for both in _streamed(mechanisms)]
 
 
 def tradeoff(parts: list[Any], alphas: list[float]) -> list[float]:

@@ -109,9 +109,6 @@ class Contour:
     @cached_property
     def height(self) -> float:
         """About `D/C` where it was aimed at."""
-        if self.line.kappa == 0.0:
-            real, imaginary = self.line.turned(self.aim)
-            return abs(float(self.values.real @ real) - float(self.values.imag @ imaginary))
         argument = self.aim * self.line.omega
         weights = self.values * self.line.lower_kernel
         return abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))

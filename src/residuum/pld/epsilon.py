@@ -45,8 +45,6 @@ _WIDE, _OPEN = 16.0, 0.1
 """By which factor widths may differ in samples of one quality; and a width that says nothing."""
 _LOCATED = 0.01
 """Of the width of the answer: how finely its ends are located."""
-_KNOWN = 256
-"""Answers that are remembered, so that the same question has one answer."""
 _DEAR = 1 << 12
 """Nodes from which on another contour is not worth it."""
 
@@ -58,24 +56,16 @@ _ZERO: Point = (0.0, 0.0)
 
 def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
     """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""
-    flat = delta.ravel()
-    # An answer leaves contours behind, with which another search may end a little elsewhere.
-    known: dict[tuple[float, float], tuple[float, float]] = pld.__dict__.setdefault("_known", {})
-    ends = []
-    for level in flat.tolist():
-        if (level, accuracy) not in known:
-            if len(known) >= _KNOWN:
-                known.clear()
-            # Locating the two ends takes a little of the width.
-            known[level, accuracy] = _epsilon(pld, level, 0.9 * accuracy)
-        ends.append(known[level, accuracy])
+    ends = [search(pld._workspace(), level, accuracy) for level in delta.ravel().tolist()]
     lo, hi = np.array(ends, dtype=np.float64).reshape(-1, 2).T
     if not delta.shape:
         return Interval(float(lo[0]), float(hi[0]))
     return Interval(lo.reshape(delta.shape), hi.reshape(delta.shape))
 
 
-def _epsilon(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
+def search(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
+    """The same for one `delta`; `pld` is a workspace, which keeps the contours it makes."""
+    accuracy *= 0.9  # Locating the two ends takes a little of the width.
     mass = pld.mass_at_infinity_bounds
     if delta >= 1.0 or pld.is_identity:
         return 0.0, 0.0

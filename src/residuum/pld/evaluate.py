@@ -10,13 +10,19 @@
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
 the right half of the reversed curve has the digits that matter there.
+
+A read is a pure function of the PLD and the arguments: it starts with no contour and keeps none. A
+search that reads one curve many times works on `Evaluator.workspace()`, which keeps the contours of
+that search and ends with it. What is cached on the PLD (moments, tables, the contour made for a
+given `t` and accuracy) is itself a pure function of its key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +35,7 @@ from residuum.pld.contour import Contour
 from residuum.pld.factors import Factor, Rational, largest_loss, whole_curve
 from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.laplace import Laplace
-from residuum.pld.lately import Lately
-from residuum.pld.many_atoms import ManyAtoms
+from residuum.pld.many_atoms import are_pairs
 from residuum.pld.mixture import LATTICE
 from residuum.pld.moments import Moments
 from residuum.pld.parted import Parted
@@ -58,40 +63,41 @@ _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
 _EXACT = 64
 """Up to this many atoms and arguments a finite curve is evaluated in rationals."""
-_FEW = 16
+_FEW_KINDS = 16
 """The largest loss of at most this many kinds of query is summed exactly."""
 _SKELETON = 1 << 12
 _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
-_FEW, _CROWD = 8, 256
-"""Points that are tried first, where there are so many."""
+_TRIED, _CROWD = 8, 256
+"""From `_CROWD` points on, a contour is first tried at about `_TRIED` of them."""
+_MANY_KINDS = 12
+"""Kinds of query up to which other ways are as good as `many_atoms.py`."""
+_WIDE = 1e-4
+"""Relative width up to which it is used."""
 _LONG = 1 << 12
 """Contours with more nodes than this are read only where they may serve."""
 _MANY = 32
 """Arguments from which on they tell of each other how wide they are."""
 _ALL = Interval(1.0, 1.0)
 _KEPT = 8
-"""Contours kept per PLD."""
+"""Contours kept by a search, and cached per PLD."""
 
 
 class Evaluator:
-    """Evaluates the hockey-stick curve of one PLD; remembers the contours it made."""
+    """Evaluates the hockey-stick curve of one PLD."""
 
     def __init__(self, pld: Pld):
         self.pld = pld
         self.contours: tuple[Contour | Parted, ...] = ()
-        self.many: tuple[ManyAtoms, ...] = ()
-        self._hint: Contour | Parted | None = None
-        self._is_streamed = False
-        self._lately = Lately()
+        self._is_workspace = False
 
-    def unread(self, twin: Pld) -> Evaluator:
-        """The same for a twin of the PLD, with no contour to start from."""
+    def workspace(self, pld: Pld) -> Evaluator:
+        """The same evaluator for a copy of the PLD; it keeps the contours that it makes."""
+        _ = self._contour  # Made before the copy, so that both use one cache.
         made = copy(self)
-        made.pld, made.contours, made.many = twin, (), ()
-        made._hint, made._is_streamed = None, False
+        made.pld, made._is_workspace = pld, True
         return made
 
     # -- entry points -----------------------------------------------------------------
@@ -126,6 +132,19 @@ class Evaluator:
             lo, hi = gaussian.from_reversed(t, dt, lo, hi, left)
         x = np.exp(np.minimum(t, 1.0)) * (1.0 + 2.0 * EXP_ULPS * U + 2.0 * dt)
         return self._finish(lo, hi, floor=np.nextafter(1.0 - x, -1.0))
+
+    def single(self, t: float) -> tuple[float, float] | None:
+        """Enclosure of `h(e^t)` at one exact `t` by `many_atoms.py`, where that is the best way."""
+        pld = self.pld
+        if pld.gaussian is not None or len(pld.terms) <= _MANY_KINDS or not are_pairs(pld.terms):
+            return None
+        if not (0.0 <= t < self._top and self._by_contour):
+            return None
+        made = tuning.tuned_many(pld.terms, self._moments, t)
+        if made is None:
+            return None
+        lo, hi = made.at(t)
+        return (lo, hi) if hi - lo <= _WIDE * hi + _NOTHING else None
 
     def right(
         self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool = False
@@ -179,7 +198,7 @@ class Evaluator:
         """A float at least the largest finite loss (inf with a Gaussian)."""
         if self.pld.gaussian or any(largest_loss(f) == np.inf for f in self.pld.terms):
             return float("inf")
-        if len(self.pld.terms) > _FEW:
+        if len(self.pld.terms) > _FEW_KINDS:
             sizes = np.array([n * largest_loss(f) for f, n in self.pld.terms.items()])
             slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
             return float(sizes.sum() + slack)
@@ -367,7 +386,7 @@ class Evaluator:
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
         low, high = np.zeros(flat.size), np.full(flat.size, self._kept.hi)
         pending = np.flatnonzero(flat - slack < self._top)
-        streamed = self._inherit()
+        contours = self.contours
 
         def read(made: Contour | Parted) -> None:
             nonlocal pending
@@ -376,10 +395,10 @@ class Evaluator:
             high[pending] = np.minimum(high[pending], hi)
             pending = pending[~good]
 
-        for made in self.contours:
+        for made in contours:
             if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
                 # Of what was made for less accuracy, a few points tell: it would do for none.
-                few = pending[:: max(1, pending.size // _FEW)]
+                few = pending[:: max(1, pending.size // _TRIED)]
                 if (
                     pending.size < _CROWD
                     or self._read(made, flat[few], slack[few], accuracy)[2].any()
@@ -396,20 +415,20 @@ class Evaluator:
             lacking = complement.chernoff(self._moments.log_moment, flat[pending], slack[pending])
             low[pending] = np.maximum(low[pending], self._less(lacking, lacking)[0])
             pending = pending[lacking > _FLAT]
-        # Different mixtures come in streams: leave room for more, a new contour costs dearly.
-        room = 1.6 if streamed or len(self._moments.mixtures) > 1 else 1.0
         while asking and pending.size:
             pivot = middle if sparing else pending[pending.size // 2]
             for sharpness in _SHARPNESS:
-                made = self._tuned(float(flat[pivot]), accuracy, room, sharpness)
+                made = self._contour(float(flat[pivot]), accuracy, sharpness)
                 read(made)
-                self.contours = (made, *self.contours[: _KEPT - 1])
+                contours = (made, *contours[: _KEPT - 1])
                 # Sharper helps only where a phantom is what costs, or mixtures were cut short;
                 # not if these are cut so short that nothing is left.
                 done = low[pivot] == 0.0 if self._moments.mixtures else made.line.tau == 0.0
                 if pivot not in pending or done:
                     break
             pending, asking = pending[pending != pivot], not sparing
+        if self._is_workspace:
+            self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
         least = _FAINT if self._is_dear else 0.0
         lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
@@ -417,18 +436,15 @@ class Evaluator:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
 
-    def _tuned(self, t: float, accuracy: float, room: float, sharpness: float) -> Contour | Parted:
-        """A new contour, from a stream's last one if there is any, or the one made lately."""
-        near = self._hint
-        known = (near.line.lam, near.line.step, near.line.count) if near else None
-        purpose = (t, accuracy, room, sharpness, known)
-        made = self._lately.find(purpose)
-        if made is None:
-            made = tuning.tuned(
-                self._moments, t, accuracy, room, sharpness, self._skeleton_moments, near
-            )
-            self._lately.keep(purpose, made)
-        return made
+    @cached_property
+    def _contour(self) -> Callable[[float, float, float], Contour | Parted]:
+        """The contour for a `t`, an accuracy and a sharpness."""
+
+        @lru_cache(maxsize=_KEPT)
+        def make(t: float, accuracy: float, sharpness: float) -> Contour | Parted:
+            return tuning.tuned(self._moments, t, accuracy, sharpness, self._skeleton_moments)
+
+        return make
 
     def _read(
         self, made: Contour | Parted, t: Floats, slack: Floats, accuracy: float
@@ -474,24 +490,3 @@ class Evaluator:
         """The mass on finite losses."""
         mass = self.pld.mass_at_infinity_bounds
         return _ALL if mass.hi == 0.0 else 1.0 - mass
-
-    def _inherit(self) -> bool:
-        """Take over a parent's contours, extended by what was composed in since."""
-        heritage = self.pld._heritage
-        if heritage is None:
-            return self._is_streamed or any(made.absolute is None for made in self.contours)
-        self._is_streamed = True
-        lines, since = heritage
-        object.__setattr__(self.pld, "_heritage", None)
-        g = since.gaussian
-        variance, error = (g.variance, g.variance_error) if g else (0.0, 0.0)
-        left = [made for made in lines if not isinstance(made, ManyAtoms)]
-        # Node values of mixtures are for lines right of 0.
-        if any(isinstance(f, GaussianMixture) for f in since.terms):
-            left = [made for made in left if made.line.lam > 0.0]
-        extended = tuple(made.extended(since.terms, variance, error) for made in left[:1])
-        # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
-        stale = self._has_mixtures and any(made.is_stale for made in extended)
-        self._hint = extended[0] if extended else None
-        self.contours = () if stale else extended
-        return True

@@ -65,20 +65,6 @@ class Line:
         """How fast each term turns with `t`, at most."""
         return self.omega * self.kernel_size
 
-    def turned(self, t: float) -> tuple[Floats, Floats]:
-        """`kernel e^{-iωt}`, real and imaginary part; the last one is kept for a stream's reads."""
-        known = self._turned
-        if t not in known:
-            argument = t * self.omega
-            terms = self.kernel * (np.cos(argument) - 1j * np.sin(argument))
-            known.clear()
-            known[t] = (np.ascontiguousarray(terms.real), np.ascontiguousarray(terms.imag))
-        return known[t]
-
-    @cached_property
-    def _turned(self) -> dict[float, tuple[Floats, Floats]]:
-        return {}
-
     @cached_property
     def lower_kernel_size(self) -> Floats:
         return self.kernel_size + self.kappa * self._scale

@@ -4,9 +4,6 @@ The loss of such a query is an atom at `e`, one at `-e`, and for a Laplace a lit
 does not fall in `ω` by itself, so a phantom `G_τ` has to make it (`contour.py`). What that costs of
 `D`, about `τ² λ (λ+1) / 2` relative on the upper side and twice as much on the lower one, falls
 with the square of the number of nodes; `many_nodes.py` makes them cheaply.
-
-The values of a line at hand may only shrink as more queries come, so what was summed over
-`|V|` once remains a bound: the rounding of a read, and all that lies beyond the last node.
 """
 
 from __future__ import annotations
@@ -20,19 +17,19 @@ import numpy as np
 from residuum.bounds import Floats
 from residuum.pld.contour import truncation
 from residuum.pld.factors import Terms, largest_loss
+from residuum.pld.laplace import Laplace
 from residuum.pld.line import Line
 from residuum.pld.many_nodes import BLOCK, FARTHEST, STEP, TURN, Nodes, products, shares, turns
 from residuum.pld.moments import Moments
-from residuum.pld.reading import aliases
+from residuum.pld.randomized_response import RandomizedResponse
 from residuum.pld.special import EXP_ULPS, SINCOS_ULPS, TINY, U
 
 _GRAIN = 1.0 + 1e-6
 """For products of errors."""
 _NEGLIGIBLE = 3e-9
 """Nodes that matter less than this, relative to the sum, are dropped."""
-_TRUNCATED, _TAIL = 1e-9, 3e-7
-"""What may lie beyond the last node where a phantom is chosen, relative to the sum, and as a stream
-goes on until another is."""
+_TRUNCATED = 1e-9
+"""What may lie beyond the last node, relative to the sum."""
 _FEWEST, _SAMPLE = 8 * BLOCK, 61
 _LOST = 0.01
 """Errors of the values from which on they are not to be relied on."""
@@ -72,31 +69,9 @@ class ManyAtoms:
     """What the nodes that were left out since come to, relative to `C`, in either sum."""
     sizes: Sizes
     height: float
-    """About `D/C` where it was read last."""
-    width: float
-    """The relative width of the first read."""
+    """About `D/C` where it is read."""
     point_moments: Floats
     """Upper bounds of `K` (phantom included) at the line's points."""
-    absolute: None = None
-    """Nothing is taken out; see `Contour`."""
-
-    def extended(self, terms: Terms) -> ManyAtoms:
-        """The contour of this composition with more factors composed in."""
-        line = self.line
-        k, e = Moments(terms, 0.0, 0.0).log_moment(line.tilts)
-        log_m = self.log_m + float(k[0])
-        made = replace(
-            self,
-            log_m=log_m,
-            log_m_error=self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
-            point_moments=self.point_moments + k[1:] + e[1:],
-        )
-        return made._times(terms)
-
-    @property
-    def largest_loss(self) -> float:
-        """A float at least the largest loss."""
-        return self.top[0] * (1.0 + 8.0 * U)
 
     @cached_property
     def tails(self) -> tuple[float, float]:
@@ -164,44 +139,6 @@ class ManyAtoms:
         )
         return replace(self, sizes=sizes)
 
-    def read(self, t: float, lo: float, hi: float) -> ManyAtoms:
-        """The same after a read, which tells its height, and with a larger phantom if it needs one.
-
-        Nothing proven depends on either.
-        """
-        log_c = self.log_m - self.line.lam * t
-        height, width = hi * math.exp(min(-log_c, 700.0)), min(self.width, (hi - lo) / hi)
-        made = replace(self, height=height, width=width)
-        if self.tails[1] - self.lost < _TAIL * height:
-            return made
-        line, fall = self.beyond
-        return made._damped(phantom(fall, line.edge, height))
-
-    def _damped(self, tau: float) -> ManyAtoms:
-        """The same with a larger phantom."""
-        line = self.line
-        if not tau > line.tau * (1.0 + 1e-6):
-            return self
-        more = Moments({}, tau * tau - line.tau * line.tau, 4.0 * U)
-        values, relative = more.nodes(line)
-        k, e = more.log_moment(line.tilts)
-        wrong = float(np.max(np.abs(values) * np.expm1(relative))) + 3.0 * U
-        # Rounded up: what is taken out again for the lower sum is that of no smaller a phantom.
-        larger = replace(line, tau=tau * (1.0 + 16.0 * U))
-        times = larger.kappa / line.kappa * (1.0 + 4.0 * U)
-        sizes = self.sizes
-        return replace(
-            self,
-            line=larger,
-            values=self.values * values,
-            wrong=(self.wrong[0] + wrong * 1.01, self.wrong[1]),
-            log_m=self.log_m + float(k[0]),
-            log_m_error=self.log_m_error + float(e[0]) + 2.0 * U * abs(self.log_m),
-            lost=self.lost * times,
-            sizes=replace(sizes, bent=sizes.bent * times, bent_turning=sizes.bent_turning * times),
-            point_moments=self.point_moments + k[1:] + e[1:],
-        )
-
     def at(self, t: float) -> tuple[float, float]:
         """Enclosure of `D(t)` at one exact `t >= 0`."""
         line, (wrong, turn) = self.line, self.wrong
@@ -228,10 +165,26 @@ class ManyAtoms:
         c, c_error = math.exp(log_c), math.expm1(log_c_error) + (EXP_ULPS + 4.0) * U
         upper = min(c * (1.0 + c_error) * max(total + off, 0.0) + TINY, 1.0)
         lower = c * max(1.0 - c_error, 0.0) * max(bent - bent_off, 0.0)
-        lower -= aliases(line, self.point_moments, t) + TINY
+        lower -= self._aliases(t) + TINY
         if not (math.isfinite(upper) and math.isfinite(lower)):
             return 0.0, 1.0
         return min(max(lower, 0.0), upper), upper
+
+    def _aliases(self, t: float) -> float:
+        """Upper bound on `Σ_{j≠0} e^{λjT} D(t + jT)`."""
+        line, moments = self.line, self.point_moments
+        right, left = line.alias_sides
+        logs = moments - line.points * (t * (1.0 - 4.0 * U)) + np.abs(moments) * (4.0 * U)
+        above, below = (_exp(float((logs + gaps).min())) for gaps in (right, left))
+        return (above + min(below, line.alias_gaps[2])) * (1.0 + 1e-12)
+
+
+def are_pairs(terms: Terms) -> bool:
+    """Whether all are Laplaces, or responses without mass at infinity."""
+    return all(
+        isinstance(f, Laplace) or (isinstance(f, RandomizedResponse) and f.delta == 0.0)
+        for f in terms
+    )
 
 
 def phantom(fall: float, edge: float, height: float) -> float:
@@ -241,12 +194,12 @@ def phantom(fall: float, edge: float, height: float) -> float:
 
 
 def contour(
-    terms: Terms, moments: Moments, line: Line, t: float, k: Floats, e: Floats, height: float
+    terms: Terms, moments: Moments, line: Line, k: Floats, e: Floats, height: float
 ) -> ManyAtoms:
     """The contour of Laplaces and responses on a line with a phantom.
 
     `k` and `e` are log moments and their errors, without the phantom, at the line's tilts;
-    `height` is about `D/C` at `t`.
+    `height` is about `D/C` where it will be read.
     """
     variance, at = line.tau * line.tau, line.tilts
     k = k + 0.5 * variance * at * (at + 1.0)
@@ -266,7 +219,6 @@ def contour(
         0.0,
         Sizes(math.inf, math.inf, math.inf, math.inf),
         height,
-        1.0,
         k[1:] + e[1:],
     )
     return made._times(terms)._summed()
@@ -277,3 +229,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x <= 700.0 else math.inf

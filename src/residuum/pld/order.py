@@ -93,8 +93,7 @@ def dominated(low: Pld, high: Pld) -> Domination:
         return _YES
     if _is_rational(low) and _is_rational(high):
         return _YES if _proven_without_common(low, high) else dominated_exactly(low, high)
-    # What is proven must not hang on which contours earlier reads happened to leave.
-    low, high = low._unread(), high._unread()
+    low, high = low._workspace(), high._workspace()
     if tail_escapes(low, high):
         return _tail_refuted(low, high, 1.0)
     if tail_escapes(low.reverse(), high.reverse()):

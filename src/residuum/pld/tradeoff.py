@@ -85,7 +85,7 @@ def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
         ends = np.array([_exact(exact, Fraction(a)) for a in flat.tolist()]).reshape(-1, 2)
         lo, hi = ends[:, 0], ends[:, 1]
     else:
-        pld = pld._unread()  # What is found depends on the PLD and the levels alone.
+        pld = pld._workspace()
         pieces = [_bounds(pld, flat[i : i + _AT_ONCE]) for i in range(0, flat.size, _AT_ONCE)]
         lo = np.concatenate([np.empty(0), *(low for low, _ in pieces)])
         hi = np.concatenate([np.empty(0), *(high for _, high in pieces)])

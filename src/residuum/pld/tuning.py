@@ -38,9 +38,6 @@ NODES = 96 * BLOCK
 """Of a contour of many different atoms, as long as they matter."""
 _ALIASES = 1e-8
 """What they may cost of `D` where such a contour is made."""
-_AHEAD = 0.7
-_MORE = 1.6
-"""How much longer the period is made than aliases on the right ask for: they grow too."""
 _COST, _DEAR = 1.5e-6, 5e-5
 """What its phantom costs of `D` if it can, and at most."""
 _COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
@@ -53,9 +50,9 @@ def tuned(
     moments: Moments,
     t: float,
     accuracy: float,
-    room: float = 1.0,
     sharpness: float = 1.0,
     skeleton: Moments | None = None,
+    room: float = 1.0,
     known: Contour | Parted | None = None,
 ) -> Contour | Parted:
     """A contour fit for reading `D` near `t`.
@@ -139,23 +136,16 @@ def tuned(
     return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
 
 
-def tuned_many(
-    terms: Terms, moments: Moments, t: float, streamed: bool = False
-) -> ManyAtoms | None:
+def tuned_many(terms: Terms, moments: Moments, t: float) -> ManyAtoms | None:
     """A contour of different Laplaces and responses, fit for one read of `D` at `t`.
 
-    None where other ways are better: `D` is not small, or a phantom would cost too much. For a
-    stream that goes on the tilt is smaller than the best, which is where it will move.
+    None where other ways are better: `D` is not small, or a phantom would cost too much.
     """
     if float(np.min(moments.log_moment(_COARSE)[0] - _COARSE * t)) > _HIGH:
         return None
     lam, spread = _tilt(moments, t, both=False)
-    depth = -math.inf
-    if streamed:
-        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
-        lam *= _AHEAD
-    place = _placed(moments, t, lam, spread, _ALIASES, depth)
-    step = 2.0 * math.pi / (1.05 * max(_MORE * place.right, place.left))
+    place = _placed(moments, t, lam, spread, _ALIASES, -math.inf)
+    step = 2.0 * math.pi / (1.05 * max(place.right, place.left))
     height = math.exp(min(place.saddle, -place.log_c))
     fall = float(moments.log_fall(lam, np.array([NODES * step]))[0])
     tau = phantom(fall, NODES * step, height)
@@ -169,7 +159,7 @@ def tuned_many(
     if cost > _DEAR or farthest > FARTHEST:
         return None
     line = Line(lam, step, count, tau, place.points)
-    return contour(terms, moments, line, t, place.k, place.e, height)
+    return contour(terms, moments, line, place.k, place.e, height)
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,10 @@ from residuum.pld.factors import Factor
 from residuum.pld.gaussian import Gaussian
 
 if TYPE_CHECKING:
-    from residuum.pld.contour import Contour
     from residuum.pld.evaluate import Evaluator
-    from residuum.pld.many_atoms import ManyAtoms
-    from residuum.pld.parted import Parted
 
+ACCURACY = 1e-3
+"""Width in `eps` that an enclosure may have unless another is asked for."""
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
@@ -48,16 +47,14 @@ class Pld:
     (`gaussian`, `laplace`, `pure_dp`, `from_atoms`, …), not with this class.
     """
 
-    __slots__ = ("__dict__", "_heritage", "gaussian", "terms")
+    __slots__ = ("__dict__", "gaussian", "terms")
 
     gaussian: Gaussian | None
     terms: MappingProxyType[Factor, int]
-    _heritage: tuple[tuple[Contour | Parted | ManyAtoms, ...], Pld] | None
 
     def __init__(self, gaussian: Gaussian | None, terms: Mapping[Factor, int]):
         object.__setattr__(self, "gaussian", gaussian)
         object.__setattr__(self, "terms", MappingProxyType(dict(terms)))
-        object.__setattr__(self, "_heritage", None)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Pld is frozen; cannot set {name!r}")
@@ -185,25 +182,10 @@ class Pld:
         else:
             total = self.gaussian or other.gaussian
         result = Pld(total, terms)
-        object.__setattr__(result, "_heritage", self._bequest(other))
         for mass in ("mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"):
             if self.__dict__.get(mass) == _NONE and getattr(other, mass) == _NONE:
                 result.__dict__[mass] = _NONE
         return result
-
-    def _bequest(self, other: Pld) -> tuple[tuple[Contour | Parted | ManyAtoms, ...], Pld] | None:
-        """Node values already at hand, and what must be composed in: a stream's next read is cheap.
-
-        A cache only: it never changes what a PLD denotes.
-        """
-        evaluator = self.__dict__.get("_evaluator")
-        whole = () if evaluator is None else (*evaluator.many, *evaluator.contours)
-        if contours := tuple(made for made in whole if made.absolute is None):
-            return contours, other
-        if self._heritage is not None:
-            contours, since = self._heritage
-            return contours, since + other
-        return None
 
     def __radd__(self, other: object) -> Pld:
         """So that `sum(plds)` composes a list."""
@@ -283,22 +265,22 @@ class Pld:
 
         return Evaluator(self)
 
-    def _unread(self) -> Pld:
-        """The same PLD as if no curve of it had been read: a read depends on its value alone.
+    def _workspace(self) -> Pld:
+        """The same PLD for one search: its evaluator keeps the contours that it makes.
 
-        Contours that earlier reads left were good enough for those; others may need better ones.
+        Reads of `self` stay pure functions, since the copy is discarded with its contours.
         """
-        twin = self._twin()
+        twin = self._copy_for_search()
         if self._reversed is not self:
-            back = self._reversed._twin()
+            back = self._reversed._copy_for_search()
             twin.__dict__["_reversed"], back.__dict__["_reversed"] = back, twin
         return twin
 
-    def _twin(self) -> Pld:
+    def _copy_for_search(self) -> Pld:
         twin = Pld(self.gaussian, self.terms)
         known = self.__dict__
         twin.__dict__.update({name: known[name] for name in _LASTING & known.keys()})
-        twin.__dict__["_evaluator"] = self._evaluator.unread(twin)
+        twin.__dict__["_evaluator"] = self._evaluator.workspace(twin)
         return twin
 
     def hockey_stick(self, x: Any) -> Any:
@@ -321,13 +303,12 @@ class Pld:
         beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
         One small `delta` of many different Laplaces and responses is known to a few millionths.
         """
-        if type(eps) is float and accuracy is None:
-            from residuum.pld import streamed
-
-            found = streamed.read(self._evaluator, eps)
-            if found is not None:
-                return found
         t = checks.array_where("eps", eps, np.isfinite, "finite")
+        if t.size == 1 and accuracy is None:
+            found = self._evaluator.single(t.item())
+            if found is not None:
+                ends = Interval(*found)
+                return Interval(*(np.full(t.shape, end) for end in found)) if t.ndim else ends
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 
     def privacy_profile(self, eps: Any) -> Any:
@@ -425,7 +406,7 @@ def query(name: str, value: Any) -> Pld:
 
 
 def _accuracy(accuracy: float | None) -> float:
-    return 1e-3 if accuracy is None else checks.between("accuracy", accuracy, 1e-9, 1.0)
+    return ACCURACY if accuracy is None else checks.between("accuracy", accuracy, 1e-9, 1.0)
 
 
 def _plain(value: Number) -> Number:

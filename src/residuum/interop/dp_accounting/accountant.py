@@ -16,7 +16,7 @@ from residuum import checks
 from residuum.errors import UnsupportedError
 from residuum.interop.dp_accounting.events import from_dp_event, is_everything, relation_of
 from residuum.mechanisms.relations import directions
-from residuum.pld.constructors import identity
+from residuum.pld.running import RunningComposition
 from residuum.pld.value import Pld
 
 
@@ -28,7 +28,7 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
     ):
         super().__init__(neighboring_relation)
         self._relation = relation_of(neighboring_relation)
-        self._plds = {direction: identity() for direction in directions(self._relation)}
+        self._losses = {side: RunningComposition() for side in directions(self._relation)}
         self._everything = False
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
@@ -42,13 +42,13 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
             checks.require(count > 0, "count", "positive", count)
             self._everything |= is_everything(mechanism)
             for direction, loss in mechanism.plds(self._relation).items():
-                self._plds[direction] += count * loss
+                self._losses[direction].compose(count * loss)
         return None
 
     @property
     def plds(self) -> dict[str, Pld]:
         """The composed loss of each direction."""
-        return dict(self._plds)
+        return {direction: loss.pld for direction, loss in self._losses.items()}
 
     def get_epsilon(self, target_delta: float) -> float:
         """The least `eps` at `target_delta`, in the worst direction, from above."""
@@ -56,7 +56,7 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
         # By their convention nothing makes up for an event without privacy, not even delta = 1.
         if self._everything:
             return math.inf
-        return max(float(loss.epsilon(delta)) for loss in self._plds.values())
+        return max(loss.epsilon(delta) for loss in self._losses.values())
 
     def get_delta(self, target_epsilon: float) -> float:
         """The least `delta` at `target_epsilon`, in the worst direction, from above."""
@@ -65,5 +65,5 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
         if self._everything:
             return 1.0
         if eps == math.inf:
-            return max(loss.mass_at_infinity for loss in self._plds.values())
-        return max(float(loss.delta(eps)) for loss in self._plds.values())
+            return max(loss.pld.mass_at_infinity for loss in self._losses.values())
+        return max(loss.delta(eps) for loss in self._losses.values())

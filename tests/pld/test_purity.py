@@ -1,8 +1,7 @@
-"""What a comparison proves is a function of the two values, whatever was read of them before."""
+"""A read is a pure function of the value and the number, whatever was read before."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -14,9 +13,7 @@ from mpmath import mp, mpf
 import mixture_oracles as slow
 import residuum as rz
 from catalogue import low
-from residuum.pld.lately import Lately
 from residuum.pld.order import dominated
-from residuum.pld.tuning import tuned
 
 PLDS = {
     "10 remove": 10 * rz.subsampled_gaussian(2.0, 0.05),
@@ -70,37 +67,14 @@ def test_earlier_reads_change_no_comparison(pair, before):
     assert dominated(B, A) == dominated(*map(fresh, pair[::-1]))
 
 
-@pytest.mark.parametrize("other", ["R", "G + laplace", "3 B"])
-def test_contours_of_a_parent_change_no_comparison(other):
-    for eps in (0.1, 2.0):
-        parent = 200 * rz.laplace(9.0) + rz.gaussian(0.5)
-        parent.delta_bounds([eps, 3 * eps])
-        child = parent + rz.laplace(2.0)
-        assert child._heritage is not None
-        twin = rz.Pld(child.gaussian, child.terms)
-        assert rz.compare(child, fresh(other)) == rz.compare(twin, fresh(other))
-
-
-def test_a_comparison_leaves_no_contours_behind():
+def test_a_read_leaves_no_contours_behind():
     A, B = fresh("5 laplace"), fresh("3 B")
     rz.compare(A, B)
     for pld in (A, B, A.reverse(), B.reverse()):
+        pld.delta_bounds([0.1, 0.5, 2.0])
+        pld.epsilon_bounds(1e-6)
+        pld.tradeoff_bounds(0.1)
         assert pld._evaluator.contours == ()
-    assert A.delta_bounds(0.3) == fresh("5 laplace").delta_bounds(0.3)
-
-
-def test_contours_made_lately():
-    """The last ones are found, as far as they are few and short."""
-    made = tuned(fresh("5 laplace")._evaluator._moments, 0.25, 1e-3)
-    lately = Lately()
-    for k in range(100):
-        lately.keep((float(k), 1e-3, 1.0, 1.0), made)
-    assert lately.find((99.0, 1e-3, 1.0, 1.0)) is made
-    assert lately.find((99.0, 1e-3, 1.0, 4.0)) is None
-    assert lately.find((0.0, 1e-3, 1.0, 1.0)) is None
-    long = replace(made, line=replace(made.line, count=1 << 19))
-    lately.keep((0.5, 1e-3, 1.0, 1.0), long)
-    assert lately.find((0.5, 1e-3, 1.0, 1.0)) is None
 
 
 # -- where no contour serves ---------------------------------------------------------------
