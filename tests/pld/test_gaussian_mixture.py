@@ -15,6 +15,7 @@ from mpmath import mp, mpf
 import mixture_oracles
 import oracles
 import residuum as rz
+from catalogue import low
 from mixture_oracles import Blend, Mixture, laplace_weight
 from residuum.pld.gaussian_mixture import GaussianMixture
 from strategies import log_uniform
@@ -425,3 +426,28 @@ def test_arrays_of_any_shape(direction):
         for t, lo, hi in zip(reads.ravel(), whole.lo.ravel(), whole.hi.ravel(), strict=True):
             one = pld.delta_bounds(float(t))
             assert max(lo, one.lo) <= min(hi, one.hi)
+
+
+# -- where no contour serves ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sigma", "rate", "n"), [(1.0, 0.01, 2), (2.0, 0.05, 10)])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.97])
+def test_next_to_the_largest_loss_the_curve_is_bounded_by_moments(sigma, rate, n, share):
+    """`A(r) M(r)^n e^{-rt}` at `r = 100`, in mpmath; and never above the value at 0."""
+    pld = n * rz.subsampled_gaussian(sigma, rate, "add")
+    law = mixture_oracles.subsampled(sigma, rate, "add")
+    t, r = share * float(n * law.top), mpf(100)
+    peak = r**r / (1 + r) ** (1 + r)
+    bound = peak * mp.exp(n * law.log_moment(r) - r * mpf(t))
+    assert pld.delta(t) <= bound * (1 + mpf("1e-3"))
+    assert pld.delta(t) <= pld.delta(0.0)
+
+
+@pytest.mark.parametrize("t", [0.3, 0.4])
+def test_that_bound_is_above_the_curve(t):
+    pld = 10 * rz.subsampled_gaussian(2.0, 0.05, "add")
+    law = mixture_oracles.Blend(((mixture_oracles.subsampled(2.0, 0.05, "add"), 10),))
+    (bound,) = pld._evaluator._above(np.array([t]))
+    assert low(law.delta(t)) <= bound
+    assert bound <= pld._evaluator._above(np.array([0.9 * t]))[0]
