@@ -211,6 +211,7 @@ def zeros(records: int) -> Any:
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
 
+    rz.interop.opacus.register()
     torch.manual_seed(2)
     data = TensorDataset(torch.zeros(records, 100), torch.zeros(records, dtype=torch.long))
     model = torch.nn.Linear(100, 100, bias=False)
