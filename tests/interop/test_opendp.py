@@ -87,24 +87,29 @@ def test_a_fixed_number_of_records_is_public(dp: Any) -> None:
     assert from_opendp(resized) == rz.mechanisms.PureDp(0.5, relation="add-remove")
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "NPArray2Domain(origin=[0. 0.], norm=1.0, p=2, size=100, num_columns=2, nan=False, T=f64)",
-        'FrameDomain(a: i64, g: str; margins=[{col("g")}])',
-        "FrameDomain(a: i64; margins=[{}])",
-    ],
-)
-def test_other_domains_that_fix_sizes_are_known_by_what_they_print(dp: Any, written: str) -> None:
+def test_other_domains_that_fix_sizes_are_known_by_what_they_print(dp: Any) -> None:
     """As OpenDP 0.16 writes them: margins of a frame may make sizes public, and do not show it."""
-    domain = dp.user_domain(written, lambda _: True)
-    for metric in (dp.symmetric_distance(), dp.user_distance("FrameDistance(SymmetricDistance())")):
-        measured = dp.m.make_user_measurement(
+
+    def measured(written: str, metric: Any) -> Any:
+        domain = dp.user_domain(written, lambda _: True)
+        return dp.m.make_user_measurement(
             domain, metric, dp.max_divergence(), lambda data: 0, lambda d_in: 0.0, TO=int
         )
+
+    own = dp.user_distance("FrameDistance(SymmetricDistance())")
+    array = (
+        "NPArray2Domain(origin=[0. 0.], norm=1.0, p=2, size=100, num_columns=2, nan=True, T=f64)"
+    )
+    for metric in (dp.symmetric_distance(), own):
+        fixed = measured(array, metric)
         with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
-            from_opendp(measured, 1, "add-remove")
-        assert from_opendp(measured, 2, "replace-one").supported == ("replace-one",)
+            from_opendp(fixed, 1, "add-remove")
+        assert from_opendp(fixed, 2, "replace-one").supported == ("replace-one",)
+        for margins in ('a: i64, g: str; margins=[{col("g")}]', "a: i64; margins=[{}]"):
+            frame = measured(f"FrameDomain({margins})", metric)
+            for relation in ("add-remove", "replace-one"):
+                with pytest.raises(rz.UnsupportedError, match="must not be on a frame with margin"):
+                    from_opendp(frame, 2, relation)
 
 
 def test_a_metric_on_numbers_says_nothing_of_neighbours(dp: Any) -> None:

@@ -13,7 +13,8 @@ on its measure, and which neighbouring relation on its metric:
 
 A domain of a fixed number of records makes that number public: data sets in it differ by exchanges
 alone, and a map may say that a distance of 1 costs nothing, since there are no such neighbours. A
-loss under add-remove does not follow from it; the relation is replace-one.
+loss under add-remove does not follow from it; the relation is replace-one. Margins of a frame may
+make the size of each group public, and do not show whether they do: such frames are refused.
 
 A map is believed: it is for OpenDP to be sound. What is unclear is refused, and nothing is run,
 except by `guard_opendp`, which pays a ledger first.
@@ -60,9 +61,9 @@ _LEAST_CHANGE = {
 }
 """Metrics on data sets: how far apart neighbours are at least, the usual relation first."""
 
-_PUBLIC_SIZE = re.compile(r"\bsize=[0-9]|\bmargins=\[\{")
-"""In a domain as OpenDP writes it: vectors and arrays of one size; frames with margins, which may
-declare sizes of groups public, and do not show whether they do."""
+_FIXED_SIZE = re.compile(r"\bsize=[0-9]")
+_MARGINS = "margins=[{"
+"""Both as OpenDP writes a domain: vectors and arrays of one size, and frames with margins."""
 
 _ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
 _WIDEST = 600.0
@@ -163,10 +164,16 @@ def guard_opendp(
 def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
     metric, domain = str(measurement.input_metric), str(measurement.input_domain)
     own = _is_own(measurement.input_metric)
+    if _MARGINS in domain:
+        raise UnsupportedError(
+            "measurement must not be on a frame with margins, which may make sizes of groups "
+            f"public and do not show it, got {domain}",
+            measurement,
+        )
     if neighbouring is not None:
         relations.relation(neighbouring)
     known = None if own else _LEAST_CHANGE.get(metric.partition("(")[0])
-    public_size = _PUBLIC_SIZE.search(domain) is not None
+    public_size = _FIXED_SIZE.search(domain) is not None
     if known is None and (neighbouring is None or d_in is None):
         raise UnsupportedError(
             f"neighbouring and d_in must be given for a measurement on {metric}, which is "
