@@ -132,10 +132,10 @@ def on_disk(name: str, state: Any, directory: Path, rows: int) -> list[Line]:
     ):
         told(f"{name}: {work} ...")
         clock = Clock()
-        active = state.spend(path, spend_id=work, mechanism=mechanism)
+        spent = state.spend(path, spend_id=work, mechanism=mechanism)
         seconds = clock.seconds()
-        assert active.num_rows == count
-        del active
+        assert spent.active.num_rows == count and not spent.replayed
+        del spent
         note = f"peak {peak_gigabytes():.1f} GB, {_on_disk(directory):.2f} GB on disk"
         lines.append(line(f"{name}: {work}", count, seconds, note))
         told("  ".join(lines[-1]))

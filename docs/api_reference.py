@@ -34,6 +34,13 @@ TITLES = {
 """The layers in the order of the page."""
 OPACUS = dict.fromkeys(("Accountant", "BudgetedTraining", "register"), "residuum.interop.opacus")
 """Names of a module of its own: `rz.interop.opacus.register()`."""
+INDIVIDUAL = {
+    "create": "residuum.individual.create",
+    "open": "residuum.individual.create",
+    "State": "residuum.individual.state",
+    "SpendResult": "residuum.individual.result",
+}
+"""Names of a package that needs an extra: `rz.individual.create(…)`."""
 
 
 def reference() -> str:
@@ -42,7 +49,9 @@ def reference() -> str:
 
 
 def _sections() -> Iterator[str]:
-    every = [*residuum._HOME.items(), *interop._HOME.items(), *OPACUS.items()]
+    every = [
+        *residuum._HOME.items(), *interop._HOME.items(), *OPACUS.items(), *INDIVIDUAL.items(),
+    ]  # fmt: skip
     homes = sorted(every, key=lambda item: (_place(item[1]), item[1], item[0]))
     for layer, names in groupby(homes, key=lambda item: _layer(item[1])):
         yield f"## {TITLES[layer]}\n"

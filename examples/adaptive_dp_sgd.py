@@ -8,7 +8,7 @@ Which epochs run is thus decided by what training has shown, and the filter stil
 whole run to be within (eps, delta): it stops training when nothing on the menu fits any more.
 
 The validation images stand for public data. What is chosen from private data must be paid for like
-any other query.
+any other query; the number of private records is private, too, so a public guess takes its place.
 
 Needs: pip install 'residuum[opacus]' scikit-learn
 """
@@ -30,14 +30,21 @@ from residuum.interop.opacus import BudgetedTraining, steps_of
 class Epoch(NamedTuple):
     noise_multiplier: float
     sample_rate: float
+    expected_batch_size: float
 
     def query(self) -> rz.mechanisms.Mechanism:
-        return steps_of(*self, steps=int(1 / self.sample_rate))
+        return steps_of(self.noise_multiplier, self.sample_rate, int(1 / self.sample_rate))
 
 
-# From cheap to dear.
-MENU = (Epoch(2.0, 1 / 16), Epoch(1.5, 1 / 16), Epoch(1.5, 1 / 8))
 PUBLIC = 360
+ABOUT = 1440
+"""A public guess of how many private records there are: it decides what gradients are divided by.
+If it is wrong, steps are longer or shorter than meant; the guarantee is the same."""
+
+# From cheap to expensive.
+MENU = (
+    Epoch(2.0, 1 / 16, ABOUT / 16), Epoch(1.5, 1 / 16, ABOUT / 16), Epoch(1.5, 1 / 8, ABOUT / 8),
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -64,7 +71,9 @@ def train(filter: rz.Filter, delta: float, seed: int = 0, log: Any = print) -> O
     model, optimizer, loader = engine.make_private(
         module=model,
         optimizer=optimizer,
-        data_loader=DataLoader(private, batch_size=len(private) // 16),
+        # What make_private takes from this batch size and the number of records is replaced by
+        # each request, before any step can run.
+        data_loader=DataLoader(private, batch_size=ABOUT // 16),
         noise_multiplier=MENU[0].noise_multiplier,
         max_grad_norm=1.0,
     )
@@ -89,7 +98,9 @@ def train(filter: rz.Filter, delta: float, seed: int = 0, log: Any = print) -> O
         best = min(best, loss)
     with torch.no_grad():
         accuracy = float((model(public[0]).argmax(dim=1) == public[1]).float().mean())
-    return Outcome(tuple(done), accuracy, engine.get_epsilon(delta), decision)
+    # Rate, divisor and steps were public: the sum is one under add-remove, as the filter's.
+    spent = engine.accountant.get_epsilon(delta, relation="add-remove")
+    return Outcome(tuple(done), accuracy, spent, decision)
 
 
 def _digits() -> tuple[torch.Tensor, torch.Tensor]:

@@ -75,8 +75,8 @@ def individual_budgets(
         for number in range(work.queries):
             devices, weeks = work.query(number)
             losses = pa.table({"subject": devices, "epoch": weeks})
-            active = state.spend(losses, mechanism=noise, spend_id=f"query-{number}")
-            shares[number] = active.num_rows / losses.num_rows
+            spent = state.spend(losses, mechanism=noise, spend_id=f"query-{number}")
+            shares[number] = spent.active.num_rows / losses.num_rows
     return shares
 
 

@@ -73,9 +73,10 @@ def train(individual: bool, mu: float, sigma: float, steps: int, rate: float, se
         clipped = np.minimum(norms, 1.0)
         loss = clipped if individual else np.ones_like(clipped)
         losses = pa.table({"subject": people, "sensitivity": loss})
-        active = state.spend(losses, mechanism=noise, spend_id=f"step-{step}")
+        # Nothing is replayed: this state is new, and each step has an id of its own.
+        spent = state.spend(losses, mechanism=noise, spend_id=f"step-{step}")
         # The sum over the active set and nobody else; without anyone it is noise alone.
-        rows = active["subject"].to_numpy()
+        rows = spent.active["subject"].to_numpy()
         scale = clipped[rows] / np.maximum(norms[rows], 1e-12)
         total = (images[rows] * scale[:, None]).T @ errors[rows]
         if individual or len(rows):

@@ -59,7 +59,7 @@ def run(state: Any, spends: list[dict[str, Any]]) -> list[pa.Table]:
                 spend_id=f"q-{number}",
                 mechanism=one["mechanism"],
                 levels=one["levels"],
-            )
+            ).active
         )
         for number, one in enumerate(spends)
     ]

@@ -87,7 +87,7 @@ def test_bad_losses_leave_the_state_as_it_was(make: Callable[..., Any], engine: 
         assert "bob" not in str(caught.value) and "7.25" not in str(caught.value)
     assert state_of(state) == before
     # The id is free: an error is not a spend.
-    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="bad").num_rows == 1
+    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="bad").active.num_rows == 1
 
 
 @pytest.mark.needs("duckdb")
@@ -99,7 +99,7 @@ def test_an_error_does_not_say_what_keys_are(make: Callable[..., Any], engine: s
     with pytest.raises(rz.ArgumentError, match="1 repeated"):
         state.enroll({"subject": ["a", "a"]})
     assert state.export_sensitive_state_never_release().num_columns == 0
-    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="q").num_rows == 1
+    assert state.spend({"subject": [1], "nu": [0.1]}, spend_id="q").active.num_rows == 1
 
 
 @pytest.mark.needs("duckdb")
@@ -127,7 +127,7 @@ def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
     state = make(engine)
     losses = {"subject": [1, 2], "nu": [0.5, 0.5]}
     state.enroll({"subject": [1], "capacity": [0.25]})
-    assert state.spend(losses, spend_id="q")["subject"].to_pylist() == [2]
+    assert state.spend(losses, spend_id="q").active["subject"].to_pylist() == [2]
     for subjects, message in (
         ({"subject": [1]}, "subjects must be new, got some"),
         ({"subject": [7, 7]}, "must be unique, got 1 repeated"),
@@ -175,7 +175,7 @@ def test_bad_files_of_losses(make: Callable[..., Any], engine: str, tmp_path: Pa
     # A name with signs that elsewhere are patterns is a name.
     pq.write_table(pa.table({"subject": [1], "nu": [0.1]}), tmp_path / "x1.parquet")
     pq.write_table(pa.table({"subject": [2], "nu": [0.1]}), tmp_path / "x[1]'*?.parquet")
-    active = state.spend(tmp_path / "x[1]'*?.parquet", spend_id="odd")
+    active = state.spend(tmp_path / "x[1]'*?.parquet", spend_id="odd").active
     assert active["subject"].to_pylist() == [2]
 
 
@@ -192,7 +192,7 @@ def test_odd_tables_that_are_good(make: Callable[..., Any], engine: str) -> None
             {"subject": pa.array([], pa.int64()), "nu": pa.array([], pa.float64())},
         )
     ):
-        active = state.spend(nobody, spend_id=f"nobody-{number}")
+        active = state.spend(nobody, spend_id=f"nobody-{number}").active
         assert active.num_rows == 0 and active.schema.field("subject").type == pa.int64()
     nothing = state.spend(
         {"subject": [1, 2], "sensitivity": [0, 0]}, mechanism=M.Laplace(1.0), spend_id="nothing"
@@ -207,12 +207,12 @@ def test_odd_tables_that_are_good(make: Callable[..., Any], engine: str) -> None
             {"subject": pa.array([1, 2], pa.uint64()), "nu": np.float16([0.5, 0.25])},
         )
     ):
-        active = state.spend(table, spend_id=f"odd-{number}")
+        active = state.spend(table, spend_id=f"odd-{number}").active
         assert sorted(active["subject"].to_pylist()) == [1, 2]
     hundredths = [100 - 1 - 1 - 1 - 1 - 25, 100 - 1 - 1 - 1 - 1 - 6.25]
     assert state_of(state)["left"].to_pylist() == [int(h * 10**16) for h in hundredths]
     ends = {"subject": [-(2**63), 2**63 - 1, 0], "nu": [5e-324, 1e308, 1.0]}
-    assert sorted(state.spend(ends, spend_id="ends")["subject"].to_pylist()) == [-(2**63), 0]
+    assert sorted(state.spend(ends, spend_id="ends").active["subject"].to_pylist()) == [-(2**63), 0]
 
 
 @pytest.mark.needs("duckdb")
@@ -220,13 +220,13 @@ def test_odd_tables_that_are_good(make: Callable[..., Any], engine: str) -> None
 def test_unknown_subjects(make: Callable[..., Any], engine: str) -> None:
     losses = {"subject": [1, 2, 3], "nu": [0.5, 2.0, 0.0]}
     starts = make(engine, name="starts")
-    assert sorted(starts.spend(losses, spend_id="q")["subject"].to_pylist()) == [1, 3]
+    assert sorted(starts.spend(losses, spend_id="q").active["subject"].to_pylist()) == [1, 3]
     # Someone who is refused is not written down: the capacity is still whole.
     assert state_of(starts)["subject"].to_pylist() == [1, 3]
     excludes = make(engine, name="excludes", unknown="exclude")
-    assert excludes.spend(losses, spend_id="q").num_rows == 0
+    assert excludes.spend(losses, spend_id="q").active.num_rows == 0
     excludes.enroll({"subject": [1]})
-    assert excludes.spend(losses, spend_id="r")["subject"].to_pylist() == [1]
+    assert excludes.spend(losses, spend_id="r").active["subject"].to_pylist() == [1]
 
 
 @pytest.mark.needs("duckdb")
@@ -241,7 +241,7 @@ def test_a_state_keeps_its_filter_and_unit(make: Callable[..., Any], engine: str
     ):
         with pytest.raises(rz.ArgumentError, match=message):
             make(engine, **options)
-    assert make(engine).spend({"subject": ["a"], "nu": [0.5]}, spend_id="q").num_rows == 1
+    assert make(engine).spend({"subject": ["a"], "nu": [0.5]}, spend_id="q").active.num_rows == 1
 
 
 @pytest.mark.needs("duckdb")

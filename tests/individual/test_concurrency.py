@@ -23,7 +23,7 @@ def test_no_update_is_lost(make: Callable[..., Any], engine: str, tmp_path: Path
         try:
             for number in range(4):
                 losses = {"subject": [1, 2, 10 + who], "nu": [0.1, 0.2, 0.3]}
-                assert states[who].spend(losses, spend_id=f"{who}-{number}").num_rows == 3
+                assert states[who].spend(losses, spend_id=f"{who}-{number}").active.num_rows == 3
                 # Others ask for the same at the same time: one spend, one answer.
                 states[who].spend({"subject": [3], "nu": [0.5]}, spend_id=f"shared-{number}")
         except BaseException as error:

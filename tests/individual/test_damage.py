@@ -97,7 +97,7 @@ def test_a_retry_needs_its_record_and_its_set(make: Callable[..., Any], tmp_path
         state.spend(LOSSES, spend_id="0")
     with pytest.raises(rz.StateUnavailable, match=r"active/.* is missing"):
         state.spend(LOSSES, spend_id="1")
-    assert state.spend(LOSSES, spend_id="2").num_rows == 3, "new spends do not need them"
+    assert state.spend(LOSSES, spend_id="2").active.num_rows == 3, "new spends do not need them"
 
 
 def test_files_of_others_stay_where_they_are(make: Callable[..., Any], tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_duckdb_file_alone_is_the_state(make: Callable[..., Any], tmp_path: Pa
         shutil.copy(tmp_path / "state.db", tmp_path / f"copy-{number}.db")
         copy = make("duckdb", name=f"copy-{number}")
         assert state_of(copy) == state_of(state) == state_of(other)
-        assert copy.spend(LOSSES, spend_id=str(number)).num_rows == 3
+        assert copy.spend(LOSSES, spend_id=str(number)).active.num_rows == 3
         assert state_of(copy) == state_of(state)
 
 

@@ -13,21 +13,21 @@ import residuum as rz
 def test_spent_subjects_stay_spent(make: Callable[..., Any]) -> None:
     state = make("memory")
     losses = {"subject": [1, 2], "nu": [1.0, 0.1]}
-    assert state.spend(losses, spend_id="0")["subject"].to_pylist() == [1, 2]
+    assert state.spend(losses, spend_id="0").active["subject"].to_pylist() == [1, 2]
     for number in range(1, 100):
-        assert state.spend(losses, spend_id=str(number))["subject"].to_pylist() == [2]
-    assert state.spend(losses, spend_id="100").num_rows == 0
+        assert state.spend(losses, spend_id=str(number)).active["subject"].to_pylist() == [2]
+    assert state.spend(losses, spend_id="100").active.num_rows == 0
     # A loss of nothing is no loss: those who are spent take part as everybody does.
     nothing = {"subject": [1, 2], "nu": [0.0, 0.0]}
-    assert state.spend(nothing, spend_id="free").num_rows == 2
+    assert state.spend(nothing, spend_id="free").active.num_rows == 2
 
 
 def test_epochs_are_charged_on_their_own(make: Callable[..., Any]) -> None:
     state = make("memory", epochs=True)
     first = {"subject": ["a", "a"], "epoch": [1, 2], "nu": [1.0, 0.5]}
-    assert state.spend(first, spend_id="1").num_rows == 2
+    assert state.spend(first, spend_id="1").active.num_rows == 2
     both = {"subject": ["a", "a", "b"], "epoch": [1, 2, 1], "nu": [0.5, 0.5, 0.5]}
-    active = state.spend(both, spend_id="2").to_pydict()
+    active = state.spend(both, spend_id="2").active.to_pydict()
     assert active == {"subject": ["a", "b"], "epoch": [2, 1]}, "an empty week does not stop others"
     assert state.unit == "subject-epoch"
 
@@ -35,9 +35,9 @@ def test_epochs_are_charged_on_their_own(make: Callable[..., Any]) -> None:
 def test_all_or_none_where_the_unit_is_the_subject(make: Callable[..., Any]) -> None:
     state = make("memory", epochs=True, unit="subject")
     first = {"subject": ["a", "a"], "epoch": [1, 2], "nu": [1.0, 0.5]}
-    assert state.spend(first, spend_id="1").num_rows == 2
+    assert state.spend(first, spend_id="1").active.num_rows == 2
     both = {"subject": ["a", "a", "b"], "epoch": [1, 2, 1], "nu": [0.5, 0.5, 0.5]}
-    assert state.spend(both, spend_id="2").to_pydict() == {"subject": ["b"], "epoch": [1]}
+    assert state.spend(both, spend_id="2").active.to_pydict() == {"subject": ["b"], "epoch": [1]}
     left = state.export_sensitive_state_never_release().to_pydict()
     assert left["epoch"][:2] == [1, 2]
     assert left["left"][1] == 750_000_000_000_000_000, "nothing was taken from the other epoch"
@@ -89,7 +89,7 @@ def test_tables_are_those_of_their_time() -> None:
     people[:], losses[:] = 9, 0.9
     state.spend({"subject": [0, 1], "nu": [0.5, 2.0]}, spend_id="r")
     assert exported["left"].to_pylist() == before
-    again = state.spend({"subject": np.arange(5), "nu": np.full(5, 0.1)}, spend_id="q")
+    again = state.spend({"subject": np.arange(5), "nu": np.full(5, 0.1)}, spend_id="q").active
     assert again["subject"].to_pylist() == [0, 1, 2, 3, 4]
 
 

@@ -86,7 +86,7 @@ def test_every_bit(make: Callable[..., Any], engine: str, case: int, thorough: b
         sizes = [rng.choice([0.0, 0.2, 0.5, 1.0]) * most * rng.random() for _ in rows]
         losses = [round(size, number % 4) for size in sizes]
         given = columns(rows) | {column: losses}
-        active = state.spend(given, spend_id=str(number), mechanism=mechanism)
+        active = state.spend(given, spend_id=str(number), mechanism=mechanism).active
         found = set(zip(*(active[key].to_pylist() for key in active.column_names), strict=True))
         exact = {k: cost(Fraction(repr(loss))) for k, loss in zip(rows, losses, strict=True)}
         assert found == twin.spend(exact), number

@@ -208,6 +208,8 @@ def test_a_sample_that_is_cut(events: Any) -> None:
             assert exact - mp.mpf("1e-6") <= made.pld(direction).hockey_stick(x)
     # Uncut, one record more moves the sum by 1; where it displaces another, that is not enough.
     assert uncut <= made.pld()
+    empty = events.TruncatedSubsampledGaussianDpEvent(0, rate, 3, sigma)
+    assert rz.interop.from_dp_event(empty).pld() == uncut, "its neighbour has a record"
     whole = events.TruncatedSubsampledGaussianDpEvent(2, rate, 3, sigma)
     assert rz.interop.from_dp_event(whole).pld() == uncut
     for relation, direction in (("replace-one", "replace"), ("zero-out", "remove")):

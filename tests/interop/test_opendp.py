@@ -66,6 +66,52 @@ def test_relations_follow_from_the_metric(dp: Any, space: Any) -> None:
         from_opendp(exchanged, neighbouring="add-remove")
 
 
+def test_a_fixed_number_of_records_is_public(dp: Any) -> None:
+    """Their maps charge nothing for a distance of 1, which no two data sets of one size have."""
+    elements = dp.atom_domain(bounds=(0, 10))
+    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
+        sized = dp.vector_domain(elements, size=200), metric
+        total = sized >> dp.t.then_sum() >> dp.m.then_laplace(20.0)
+        assert total.map(1) == 0.0, "what one record more or less would have been charged"
+        assert from_opendp(total) == rz.mechanisms.PureDp(0.5, relation="replace-one")
+        assert from_opendp(total, 4, "replace-one").eps == 1.0  # type: ignore[attr-defined]
+        with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
+            from_opendp(total, neighbouring="add-remove")
+        with pytest.raises(rz.ArgumentError, match="d_in must be at least 2 under replace-one"):
+            from_opendp(total, 1)
+    # A size that every data set is cut or filled up to is one of the output.
+    free = dp.vector_domain(elements), dp.symmetric_distance()
+    resized = (
+        free >> dp.t.then_resize(size=200, constant=0) >> dp.t.then_sum() >> dp.m.then_laplace(20.0)
+    )
+    assert from_opendp(resized) == rz.mechanisms.PureDp(0.5, relation="add-remove")
+
+
+def test_other_domains_that_fix_sizes_are_known_by_what_they_print(dp: Any) -> None:
+    """As OpenDP 0.16 writes them: margins of a frame may make sizes public, and do not show it."""
+
+    def measured(written: str, metric: Any) -> Any:
+        domain = dp.user_domain(written, lambda _: True)
+        return dp.m.make_user_measurement(
+            domain, metric, dp.max_divergence(), lambda data: 0, lambda d_in: 0.0, TO=int
+        )
+
+    own = dp.user_distance("FrameDistance(SymmetricDistance())")
+    array = (
+        "NPArray2Domain(origin=[0. 0.], norm=1.0, p=2, size=100, num_columns=2, nan=True, T=f64)"
+    )
+    for metric in (dp.symmetric_distance(), own):
+        fixed = measured(array, metric)
+        with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
+            from_opendp(fixed, 1, "add-remove")
+        assert from_opendp(fixed, 2, "replace-one").supported == ("replace-one",)
+        for margins in ('a: i64, g: str; margins=[{col("g")}]', "a: i64; margins=[{}]"):
+            frame = measured(f"FrameDomain({margins})", metric)
+            for relation in ("add-remove", "replace-one"):
+                with pytest.raises(rz.UnsupportedError, match="must not be on a frame with margin"):
+                    from_opendp(frame, 2, relation)
+
+
 def test_a_metric_on_numbers_says_nothing_of_neighbours(dp: Any) -> None:
     number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     measured = number >> dp.m.then_laplace(2.0)

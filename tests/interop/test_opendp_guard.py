@@ -135,6 +135,10 @@ def test_the_relation_is_the_budgets(dp: Any, count: Any, ledger: rz.Ledger) -> 
     with pytest.raises(rz.UnsupportedError, match="replace-one or zero-out"):
         guard_opendp(ledger, "people", exchanged, d_in=1)
     assert guard_opendp(ledger, "swaps", exchanged, d_in=1)([1, 2]) == 2
+    fixed = dp.vector_domain(dp.atom_domain(bounds=(0, 1)), size=2), dp.symmetric_distance()
+    total = fixed >> dp.t.then_sum() >> dp.m.then_laplace(10.0)
+    with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
+        guard_opendp(ledger, "people", total, d_in=1)
     assert left(ledger, "swaps") == Fraction(2, 5)
 
 

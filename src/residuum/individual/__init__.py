@@ -1,7 +1,7 @@
 """One budget per subject: a filter for each person, device or (person, week), as a table.
 
     state = rz.individual.create("duckdb:///subjects.db", filter=rz.GdpResidueFilter(mu=1.0))
-    active = state.spend(losses, spend_id="q-17")
+    spent = state.spend(losses, spend_id="q-17")  # spent.active, spent.replayed
 
 Engines: numpy in memory, DuckDB on disk, Spark on Parquet; the same spend gives the same bits on
 each. Needs `pip install 'residuum[individual]'` (and `[spark]` for Spark).
@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
     raise MissingPackage.behind(error, "residuum.individual") from None
 
 from residuum.individual.create import create, open
+from residuum.individual.result import SpendResult
 from residuum.individual.state import State
 
-__all__ = ["State", "create", "open"]
+__all__ = ["SpendResult", "State", "create", "open"]

@@ -43,6 +43,7 @@ from residuum.individual.losses import (
 )
 from residuum.individual.order import Looked, Order
 from residuum.individual.quote import check_request
+from residuum.individual.result import SpendResult
 from residuum.individual.store import Store
 
 _TRIES = 50
@@ -106,11 +107,14 @@ class DuckStore(Store):
             stored.check_same(asked, self.where)
         return stored
 
-    def spend(self, order: Order, losses: Any) -> Any:
+    def spend(self, order: Order, losses: Any) -> SpendResult:
         path = path_of(losses)
         table = None if path is not None else as_table(losses)
         with self._lock:
-            return self._retried(lambda to, by: self._spend(to, by, order, path, table))
+            done: SpendResult = self._retried(
+                lambda to, by: self._spend(to, by, order, path, table)
+            )
+            return done
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
@@ -181,7 +185,7 @@ class DuckStore(Store):
 
     def _spend(
         self, cursor: Any, reader: Any, order: Order, path: str | None, table: Any
-    ) -> tuple[Header | None, Any]:
+    ) -> tuple[Header | None, SpendResult]:
         header, column, losses = self._source(cursor, reader, path, table)
         check_request(column, order.mechanism, order.levels)
         levels = order.levels_for(header, column)
@@ -193,11 +197,13 @@ class DuckStore(Store):
         ).fetchall()
         if earlier:
             looked.check_same(earlier[0][0])
-            return None, self._kept(cursor, header, int(earlier[0][1]))
+            active = self._kept(cursor, header, int(earlier[0][1]))
+            return None, SpendResult(order.spend_id, True, active)
         repeated = cursor.execute(sql.repeated(header, f"({losses})")).fetchall()
         complain_of_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
-        return header, self._charged(cursor, reader, looked, losses)
+        active = self._charged(cursor, reader, looked, losses)
+        return header, SpendResult(order.spend_id, False, active)
 
     def _source(
         self, cursor: Any, reader: Any, path: str | None, table: Any

@@ -23,6 +23,7 @@ from residuum.individual.losses import (
 )
 from residuum.individual.order import Order
 from residuum.individual.quote import check_request
+from residuum.individual.result import SpendResult
 from residuum.individual.store import Store
 
 
@@ -35,7 +36,7 @@ class MemoryStore(Store):
         self._columns: Columns | None = None
         self._spends: dict[str, tuple[str, Any]] = {}
 
-    def spend(self, order: Order, losses: Any) -> Any:
+    def spend(self, order: Order, losses: Any) -> SpendResult:
         table = as_table(losses)
         column = loss_column(self.header, table.column_names)
         check_request(column, order.mechanism, order.levels)
@@ -47,13 +48,13 @@ class MemoryStore(Store):
             if order.spend_id in self._spends:
                 digest, active = self._spends[order.spend_id]
                 looked.check_same(digest)
-                return active
+                return SpendResult(order.spend_id, True, active)
             columns = self._columns_for(header)
             with _roomy():
                 active = columns.spend(table, looked.pricing())
             self._columns, self.header = columns, columns.header
             self._spends[order.spend_id] = (looked.digest, active)
-            return active
+            return SpendResult(order.spend_id, False, active)
 
     def enroll(self, subjects: Any) -> None:
         header, table = newcomers(self.header, as_table(subjects, "subjects"))

@@ -40,6 +40,7 @@ from residuum.individual.durable import locked, replace_json, sync_directory, sy
 from residuum.individual.header import Header
 from residuum.individual.losses import as_table, newcomers
 from residuum.individual.order import Order
+from residuum.individual.result import SpendResult
 from residuum.individual.store import Store
 from residuum.individual.table_engine import TableEngine
 
@@ -102,7 +103,7 @@ class ParquetStore(Store):
                 raise nothing
             self._replace(_Current(asked, 0, 0, None, {}))
 
-    def spend(self, order: Order, losses: Any) -> Any:
+    def spend(self, order: Order, losses: Any) -> SpendResult:
         with self._reached(), locked(self._root / "lock"):
             now = self._whole()
             opened = self._engine.open_losses(now.header, order, losses, self._root / "scratch")
@@ -110,7 +111,7 @@ class ParquetStore(Store):
             earlier = self._record(order.spend_id)
             if earlier is not None:
                 looked.check_same(earlier["digest"])
-                return self._active(earlier)
+                return SpendResult(order.spend_id, True, self._active(earlier))
             name = self._named(now)
             after, active = self._root / "budgets" / name, self._root / "active" / name
             self._engine.charge(opened, looked.pricing(), self._budgets(now), after, active)
@@ -126,7 +127,7 @@ class ParquetStore(Store):
             replace_json(self._record_path(now.version + 1, order.spend_id), record)
             taking_part = pq.read_table(active)
             self._swap(now, now.next(opened.header, name, manifest.listed(after), True))
-            return taking_part
+            return SpendResult(order.spend_id, False, taking_part)
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")

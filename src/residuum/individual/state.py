@@ -1,7 +1,9 @@
 """One budget per subject, as a table that queries spend from.
 
     state = rz.individual.create("duckdb:///subjects.db", filter=rz.GdpResidueFilter(mu=1.0))
-    active = state.spend(losses, spend_id="q-17")
+    spent = state.spend(losses, spend_id="q-17")
+    if not spent.replayed:
+        ...  # compute on spent.active, add the noise, release once
 
 **Who is out of budget is data.** What is left of anyone's budget, and who takes part in a query,
 must never be released: answers are computed on the active set, with noise, and only they are.
@@ -22,6 +24,7 @@ from residuum.individual.levels import given_levels
 from residuum.individual.losses import flat
 from residuum.individual.order import Order, checked_id
 from residuum.individual.quote import check_request
+from residuum.individual.result import SpendResult
 from residuum.individual.store import Store
 from residuum.pld.value import Pld
 
@@ -39,8 +42,8 @@ class State:
         spend_id: str,
         mechanism: Query | None = None,
         levels: Any = None,
-    ) -> pa.Table:
-        """Charge each subject its own loss; the table of those that may take part.
+    ) -> SpendResult:
+        """Charge each subject its own loss; `active` of the result are those that may take part.
 
         `losses` is an Arrow table, a pandas frame or the path of a Parquet file, with a column
         `subject` (and `epoch`, if the state has epochs) and one of `nu` (Gaussian), `eps` (pure
@@ -48,11 +51,13 @@ class State:
         these and a `mechanism` that is the same for all. A loss may depend on the public
         transcript and on that subject's own data, and on nothing else.
 
-        The new state is durable when this returns. The same `spend_id` again returns the same
-        table; with other losses it is an error. `levels` are up to 1,024 public values that `eps`
-        (or `sensitivity`) is rounded up onto, in place of the built-in ones.
+        The new state is durable when this returns. The same `spend_id` again charges nothing and
+        returns the same active set with `replayed` true: the charge permits one release, which may
+        have happened already. The same `spend_id` with other losses is an error. `levels` are up to
+        1,024 public values that `eps` (or `sensitivity`) is rounded up onto, in place of the
+        built-in ones.
 
-        **The result depends on data and must not be released.** Compute the answer on exactly
+        **The active set depends on data and must not be released.** Compute the answer on exactly
         these subjects, with noise that does not depend on them.
         """
         order = Order(

@@ -7,6 +7,7 @@ from typing import Any
 
 from residuum.individual.header import Header
 from residuum.individual.order import Order
+from residuum.individual.result import SpendResult
 
 
 class Store(ABC):
@@ -17,11 +18,11 @@ class Store(ABC):
     """The address, as it was given."""
 
     @abstractmethod
-    def spend(self, order: Order, losses: Any) -> Any:
+    def spend(self, order: Order, losses: Any) -> SpendResult:
         """Charge losses and return the active set; durable before it returns.
 
-        A spend with an id that was used before returns the set of that time; if its losses were
-        others, it is an error. Bad losses are an error, and the state is untouched.
+        A spend with an id that was used before returns the set of that time, marked `replayed`; if
+        its losses were others, it is an error. Bad losses are an error, and the state is untouched.
         """
 
     @abstractmethod

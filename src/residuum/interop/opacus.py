@@ -1,10 +1,17 @@
 """Opacus: our accountant behind its privacy engine, and training that a filter lets run.
 
-A step of DP-SGD as Opacus runs it is Gaussian noise on a Poisson sample of the records, clipped to
-norm `max_grad_norm`; neighbours have one record more or less. Importing this module registers the
-accountant: `PrivacyEngine(accountant="residuum")`.
+A step of DP-SGD as Opacus runs it is Gaussian noise on a sum of gradients over a Poisson sample of
+the records, each clipped to norm `max_grad_norm`, and the result divided by `expected_batch_size`.
 
-An accountant adds up what was run. Where noise, sampling or the number of epochs are chosen as
+**The number of records decides the relation.** `make_private` takes the sampling rate and the
+divisor from it: at rate 0.1, 200 records are divided by 20 and 199 by 19, so the size of the noise
+tells one from the other. Such a step has the loss of a subsampled Gaussian only where neighbours
+have equally many records (replace-one), and that is the relation of the accountant. With one
+record more or less (add-remove) rate, divisor and number of steps must be public, as
+`BudgetedTraining` requires.
+
+Importing this module registers the accountant: `PrivacyEngine(accountant="residuum")`. An
+accountant adds up what was run. Where noise, sampling or the number of epochs are chosen as
 training goes, from what it has shown so far, adding up afterwards promises nothing about a budget;
 a filter does. `BudgetedTraining` asks it before each epoch and lets no other step run.
 """
@@ -24,8 +31,9 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, BudgetError, UnsupportedError
 from residuum.filters.decision import Decision
 from residuum.filters.filter import Filter
+from residuum.mechanisms import relations
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.relations import ADD_REMOVE
+from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE
 from residuum.mechanisms.self_composed import SelfComposed
 from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
 from residuum.pld.constructors import identity
@@ -56,16 +64,22 @@ class Accountant(IAccountant):  # type: ignore[misc]
         else:
             self.history.append((sigma, rate, 1))
 
-    def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
-        """The least `eps` at `delta` for all steps so far, in the worse direction, from above."""
+    def get_epsilon(self, delta: float, relation: str = REPLACE_ONE) -> float:
+        """The least `eps` at `delta` for all steps so far, in the worse direction, from above.
+
+        Under `replace-one`, the number of records is the same on both sides, so it may decide
+        sampling rate and divisor as in `make_private`. `add-remove` holds only where it decides
+        neither: for steps that `BudgetedTraining` admitted.
+        """
         level = checks.probability("delta", delta)
-        totals = {"remove": identity(), "add": identity()}
+        directions = relations.directions(relations.relation(relation))
+        totals = {direction: identity() for direction in directions}
         for sigma, rate, steps in self.history:
             if rate == 0.0:
                 continue
             if sigma == 0.0:
                 return math.inf
-            for direction, loss in steps_of(sigma, rate, steps).plds(ADD_REMOVE).items():
+            for direction, loss in steps_of(sigma, rate, steps).plds(relation).items():
                 totals[direction] += loss
         return max(float(loss.epsilon(level)) for loss in totals.values())
 
@@ -90,14 +104,15 @@ class BudgetedTraining:
     `make_private` first, then
 
         training = BudgetedTraining(engine, optimizer, data_loader, filter)
-        while training.request(noise_multiplier=1.0, sample_rate=0.05).admitted:
+        epoch = {"noise_multiplier": 1.0, "sample_rate": 0.05, "expected_batch_size": 100}
+        while training.request(**epoch).admitted:
             for inputs, targets in training.batches():
                 ...
 
-    Noise and sampling may be chosen anew for each epoch, from anything that training has shown and
-    anything public; not from raw data, a held-out part of it included. The whole run is within the
-    filter's guarantee. A step that was not admitted raises `BudgetError` before it changes the
-    model; steps that were admitted and not run are spent.
+    These values may be chosen anew for each epoch, from anything that training has shown and
+    anything public; not from raw data, and not from the number of records. The whole run is within
+    the filter's guarantee under add-remove. A step that was not admitted raises `BudgetError`
+    before it changes the model; steps that were admitted and not run are spent.
     """
 
     def __init__(self, engine: Any, optimizer: Any, data_loader: Any, filter: Filter):
@@ -118,12 +133,18 @@ class BudgetedTraining:
                 f"poisson_sampling=True), got {type(data_loader).__name__}",
                 data_loader,
             )
+        if getattr(data_loader.collate_fn, "rand_on_empty", False):
+            raise UnsupportedError(
+                "data_loader must give an empty batch for an empty sample, got "
+                "rand_on_empty=True: the first record would displace a random one",
+                data_loader,
+            )
         self.filter = filter
         self.optimizer = optimizer
         self.data_loader = data_loader
         self.accountant = engine.accountant
         self._left = 0
-        self._admitted: tuple[float, float] | None = None
+        self._admitted: tuple[float, float, float] | None = None
         optimizer.attach_step_hook(self._before_step)
 
     def request(
@@ -131,30 +152,34 @@ class BudgetedTraining:
         *,
         noise_multiplier: float | None = None,
         sample_rate: float | None = None,
+        expected_batch_size: float | None = None,
         steps: int | None = None,
     ) -> Decision:
         """Ask the filter for an epoch; if it is admitted, noise and sampling are set for it.
 
-        What is not given stays as it is; without `steps`, as many as see each record once on
-        average. What was left of an earlier epoch is given up, not given back.
+        Noise, rate and `expected_batch_size`, by which Opacus divides sums of gradients, must be
+        given: what `make_private` has set depends on the number of records, which is private. A
+        public guess of that number times the rate will do; it scales the learning rate and
+        nothing else. Without `steps`, `1 / sample_rate` of them. What was left of an earlier epoch
+        is given up, not given back.
         """
         sampler = self.data_loader.batch_sampler
-        given = self.optimizer.noise_multiplier if noise_multiplier is None else noise_multiplier
-        sigma = checks.positive("noise_multiplier", given)
-        rate = checks.probability(
-            "sample_rate", sampler.sample_rate if sample_rate is None else sample_rate
-        )
+        sigma = checks.positive("noise_multiplier", _public("noise_multiplier", noise_multiplier))
+        rate = checks.probability("sample_rate", _public("sample_rate", sample_rate))
         checks.require(rate > 0.0, "sample_rate", "in (0, 1]", rate)
+        divisor = checks.positive(
+            "expected_batch_size", _public("expected_batch_size", expected_batch_size)
+        )
         count = int(1.0 / rate) if steps is None else checks.count("steps", steps)
         checks.require(count > 0, "steps", "positive", count)
         self._left = 0
         decision = self.filter.request(steps_of(sigma, rate, count), relation=ADD_REMOVE)
         if decision.admitted:
             self.optimizer.noise_multiplier = sigma
-            self.optimizer.expected_batch_size = max(1, int(len(self.data_loader.dataset) * rate))
+            self.optimizer.expected_batch_size = divisor
             sampler.sample_rate, sampler.steps = rate, count
             self.data_loader.sample_rate = rate
-            self._left, self._admitted = count, (sigma, rate)
+            self._left, self._admitted = count, (sigma, rate, divisor)
         return decision
 
     @property
@@ -179,13 +204,26 @@ class BudgetedTraining:
                 "batches must not be accumulated: a record could be in several of them, got "
                 f"{optimizer.accumulated_iterations}"
             )
-        now = float(optimizer.noise_multiplier), rate
+        # Adaptive clipping on fast gradients adds this much noise and reports the other.
+        noise = float(getattr(optimizer, "_adjusted_noise_multiplier", optimizer.noise_multiplier))
+        now = noise, rate, float(optimizer.expected_batch_size)
         if now != self._admitted:
             raise BudgetError(
-                f"noise and sampling must be as admitted, {self._admitted!r}, got {now!r}"
+                "noise, sampling and expected batch size must be as admitted, "
+                f"{self._admitted!r}, got {now!r}"
             )
         self._left -= 1
-        self.accountant.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
+        self.accountant.step(noise_multiplier=noise, sample_rate=rate)
+
+
+def _public(name: str, value: float | None) -> float:
+    """A value that was given; Opacus's own may come from the private number of records."""
+    if value is None:
+        raise ArgumentTypeError(
+            f"{name} must be given, got None: make_private may take it from the number of records, "
+            "and one record more or less would show"
+        )
+    return value
 
 
 register()

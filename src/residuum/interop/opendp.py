@@ -11,6 +11,11 @@ on its measure, and which neighbouring relation on its metric:
   that keeps all of these bounds is piecewise linear between `e^{eps_i}` and has the last one at
   infinity; exponentials are rounded up, and the points of its tradeoff curve down.
 
+A domain of a fixed number of records makes that number public: data sets in it differ by exchanges
+alone, and a map may say that a distance of 1 costs nothing, since there are no such neighbours. A
+loss under add-remove does not follow from it; the relation is replace-one. Margins of a frame may
+make the size of each group public, and do not show whether they do: such frames are refused.
+
 A map is believed: it is for OpenDP to be sound. What is unclear is refused, and nothing is run,
 except by `guard_opendp`, which pays a ledger first.
 """
@@ -18,6 +23,7 @@ except by `guard_opendp`, which pays a ledger first.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -55,6 +61,10 @@ _LEAST_CHANGE = {
 }
 """Metrics on data sets: how far apart neighbours are at least, the usual relation first."""
 
+_FIXED_SIZE = re.compile(r"\bsize=[0-9]")
+_MARGINS = "margins=[{"
+"""Both as OpenDP writes a domain: vectors and arrays of one size, and frames with margins."""
+
 _ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
 _WIDEST = 600.0
 _POINTS = 120
@@ -64,10 +74,11 @@ def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = N
     """The mechanism that a measurement is at an input distance, for one neighbouring relation.
 
     For a metric on data sets the relation follows from it (add-remove for symmetric and
-    insert-delete distance, replace-one for change-one and Hamming distance) and `d_in` is what one
-    neighbour changes; a larger `d_in` is for units of several records. For any other metric both
-    must be given: what its distances mean is not for us to guess. Raises `UnsupportedError` where
-    the measure has no proven loss here. The measurement is not run.
+    insert-delete distance, replace-one for change-one and Hamming distance, and wherever the domain
+    fixes the number of records) and `d_in` is what one neighbour changes; a larger `d_in` is for
+    units of several records. For any other metric both must be given: what its distances mean is
+    not for us to guess. Raises `UnsupportedError` where the measure has no proven loss here, and
+    for add-remove on a domain that fixes the number of records. The measurement is not run.
     """
     if not isinstance(measurement, Measurement):
         raise ArgumentTypeError(
@@ -151,26 +162,40 @@ def guard_opendp(
 
 
 def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
-    metric = str(measurement.input_metric)
+    metric, domain = str(measurement.input_metric), str(measurement.input_domain)
     own = _is_own(measurement.input_metric)
+    if _MARGINS in domain:
+        raise UnsupportedError(
+            "measurement must not be on a frame with margins, which may make sizes of groups "
+            f"public and do not show it, got {domain}",
+            measurement,
+        )
     if neighbouring is not None:
         relations.relation(neighbouring)
     known = None if own else _LEAST_CHANGE.get(metric.partition("(")[0])
-    if known is None:
-        if neighbouring is None or d_in is None:
-            raise UnsupportedError(
-                f"neighbouring and d_in must be given for a measurement on {metric}, which is "
-                + ("the user's own metric" if own else "not a metric on data sets"),
-                measurement,
-            )
-        return neighbouring, d_in
-    relation = next(iter(known)) if neighbouring is None else neighbouring
-    if relation not in known:
+    public_size = _FIXED_SIZE.search(domain) is not None
+    if known is None and (neighbouring is None or d_in is None):
+        raise UnsupportedError(
+            f"neighbouring and d_in must be given for a measurement on {metric}, which is "
+            + ("the user's own metric" if own else "not a metric on data sets"),
+            measurement,
+        )
+    usual = (one for one in known or () if one != ADD_REMOVE or not public_size)
+    relation = next(usual) if neighbouring is None else neighbouring
+    if known is not None and relation not in known:
         raise UnsupportedError(
             f"neighbouring must be {' or '.join(known)} for a measurement on {metric}, "
             f"got {relation!r}",
             measurement,
         )
+    if relation == ADD_REMOVE and public_size:
+        raise UnsupportedError(
+            f"neighbouring must be {REPLACE_ONE} for a measurement on {domain}, which makes the "
+            f"number of records public, got {relation!r}",
+            measurement,
+        )
+    if known is None:
+        return relation, d_in
     if d_in is None:
         return relation, known[relation]
     distance = checks.count("d_in", d_in)

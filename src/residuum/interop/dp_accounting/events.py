@@ -254,7 +254,8 @@ def _truncated(event: Any, relation: str) -> Mechanism:
     rate = checks.probability("sampling_probability", event.sampling_probability)
     size = checks.count("dataset_size", event.dataset_size)
     most = checks.count("truncated_batch_size", event.truncated_batch_size)
-    if rate == 0.0 or size == 0 or most == 0:
+    # Without records there is still a neighbour with one.
+    if rate == 0.0 or most == 0:
         return _NOTHING
     if most <= size:
         why = "a sample that may be cut has a pair under add-remove only"
