@@ -55,6 +55,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 importlib.import_module(module)
             except ModuleNotFoundError as error:
                 pytest.skip(f"needs {module} ({error.name} is not installed)")
+            if module == "pgserver":
+                _ensure_user_for_postgres()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,6 +86,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if SKIPPED is not None:
         # A module that was skipped while it was collected has its path for an id.
         Path(SKIPPED).write_text("".join(f"{report.nodeid}\n" for report in skipped), "utf-8")
+
+
+def _ensure_user_for_postgres() -> None:
+    """PostgreSQL does not run as root; for root, pgserver adds a user and runs it as that one."""
+    if os.name == "posix" and os.geteuid() == 0:
+        from pgserver.postgres_server import PostgresServer
+        from pgserver.utils import ensure_user_exists
+
+        with PostgresServer._lock:  # Two workers that add the user at once would fail.
+            try:
+                ensure_user_exists("pgserver")
+            except FileNotFoundError:
+                pytest.skip("needs useradd (PostgreSQL does not run as root)")
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
