@@ -1,9 +1,15 @@
 """Tests are collected, and the development environment is set up, without any optional package."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +78,50 @@ def test_the_checks_begin_with_the_command_of_the_readme() -> None:
     assert re.search(r"\bmake test( 2>&1)?( \||$)", commands, re.MULTILINE)
     for later in ("pip install", "apt-get", "-m venv"):
         assert later in commands and commands.index("make test") < commands.index(later), later
+
+
+MODULES = {
+    "test_some.py": """
+        import pytest
+
+        @pytest.mark.needs("no_such_package")
+        @pytest.mark.parametrize("text", ["two words", "a::b[0]", "\u03b5"])
+        def test_needs(text): ...
+
+        def test_runs(): ...
+        """,
+    "test_whole.py": """
+        import pytest
+
+        pytest.importorskip("no_such_package")
+
+        def test_never(): ...
+        """,
+}
+
+
+def test_what_was_skipped_is_written_down_and_may_not_be_skipped_again(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    for name, text in MODULES.items():
+        (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = needs", encoding="utf-8")
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-n", "1", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "RESIDUUM_NO_SKIPS": "", **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first = run(RESIDUUM_TEST_SKIPPED="skipped")
+    assert first.returncode == 0 and "1 passed, 4 skipped" in first.stdout, first.stdout
+    skipped = (tmp_path / "skipped").read_text(encoding="utf-8").splitlines()
+    assert len(skipped) == 4 and "test_whole.py" in skipped
+    again = run("@skipped", RESIDUUM_NO_SKIPS="1")
+    assert again.returncode == 1 and "4 errors" in again.stdout, again.stdout
 
 
 def optional_imports(source: str) -> list[str]:
