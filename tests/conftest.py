@@ -5,12 +5,15 @@ Profiles, chosen with the environment variable HYPOTHESIS_PROFILE:
   thorough  many random examples; also what the fixture `thorough` tells long sweeps
 
 A test that drives an optional package says so with `@pytest.mark.needs("package")`. Skipped tests
-are listed with their reasons at the end of the run; with RESIDUUM_NO_SKIPS=1 a skip is a failure.
+are listed with their reasons at the end of the run. RESIDUUM_TEST_SKIPPED=FILE also writes their
+ids to a file, one a line, so that `pytest @FILE` runs exactly those where everything is installed;
+with RESIDUUM_NO_SKIPS=1 a skip is a failure.
 """
 
 import importlib
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -34,6 +37,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 hypothesis.settings.load_profile(PROFILE)
 
 NO_SKIPS = os.environ.get("RESIDUUM_NO_SKIPS") == "1"
+SKIPPED = os.environ.get("RESIDUUM_TEST_SKIPPED")
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +55,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 importlib.import_module(module)
             except ModuleNotFoundError as error:
                 pytest.skip(f"needs {module} ({error.name} is not installed)")
+            if module == "pgserver":
+                _ensure_user_for_postgres()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -77,6 +83,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped")
         for report in skipped:
             terminalreporter.line(f"{report.nodeid}: {_reason(report)}")
+    if SKIPPED is not None:
+        # A module that was skipped while it was collected has its path for an id.
+        Path(SKIPPED).write_text("".join(f"{report.nodeid}\n" for report in skipped), "utf-8")
+
+
+def _ensure_user_for_postgres() -> None:
+    """PostgreSQL does not run as root; for root, pgserver adds a user and runs it as that one."""
+    if os.name == "posix" and os.geteuid() == 0:
+        from pgserver.postgres_server import PostgresServer
+        from pgserver.utils import ensure_user_exists
+
+        with PostgresServer._lock:  # Two workers that add the user at once would fail.
+            try:
+                ensure_user_exists("pgserver")
+            except FileNotFoundError:
+                pytest.skip("needs useradd (PostgreSQL does not run as root)")
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

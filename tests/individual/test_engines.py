@@ -54,6 +54,8 @@ def test_disk_agrees_with_memory(make: Callable[..., Any], shape: dict[str, Any]
 
 @pytest.mark.needs("pyspark")
 def test_spark_agrees_with_memory(make: Callable[..., Any], spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(rz.ArgumentError, match="address must be"):
+        rz.individual.open(f"parquet:{tmp_path}/none", spark=spark)
     shape = {"epochs": False, "texts": False}
     spends = workload(3, 4000, False, False, 22)
     memory, cluster = make("memory"), make("spark", spark=spark)

@@ -12,9 +12,8 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 import residuum as rz
-from residuum.interop import from_opendp
 
-pytestmark = pytest.mark.needs("opendp")
+from_opendp = pytest.importorskip("residuum.interop.opendp").from_opendp
 
 
 @pytest.fixture(scope="module")

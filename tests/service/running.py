@@ -113,7 +113,8 @@ def process(store: str, anchor: Path | None = None, **environment: str) -> Itera
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        env={**os.environ, **more, **environment},
+        # Output is buffered, as it is for users.
+        env={**os.environ, "PYTHONUNBUFFERED": "", **more, **environment},
     )  # fmt: skip
     try:
         yield Process(child)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
@@ -220,16 +219,11 @@ def test_secrets_are_not_in_the_store(tmp_path: Path) -> None:
 
 def test_secrets_are_not_in_logs(service: Service, budget: str) -> None:
     stream = io.StringIO()
-    before = logs.log.handlers, logs.log.level
-    try:
-        logs.set_up("json", "debug", stream)
+    with logs.log_to("json", "debug", stream):
         secret = service.tokens["engine"].split("_", 2)[2]
         service.spend(budget, "engine")
         service.http("GET", f"/v1/budgets/{budget}?token={service.tokens['engine']}", "engine")
         service.http("GET", "/v1/me", service.tokens["engine"] + "x")
-    finally:
-        logs.log.handlers, _ = before[0], logs.log.setLevel(before[1])
-        logging.getLogger("uvicorn").handlers = []
     text = stream.getvalue()
     assert '"path": "/v1/budgets/matrix/spend"' in text and '"by": "engine"' in text
     assert secret not in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
 import socket
 import time
@@ -105,15 +104,11 @@ def test_markup_is_shown_and_never_run(service: Service, name: str) -> None:
 
 
 def test_a_token_in_a_path_is_not_logged(service: Service) -> None:
-    stream, before = io.StringIO(), (logs.log.handlers, logs.log.level)
+    stream = io.StringIO()
     text = service.tokens["engine"]
-    try:
-        logs.set_up("json", "debug", stream)
+    with logs.log_to("json", "debug", stream):
         service.http("GET", f"/v1/budgets/{text}", "engine")
         service.http("GET", f"/login/{text}/x", None)
-    finally:
-        logs.log.handlers, _ = before[0], logs.log.setLevel(before[1])
-        logging.getLogger("uvicorn").handlers = []
     written = stream.getvalue()
     assert written.count(text.split("_")[1]) >= 2, "its id is no secret"
     assert text.split("_", 2)[2] not in written

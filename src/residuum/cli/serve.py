@@ -1,6 +1,7 @@
 """`residuum serve`: the budget service."""
 
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -58,6 +59,8 @@ def serve(
         if as_json:
             output.print_json({"url": url})
         else:
-            print(f"budget service at {url} (for a browser, too); Ctrl-C ends it", flush=True)
+            print(f"budget service at {url} (for a browser, too); Ctrl-C ends it")
+        # A program that reads the address from a pipe would wait for it until the service ends.
+        sys.stdout.flush()
 
     run(gather(flags, os.environ, config), started)

@@ -10,6 +10,8 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -50,15 +52,26 @@ class Plain(logging.Formatter):
         return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 
-def set_up(format: str, level: str, stream: TextIO | None = None) -> None:
-    """Log to a stream, standard error by default."""
+@contextmanager
+def log_to(format: str, level: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Log to a stream, standard error by default; afterwards the loggers are as they were.
+
+    The stream may be closed as soon as this ends: no logger refers to it any more.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if format == "json" else Plain())
-    for name in (NAME, "uvicorn", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers = [handler] if name != "uvicorn.error" else []
-        logger.propagate = name == "uvicorn.error"
-        logger.setLevel(level.upper() if name == NAME else "WARNING")
+    loggers = [logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.error")]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.handlers = [handler] if logger.name != "uvicorn.error" else []
+        logger.propagate = logger.name == "uvicorn.error"
+        logger.setLevel(level.upper() if logger.name == NAME else "WARNING")
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate, threshold) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(threshold)
 
 
 def event(message: str, *, level: int = logging.INFO, **facts: Any) -> None:

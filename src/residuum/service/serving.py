@@ -32,7 +32,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
     """Serve until told to stop; `started` hears the address."""
-    logs.set_up(settings.log_format, settings.log_level)
+    with logs.log_to(settings.log_format, settings.log_level):
+        _serve(settings, started)
+
+
+def _serve(settings: Settings, started: Callable[[str], None]) -> None:
     as_many_as_allowed()
     ledger = open_ledger(
         settings.store,
