@@ -414,12 +414,15 @@ def test_a_bare_pld_must_be_symmetric(ledger: rz.Ledger) -> None:
     atoms = FromAtoms((0.2, -0.1), (0.4, 0.6), relation="add-remove")
     assert ledger.spend("b", atoms).admitted in (True, False)
     assert ledger.spend("b", rz.gaussian(mu=0.1)).admitted
-    assert dict(ledger.history("b")[-1].mechanism or {}) == Gaussian(1.0, 0.1).to_dict()
+    assert (
+        dict(ledger.history("b")[-1].mechanism or {})
+        == Gaussian(sigma=1.0, sensitivity=0.1).to_dict()
+    )
 
 
 def test_the_budgets_relation_is_what_the_query_is_charged_under(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpFilter(1.0), neighbouring="replace-one")
-    sampled = Gaussian(4.0)
+    sampled = Gaussian(sigma=4.0)
     ledger.spend("b", sampled)
     expected = rz.GdpFilter(1.0).request(sampled, relation="replace-one").state
     assert ledger.budget("b").state == expected

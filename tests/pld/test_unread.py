@@ -22,8 +22,8 @@ PLDS = {
     "10 remove": 10 * rz.subsampled_gaussian(2.0, 0.05),
     "2 add": 2 * rz.subsampled_gaussian(1.0, 0.25, "add"),
     "R": rz.approximate_dp(0.5, 0.01),
-    "G": rz.gaussian(0.5),
-    "G + laplace": rz.gaussian(0.5) + rz.laplace(2.0),
+    "G": rz.gaussian(mu=0.5),
+    "G + laplace": rz.gaussian(mu=0.5) + rz.laplace(2.0),
     "5 laplace": 5 * rz.laplace(4.0),
     "3 B": 3 * rz.bounded_range(0.5),
 }
@@ -73,7 +73,7 @@ def test_earlier_reads_change_no_comparison(pair, before):
 @pytest.mark.parametrize("other", ["R", "G + laplace", "3 B"])
 def test_contours_of_a_parent_change_no_comparison(other):
     for eps in (0.1, 2.0):
-        parent = 200 * rz.laplace(9.0) + rz.gaussian(0.5)
+        parent = 200 * rz.laplace(9.0) + rz.gaussian(mu=0.5)
         parent.delta_bounds([eps, 3 * eps])
         child = parent + rz.laplace(2.0)
         assert child._heritage is not None
