@@ -55,7 +55,9 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     made = run_json("budget", "create", "web", "--filter", "gdp_residue mu=1", "--unit", "home")
     assert made["filter"] == {"kind": "gdp_residue", "mu": 1.0} and made["unit"] == "home"
     checked = run_json("check", "web", "--laplace", "scale=4")
+    assert run("check", "web", "--laplace", "scale=4").startswith("would be admitted: ")
     spent = run_json("spend", "web", "--laplace", "scale=4", "--key", "a")
+    assert checked["reason"] == f"would be {spent['reason']}"
     assert checked["admitted"] and spent["admitted"] and spent["key"] == "a"
     again = ("spend", "--laplace", "scale=4", "--key", "a", "web")
     assert json.loads(run(*again, "--json", code=REPLAYED)) == {**spent, "replayed": True}
@@ -66,7 +68,7 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     refused = run("spend", "web", "--laplace", "scale=0.5", "--json", "--key", "no", code=REFUSED)
     assert json.loads(refused)["admitted"] is False
     said = run("check", "web", "--laplace", "scale=0.5", code=REFUSED)
-    assert "would fit" in said and "left" in said
+    assert said.startswith("would be refused: ") and "would fit" in said and "left" in said
     shown = run_json("budget", "show", "web")
     assert shown["seq"] == 2 and shown["remaining"] == spent["remaining"]
     assert [one["name"] for one in run_json("budget", "list")["budgets"]] == ["web"]
@@ -117,6 +119,7 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     both = ("spend", "a", "--query", "day.json", "--pure-dp", "eps=0.1", "--also", "b", *at)
     assert set(run_json(*both)["budgets"]) == {"a", "b"}
     assert "b" in run(*both, code=REFUSED)
+    assert run("check", *both[1:], code=REFUSED).startswith("budget 'b': would be refused: ")
     left = run_json("budget", "show", "a", *at)["remaining"]
     assert left == {"kind": "pure_dp", "eps": 0.5, "text": "pure_dp(0.5)"}
 

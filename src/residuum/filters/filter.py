@@ -182,8 +182,9 @@ class Filter(ABC):
         return relation_of(asked, relation) if isinstance(asked, Mechanism) else None
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
-        """Decide only: nothing is spent."""
-        return self._decide(self.state, self._asked(query), _relation(relation))
+        """Decide only: nothing is spent, and the reason says what would be."""
+        decision = self._decide(self.state, self._asked(query), _relation(relation))
+        return dataclasses.replace(decision, checked=True)
 
     @property
     def remaining(self) -> Any:
@@ -319,14 +320,17 @@ class Filter(ABC):
         if decision.admitted:
             cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
             after = self.worded(decision.remaining)
-            return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
+            left = f"{after} {'would be left' if decision.checked else 'left'}"
+            return (
+                f"{decision.outcome}: {asked} costs {cost}; {left} of {self.worded(self.capacity)}"
+            )
         need = self._need(decision)
         if left is None:
             left = f"{self.worded(self.remaining_in(decision._before))} left"
         if advice is None:
             fit = decision.largest
             advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
-        return f"refused: {asked} {need}; {left}; {advice}"
+        return f"{decision.outcome}: {asked} {need}; {left}; {advice}"
 
     def _need(self, decision: Decision) -> str:
         """Why a query was refused, to be read after it: what it needs, or why nothing will do."""

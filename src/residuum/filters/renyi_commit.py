@@ -251,7 +251,7 @@ class RenyiCommitFilter(Filter):
         assert isinstance(before, Potential)
         if before.to is not None and before.inner is not None:
             inner = before.to._decide(before.inner, decision.query, decision._relation)
-            return before.to._reason(inner, left, advice)
+            return before.to._reason(replace(inner, checked=decision.checked), left, advice)
         return super()._reason(decision, left, advice)
 
     def commit(self, to: Any, *, relation: str | None = None) -> Decision:
