@@ -76,15 +76,15 @@ def test_a_refusal_names_the_budget_that_binds_and_advises_for_all_that_are_char
     refused = ledger.spend("quota", PureDp(0.9))
     assert refused.binding == "quota"
     assert refused.reason == (
-        "budget 'quota': refused: PureDp(eps=0.9) needs eps 0.9; eps 0.5 left;"
+        "budget 'quota': refused: PureDp(eps=0.9) needs eps 0.9; eps 0.5 left in this budget;"
         " PureDp(eps=0.3) would fit"
     )
     ledger.create_budget("big", rz.PureFilter(2.0))
     both = ledger.check(["big", "quota"], PureDp(2.5))
     assert both.reason.startswith("budget 'big': ")
-    assert both.reason.endswith("eps 2 left; PureDp(eps=0.3) would fit")
+    assert both.reason.endswith("eps 2 left in this budget; PureDp(eps=0.3) would fit")
     other = ledger.check(["big", "quota"], PureDp(0.1, relation="replace-one"))
-    assert other.reason.startswith("budget 'big': refused: pure_dp declares replace-one")
+    assert other.reason.startswith("budget 'big': would be refused: pure_dp declares replace-one")
 
 
 def test_a_refusal_beside_holds_says_what_is_left_beside_them(ledger: rz.Ledger) -> None:

@@ -47,7 +47,7 @@ def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) 
     visit.check(shots / "create.png")
     page.get_by_role("button", name="Create the budget").click()
     page.get_by_role("heading", name=name).wait_for()
-    assert "mu 1 left now, of mu 1" in _text(page, ".left")
+    assert "mu² 1 (mu 1) left now, of mu² 1 (mu 1)" in _text(page, ".left")
 
     page.get_by_label("Query").select_option("Laplace noise")
     page.get_by_role("textbox", name="scale", exact=True).fill("4")

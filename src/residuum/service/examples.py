@@ -59,6 +59,16 @@ _BUDGET: dict[str, Any] = {
     "remaining": _left(0.970412173915536),
     "spent": _left(0.24145436984350363),
     "capacity": _left(1.0),
+    "amounts": [
+        {
+            "unit": "mu²",
+            "capacity": "1",
+            "spent": "0.058301",
+            "held": "0",
+            "remaining": "0.941699",
+        }
+    ],
+    "percent": 94,
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
         "pld": _left(1.0),
