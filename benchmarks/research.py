@@ -64,7 +64,7 @@ def residues() -> Lines:
 def plans() -> Lines:
     """What plan, menu and automatic filter admit beside the optimum that knows everything."""
     workload = rz.Workload("weekly", [rz.laplace(20.0), rz.gaussian(sigma=30.0)], repeat=True)
-    yield "laplace(20) and gaussian(30) in turn, admitted before the first refusal"
+    yield "Laplace of scale 20 and Gaussian of sigma 30 in turn, admitted before the first refusal"
     kinds = ("basic", "approximate_zcdp", "gdp_residue", "auto", "plan")
     yield f"{'':14}" + "".join(f"{kind:>17}" for kind in ("optimum", *kinds))
     for eps, delta in BUDGETS[:2]:

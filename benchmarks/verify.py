@@ -69,7 +69,12 @@ def measure(name: str, filter: rz.Filter, query: Query, count: int) -> dict[str,
 CASES: list[tuple[str, Callable[[], rz.Filter], Callable[[], Query], int]] = [
     ("gdp_residue, R_0.1", lambda: rz.GdpResidueFilter(2.0), lambda: m.PureDp(0.1), 100),
     ("gdp_residue, Laplace 10", lambda: rz.GdpResidueFilter(2.0), lambda: m.Laplace(10.0), 100),
-    ("gdp_residue, Gaussian 20", lambda: rz.GdpResidueFilter(2.0), lambda: m.Gaussian(20.0), 100),
+    (
+        "gdp_residue, Gaussian 20",
+        lambda: rz.GdpResidueFilter(2.0),
+        lambda: m.Gaussian(sigma=20.0),
+        100,
+    ),
     ("gdp_residue, 5 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(5, 1), 40),
     ("gdp_residue, 10 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(10, 2), 40),
     ("gdp_residue, 100 atoms", lambda: rz.GdpResidueFilter(4.0), lambda: atoms(100, 3), 5),
@@ -78,7 +83,7 @@ CASES: list[tuple[str, Callable[[], rz.Filter], Callable[[], Query], int]] = [
     ("renyi, Laplace 10", lambda: rz.RenyiFilter(20.0, 4.0), lambda: m.Laplace(10.0), 100),
     ("zcdp, Laplace 10", lambda: rz.ZcdpFilter(4.0), lambda: m.Laplace(10.0), 20),
     ("auto, R_0.05", lambda: rz.AutoFilter(1.0, 1e-6), lambda: m.PureDp(0.05), 20),
-    ("auto, Gaussian 20", lambda: rz.AutoFilter(1.0, 1e-6), lambda: m.Gaussian(20.0), 20),
+    ("auto, Gaussian 20", lambda: rz.AutoFilter(1.0, 1e-6), lambda: m.Gaussian(sigma=20.0), 20),
 ]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import math
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -123,6 +126,41 @@ def test_gaussian_takes_one_of_mu_and_sigma():
     for arguments in ({}, {"mu": 1.0, "sigma": 2.0}, {"mu": 1.0, "sensitivity": 2.0}):
         with pytest.raises(ArgumentTypeError, match="mu"):
             rz.gaussian(**arguments)
+
+
+POSITIONAL = {
+    "gaussian": (lambda: rz.gaussian(0.5), ["gaussian(mu=0.5)", "gaussian(sigma=0.5)"]),
+    "gaussian, one named": (lambda: rz.gaussian(0.5, sigma=2.0), ["0.5 could mean mu or sigma"]),
+    "Gaussian": (lambda: rz.mechanisms.Gaussian(0.5), ["Gaussian(sigma=0.5)", "Gdp(mu=0.5)"]),
+    "Gaussian, two": (lambda: rz.mechanisms.Gaussian(4.0, 2.0), ["4.0 could mean sigma or mu"]),
+    "DiscreteGaussian": (
+        lambda: rz.mechanisms.DiscreteGaussian(2.0),
+        ["2.0 could mean sigma or its square", "DiscreteGaussian(sigma=2.0)"],
+    ),
+    "RandomizedResponse": (
+        lambda: rz.mechanisms.RandomizedResponse(0.5),
+        ["RandomizedResponse(eps=0.5)", "RandomizedResponse(noise_parameter=0.5)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("which", POSITIONAL)
+def test_a_bare_number_with_two_readings_is_refused(which):
+    call, told = POSITIONAL[which]
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert isinstance(caught.value, ArgumentTypeError)
+    for part in ("takes no positional arguments", *told):
+        assert part in str(caught.value)
+
+
+def test_named_arguments_keep_their_signature():
+    """Tools that show signatures see names only, and values pass copies unchanged."""
+    for made in (rz.gaussian, rz.mechanisms.Gaussian, rz.mechanisms.DiscreteGaussian):
+        kinds = {p.kind for p in inspect.signature(made).parameters.values()}
+        assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+    for value in (rz.gaussian(mu=0.5), rz.mechanisms.Gaussian(sigma=2.0, sensitivity=3.0)):
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
 
 
 # ------------------------------------------------------------------ counts

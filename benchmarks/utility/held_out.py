@@ -27,23 +27,41 @@ def held_out() -> tuple[Workload, ...]:
     sizes = [
         made
         for size in _SIZES
-        for made in (PureDp(size), Laplace(round(1 / size, 3)), Gaussian(round(1 / size, 3)))
+        for made in (PureDp(size), Laplace(round(1 / size, 3)), Gaussian(sigma=round(1 / size, 3)))
     ]
-    coarse = [PureDp(0.01), Laplace(70.0), Gaussian(50.0), Gaussian(90.0), PureDp(0.016)]
-    bag = [*[Laplace(30.0)] * 3, *[Gaussian(45.0)] * 4, *[PureDp(0.04)] * 2]
-    report = (Run(Laplace(60.0), 8), Run(Gaussian(25.0)), Run(Laplace(60.0), 8), Run(PureDp(0.08)))
+    coarse = [
+        PureDp(0.01),
+        Laplace(70.0),
+        Gaussian(sigma=50.0),
+        Gaussian(sigma=90.0),
+        PureDp(0.016),
+    ]
+    bag = [*[Laplace(30.0)] * 3, *[Gaussian(sigma=45.0)] * 4, *[PureDp(0.04)] * 2]
+    report = (
+        Run(Laplace(60.0), 8),
+        Run(Gaussian(sigma=25.0)),
+        Run(Laplace(60.0), 8),
+        Run(PureDp(0.08)),
+    )
     training = tuple(Run(_block(sigma, 0.02), 3) for sigma in (1.4, 1.25, 1.05, 0.95))
     return (
         _drawn("mixed, other sizes", sizes, 11),
         _drawn("mixed, coarse", coarse, 5, 0.5),
-        _drawn("explorer, other kinds", [*bag, Gaussian(12.0), Laplace(8.0)], 5, 0.6, 200),
+        _drawn("explorer, other kinds", [*bag, Gaussian(sigma=12.0), Laplace(8.0)], 5, 0.6, 200),
         Workload("monthly report", report, True),
         Workload("small, then large", (Run(PureDp(0.02), 5), Run(PureDp(0.3), _ALWAYS))),
         Workload("large, then small", (Run(PureDp(0.3)), Run(Laplace(40.0), _ALWAYS))),
-        Workload("Gaussians, then larger", (Run(Gaussian(40.0), 30), Run(Gaussian(12.0), _ALWAYS))),
-        Workload("responses and Gaussians", (Run(PureDp(0.15)), Run(Gaussian(25.0), 3)), True),
+        Workload(
+            "Gaussians, then larger",
+            (Run(Gaussian(sigma=40.0), 30), Run(Gaussian(sigma=12.0), _ALWAYS)),
+        ),
+        Workload(
+            "responses and Gaussians", (Run(PureDp(0.15)), Run(Gaussian(sigma=25.0), 3)), True
+        ),
         Workload("DP-SGD, less noise each time", training, True),
-        Workload("histograms, then DP-SGD", (Run(Gaussian(40.0), 6), Run(_block(1.2), _ALWAYS))),
+        Workload(
+            "histograms, then DP-SGD", (Run(Gaussian(sigma=40.0), 6), Run(_block(1.2), _ALWAYS))
+        ),
         Workload("Laplace 25", (Run(Laplace(25.0)),), True),
     )
 

@@ -6,10 +6,11 @@ every failure names the argument and shows the value.
 
 from __future__ import annotations
 
+import functools
 import numbers as abstract_numbers
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from residuum.errors import ArgumentError, ArgumentTypeError
 
 Floats = NDArray[np.float64]
+
+_Made = TypeVar("_Made", bound=Callable[..., Any])
 
 _SHOWN = 60
 _LONGEST_NAME = 200
@@ -195,6 +198,36 @@ def vector(name: str, value: Any, expected: str = "real numbers") -> Floats:
     require(numbers_.ndim == 1, name, f"a one-dimensional sequence of {expected}", value)
     require(numbers_.size > 0, name, f"a non-empty sequence of {expected}", value)
     return numbers_
+
+
+def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
+    """Decorate a function or a class so that a positional argument is an error that says why.
+
+    Args:
+        readings: what a bare number could mean, such as `mu or sigma`.
+        calls: what to write instead, with `{}` for the number.
+    """
+
+    def decorate(made: _Made) -> _Made:
+        is_class = isinstance(made, type)
+        called: Callable[..., Any] = getattr(made, "__init__") if is_class else made  # noqa: B009
+
+        @functools.wraps(called)
+        def checked(*positional: Any, **named: Any) -> Any:
+            if len(positional) > is_class:
+                value = shown(positional[is_class])
+                raise ArgumentTypeError(
+                    f"{made.__name__}() takes no positional arguments: {value} could mean "
+                    f"{readings}; write {calls.replace('{}', value)}"
+                )
+            return called(*positional, **named)
+
+        if not is_class:
+            return cast(_Made, checked)
+        setattr(made, "__init__", checked)  # noqa: B010
+        return made
+
+    return decorate
 
 
 def same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:

@@ -55,17 +55,20 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     made = run_json("budget", "create", "web", "--filter", "gdp_residue mu=1", "--unit", "home")
     assert made["filter"] == {"kind": "gdp_residue", "mu": 1.0} and made["unit"] == "home"
     checked = run_json("check", "web", "--laplace", "scale=4")
+    assert run("check", "web", "--laplace", "scale=4").startswith("would be admitted: ")
     spent = run_json("spend", "web", "--laplace", "scale=4", "--key", "a")
+    assert checked["reason"] == f"would be {spent['reason']}"
     assert checked["admitted"] and spent["admitted"] and spent["key"] == "a"
-    again = run_json("spend", "--laplace", "scale=4", "--key", "a", "web")
-    assert again == {**spent, "replayed": True}
-    assert "replayed" in run("spend", "web", "--laplace", "scale=4", "--key", "a")
-    run("spend", "web", "--laplace", "scale=4", "--key", "a", "--once", code=REPLAYED)
-    run("spend", "web", "--laplace", "scale=0.5", "--key", "no", "--once", code=REFUSED)
+    again = ("spend", "--laplace", "scale=4", "--key", "a", "web")
+    assert json.loads(run(*again, "--json", code=REPLAYED)) == {**spent, "replayed": True}
+    assert run_json(*again, "--replay-ok") == {**spent, "replayed": True}
+    for replayed in (run(*again, code=REPLAYED), run(*again, "--replay-ok")):
+        assert "replayed" in replayed and "this key was already used" in replayed
+    run("spend", "web", "--laplace", "scale=0.5", "--key", "no", code=REFUSED)
     refused = run("spend", "web", "--laplace", "scale=0.5", "--json", "--key", "no", code=REFUSED)
     assert json.loads(refused)["admitted"] is False
     said = run("check", "web", "--laplace", "scale=0.5", code=REFUSED)
-    assert "would fit" in said and "left" in said
+    assert said.startswith("would be refused: ") and "would fit" in said and "left" in said
     shown = run_json("budget", "show", "web")
     assert shown["seq"] == 2 and shown["remaining"] == spent["remaining"]
     assert [one["name"] for one in run_json("budget", "list")["budgets"]] == ["web"]
@@ -79,7 +82,7 @@ def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -
     with_state = ("plan", "--filter", "gdp_residue mu=1", "--state", json.dumps(shown["state"]))
     assert planned["how_many"] == run_json(*with_state, "--laplace", "scale=4")["how_many"] > 0
     assert "left now" in run("check", "web", "--laplace", "scale=4")
-    assert "left after this" in run("spend", "web", "--laplace", "scale=4", "--key", "a")
+    assert "left after this" in run(*again, code=REPLAYED)
     report = run_json("verify", store)
     assert (report["ok"], report["refuted"]) == (True, 0)
     assert "would fit" in run("history", "web")
@@ -93,10 +96,19 @@ def test_reservations(store: str) -> None:
     hold = run_json("reserve", "web", "--pure-dp", "eps=0.6", *at)
     run("spend", "web", "--pure-dp", "eps=0.5", *at, code=REFUSED)
     assert run_json("commit", hold["id"], *at)["admitted"]
+    again = ("commit", hold["id"], *at)
+    assert "this hold was already committed" in run(*again, code=REPLAYED)
+    assert run_json(*again, "--replay-ok")["replayed"]
     other = run_json("reserve", "web", "--pure-dp", "eps=0.4", *at)
     assert other["id"] in json.dumps(run_json("status", *at))
     assert run_json("cancel", other["id"], "--reason", "no", *at)["cancelled"] == other["id"]
     assert "is not open" in run("commit", other["id"], *at, code=LEDGER)
+    keyed = ("reserve", "web", "--pure-dp", "eps=0.1", "--key", "k", *at)
+    third = run_json(*keyed)
+    assert not third["replayed"]
+    assert json.loads(run(*keyed, "--json", code=REPLAYED))["id"] == third["id"]
+    assert run_json(*keyed, "--replay-ok") == {**third, "replayed": True}
+    assert "this is the hold that it made" in run(*keyed, code=REPLAYED)
 
 
 def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
@@ -107,6 +119,7 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     both = ("spend", "a", "--query", "day.json", "--pure-dp", "eps=0.1", "--also", "b", *at)
     assert set(run_json(*both)["budgets"]) == {"a", "b"}
     assert "b" in run(*both, code=REFUSED)
+    assert run("check", *both[1:], code=REFUSED).startswith("budget 'b': would be refused: ")
     left = run_json("budget", "show", "a", *at)["remaining"]
     assert left == {"kind": "pure_dp", "eps": 0.5, "text": "pure_dp(0.5)"}
 

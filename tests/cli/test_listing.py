@@ -10,6 +10,7 @@ import pytest
 import residuum as rz
 from cli.running import run
 from residuum.cli.output import columns
+from residuum.ledger.wording import words
 
 NAMES = ("web", "a budget with a name of some length", "Rényi", "closed")
 LEFT = (
@@ -57,12 +58,11 @@ def ledger(tmp_path: Path) -> Path:
 @pytest.mark.needs("sqlalchemy")
 def test_piped_lists_say_what_is_left_in_words(ledger: Path) -> None:
     with rz.open_ledger(ledger, read_only=True) as books:
-        zcdp = books.budget(NAMES[1])
-        left = zcdp.filter.worded(zcdp.remaining)
+        left = words(books.budget(NAMES[1]), "remaining")
     lines = run("budget", "list", "--store", str(ledger)).splitlines()[1:]
     assert lines[0].startswith(NAMES[1]) and lines[0].endswith(left)
     assert "rho" in left and "and delta 0" in left and "Budget(" not in left
-    assert lines[1].split() == ["web", "open", "1", "gdp_residue", "mu", "1"]
+    assert lines[1].split() == ["web", "open", "1", "gdp_residue", "mu²", "1", "(mu", "1)"]
     assert lines[2].split()[:2] == ["closed", "retired"]
 
 
@@ -99,7 +99,7 @@ def test_nothing_spent_reads_so(ledger: Path) -> None:
     made = run("budget", "create", "new", "--filter", "gdp_residue mu=1", *at)
     for text in (shown, made):
         fields = dict(line.split(maxsplit=1) for line in text.splitlines())
-        assert fields["spent"] == "nothing" and fields["remaining"] == "mu 1"
+        assert fields["spent"] == "mu² 0" and fields["remaining"] == "mu² 1 (mu 1)"
     assert "identity()" not in shown + made
     zcdp = run("budget", "show", NAMES[1], *at)
     assert "spent" in zcdp and "ZcdpBudget(" not in zcdp

@@ -17,7 +17,7 @@ LAPLACE = '{"kind": "laplace", "scale": 1.0}'
     [
         ("laplace scale=2", m.Laplace(2.0)),
         ("laplace scale=.5 sensitivity=3", m.Laplace(0.5, 3.0)),
-        ("discrete-gaussian sigma=2,sensitivity=3", m.DiscreteGaussian(2.0, 3)),
+        ("discrete-gaussian sigma=2,sensitivity=3", m.DiscreteGaussian(sigma=2.0, sensitivity=3)),
         ("report_noisy_max scale=4,noise=gumbel,monotonic=true",
          m.ReportNoisyMax(4.0, "gumbel", monotonic=True)),
         ("rdp orders=2;4;8, epsilons=[0.1, 0.2, 0.4]", m.Rdp((2, 4, 8), (0.1, 0.2, 0.4))),
@@ -29,8 +29,8 @@ LAPLACE = '{"kind": "laplace", "scale": 1.0}'
          m.Composed((m.Laplace(1.0), m.Laplace(1.0)))),
         ("subsampled_gaussian sigma=1,sampling_rate=0.01,steps=100",
          m.SelfComposed(m.SubsampledGaussian(1.0, 0.01), 100)),
-        ("gaussian sigma=4,count=3", m.SelfComposed(m.Gaussian(4.0), 3)),
-        ("gaussian sigma=4,count=1", m.Gaussian(4.0)),
+        ("gaussian sigma=4,count=3", m.SelfComposed(m.Gaussian(sigma=4.0), 3)),
+        ("gaussian sigma=4,count=1", m.Gaussian(sigma=4.0)),
         (f"self_composed mechanism={LAPLACE},count=2", m.SelfComposed(m.Laplace(1.0), 2)),
         ("gaussian mu=0.5", m.Gdp(0.5)),
         ('{"kind": "gaussian", "mu": 0.5, "count": 2}', m.SelfComposed(m.Gdp(0.5), 2)),
@@ -113,7 +113,7 @@ def test_relation_is_the_first_in_common() -> None:
         "delta", "subsampled_gaussian sigma=1,sampling_rate=1", "--relation", "replace-one",
         "--eps", "1",
     )  # fmt: skip
-    assert chosen["delta"] == m.Gaussian(1.0, 2.0).pld().delta(1.0)
+    assert chosen["delta"] == m.Gaussian(sigma=1.0, sensitivity=2.0).pld().delta(1.0)
 
 
 @pytest.mark.parametrize(

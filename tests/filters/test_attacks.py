@@ -178,7 +178,7 @@ def test_relations_are_kept_apart():
         filter.request(box)
     assert filter.request(box, relation="replace-one").admitted
     stated = mechanisms.Zcdp(0.01, relation="replace-one")
-    mixed = mechanisms.Composed((stated, mechanisms.Gaussian(10.0)))
+    mixed = mechanisms.Composed((stated, mechanisms.Gaussian(sigma=10.0)))
     zcdp = rz.ZcdpFilter(1.0)
     for query in (stated, mixed, mechanisms.SelfComposed(stated, 3)):
         assert zcdp.request(query, relation="replace-one").admitted
@@ -263,7 +263,7 @@ def test_black_boxes_are_charged_what_they_state():
 
 
 def test_statements_add_up_with_losses():
-    parts = (mechanisms.Zcdp(0.125), mechanisms.Gaussian(2.0), mechanisms.Zcdp(0.25))
+    parts = (mechanisms.Zcdp(0.125), mechanisms.Gaussian(sigma=2.0), mechanisms.Zcdp(0.25))
     query = mechanisms.SelfComposed(mechanisms.Composed(parts), 2)
     filter = rz.ZcdpFilter(1.0)
     assert filter.request(query).cost == 1.0

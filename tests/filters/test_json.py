@@ -269,7 +269,7 @@ ODD = [
     mechanisms.ExponentialMechanism(0.05),
     mechanisms.DiscreteLaplace(50.0, 3),
     mechanisms.TruncatedLaplace(20.0, 400.0),
-    mechanisms.RandomizedResponse(0.1, 10),
+    mechanisms.RandomizedResponse(eps=0.1, num_buckets=10),
     mechanisms.PoissonSampled(mechanisms.DiscreteLaplace(20.0, 2), 0.1),
     mechanisms.FromAtoms((0.05, -0.05), (0.52, 0.48)),
 ]
@@ -323,7 +323,7 @@ def test_a_state_does_not_grow_with_the_history(name: str) -> None:
     filter, sizes = CATALOGUE[name].make(), []
     for i in range(120):
         filter.request(mechanisms.PureDp(1e-5 * (1 + i / 1009)))
-        filter.request(mechanisms.Gaussian(1000.0 + i))
+        filter.request(mechanisms.Gaussian(sigma=1000.0 + i))
         sizes.append(len(filter.state_to_json(filter.state)))
     assert any(decision.admitted for decision in filter.history)
     assert max(sizes[60:]) <= max(sizes[:60]) + 10 < 2000
@@ -332,7 +332,7 @@ def test_a_state_does_not_grow_with_the_history(name: str) -> None:
 @pytest.mark.parametrize(
     ("budget", "family", "query"),
     [
-        (rz.gaussian(mu=1.0), "gaussian", lambda i: mechanisms.Gaussian(1000.0 + i)),
+        (rz.gaussian(mu=1.0), "gaussian", lambda i: mechanisms.Gaussian(sigma=1000.0 + i)),
         (rz.pure_dp(1.0), None, lambda i: mechanisms.PureDp(1e-5 * (1 + i))),
     ],
     ids=["gaussian", "pure"],

@@ -331,7 +331,7 @@ def test_potentials_of_the_extremes():
 def test_zcdp_of_a_long_list_of_atoms():
     """A discrete Gaussian loses just less than `1 / 2σ²`; the list is a little below it."""
     sigma = 200.0
-    below = rz.mechanisms.DiscreteGaussian(sigma).pld(side="below")
+    below = rz.mechanisms.DiscreteGaussian(sigma=sigma).pld(side="below")
     bounds = zcdp_parameter_bounds(below)
     exact = 0.5 / sigma**2
     assert 0.999 * exact <= bounds.lo <= exact * (1.0 + 1e-9)

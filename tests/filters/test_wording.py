@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import residuum as rz
+from filters.catalogue import CATALOGUE, HOPELESS
 from residuum import mechanisms
 from residuum.filters import amounts
 
@@ -40,6 +41,24 @@ def test_a_refusal_by_a_hair_does_not_contradict_itself(name):
     needed, left = decision.reason.split("; ")[:2]
     said = [Decimal(re.search(rf"{unit} {NUMBER}", part)[1]) for part in (needed, left)]
     assert said[0] > said[1], decision.reason
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_check_says_what_would_be(name):
+    """And only a check: what was decided for good says so."""
+    filter, part = CATALOGUE[name].make(), CATALOGUE[name].part
+    for query, outcome in ((part, "admitted: "), (HOPELESS, "refused: ")):
+        assert filter.check(query).reason.startswith(f"would be {outcome}")
+        assert filter.request(query).reason.startswith(outcome)
+    after = filter.check(part).reason
+    assert after.startswith("would be admitted: ") and " would be left of " in after
+
+
+def test_a_check_of_what_was_committed_says_what_would_be():
+    filter = rz.RenyiCommitFilter(1.0, 1e-3, 8.0)
+    filter.commit(filter.largest_gaussian())
+    assert filter.check(rz.gaussian(sigma=50.0)).reason.startswith("would be admitted: ")
+    assert filter.check(rz.gaussian(sigma=0.1)).reason.startswith("would be refused: ")
 
 
 @given(

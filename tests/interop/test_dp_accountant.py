@@ -157,7 +157,9 @@ def test_sampled_gaussians(dp: Any, shape: str) -> None:
     else:
         made.compose(dp.SelfComposedDpEvent(event, 3))
     loss = 3 * rz.subsampled_gaussian(0.5, 0.2)
-    assert made.get_delta(1.0) == max(loss.delta(1.0), loss.reverse().delta(1.0))
+    both = [side.delta_bounds(1.0) for side in (loss, loss.reverse())]
+    lo, hi = max(each.lo for each in both), max(each.hi for each in both)
+    assert lo <= made.get_delta(1.0) <= hi * (1 + 1e-6)
     assert made.get_delta(1.0) == pytest.approx(0.15594, abs=1e-5)
     assert made.get_epsilon(0.15594) == pytest.approx(1.0, abs=1e-3)
 

@@ -23,7 +23,7 @@ from residuum.mechanisms.mechanism import Mechanism
 
 def test_commit_in_hold_order_always_succeeds(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))
-    queries = [PureDp(0.5), Laplace(4.0), PureDp(0.3), Gaussian(4.0)]
+    queries = [PureDp(0.5), Laplace(4.0), PureDp(0.3), Gaussian(sigma=4.0)]
     made = [ledger.reserve("b", query) for query in queries]
     assert all(made)
     assert all(hold.commit().admitted for hold in made)
@@ -62,7 +62,7 @@ def test_commit_out_of_order_is_refused_where_they_would_not_and_the_hold_stays(
 def test_a_spend_that_would_push_a_hold_out_is_refused(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))
     hold = ledger.reserve("b", PureDp(0.7))
-    refused = ledger.spend("b", Gaussian(1.2))
+    refused = ledger.spend("b", Gaussian(sigma=1.2))
     assert not refused.admitted and "open hold" in refused.reason
     assert ledger.spend("b", ledger.budget("b").remaining).admitted
     assert hold.commit().admitted
@@ -294,7 +294,9 @@ class Model:
         return admitted
 
 
-QUERIES = st.sampled_from([PureDp(0.3), PureDp(0.45), Gaussian(2.5), Gaussian(1.7), Laplace(3.0)])
+QUERIES = st.sampled_from(
+    [PureDp(0.3), PureDp(0.45), Gaussian(sigma=2.5), Gaussian(sigma=1.7), Laplace(3.0)]
+)
 VERBS = st.sampled_from(["spend", "reserve", "commit", "cancel"])
 STEPS = st.lists(
     st.tuples(

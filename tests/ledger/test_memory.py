@@ -54,7 +54,7 @@ def story(ledgers: list[rz.Ledger], seed: int) -> list[Any]:
         at = rng.choice(ledgers) if rng.random() < 0.2 else at
         step = rng.choice(["spend"] * 12 + ["group", "again", "reserve", "end", "bad", "child"])
         name = rng.choice(["gdp", "pure", "quota", "part"])
-        query = Gaussian(8.0) if name == "gdp" else PureDp(rng.choice([0.01, 0.05, 0.3]))
+        query = Gaussian(sigma=8.0) if name == "gdp" else PureDp(rng.choice([0.01, 0.05, 0.3]))
         try:
             if step == "spend":
                 said: Any = at.spend(name, query, key=f"k{number}")

@@ -76,15 +76,15 @@ def test_a_refusal_names_the_budget_that_binds_and_advises_for_all_that_are_char
     refused = ledger.spend("quota", PureDp(0.9))
     assert refused.binding == "quota"
     assert refused.reason == (
-        "budget 'quota': refused: PureDp(eps=0.9) needs eps 0.9; eps 0.5 left;"
+        "budget 'quota': refused: PureDp(eps=0.9) needs eps 0.9; eps 0.5 left in this budget;"
         " PureDp(eps=0.3) would fit"
     )
     ledger.create_budget("big", rz.PureFilter(2.0))
     both = ledger.check(["big", "quota"], PureDp(2.5))
     assert both.reason.startswith("budget 'big': ")
-    assert both.reason.endswith("eps 2 left; PureDp(eps=0.3) would fit")
+    assert both.reason.endswith("eps 2 left in this budget; PureDp(eps=0.3) would fit")
     other = ledger.check(["big", "quota"], PureDp(0.1, relation="replace-one"))
-    assert other.reason.startswith("budget 'big': refused: pure_dp declares replace-one")
+    assert other.reason.startswith("budget 'big': would be refused: pure_dp declares replace-one")
 
 
 def test_a_refusal_beside_holds_says_what_is_left_beside_them(ledger: rz.Ledger) -> None:
@@ -414,12 +414,15 @@ def test_a_bare_pld_must_be_symmetric(ledger: rz.Ledger) -> None:
     atoms = FromAtoms((0.2, -0.1), (0.4, 0.6), relation="add-remove")
     assert ledger.spend("b", atoms).admitted in (True, False)
     assert ledger.spend("b", rz.gaussian(mu=0.1)).admitted
-    assert dict(ledger.history("b")[-1].mechanism or {}) == Gaussian(1.0, 0.1).to_dict()
+    assert (
+        dict(ledger.history("b")[-1].mechanism or {})
+        == Gaussian(sigma=1.0, sensitivity=0.1).to_dict()
+    )
 
 
 def test_the_budgets_relation_is_what_the_query_is_charged_under(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpFilter(1.0), neighbouring="replace-one")
-    sampled = Gaussian(4.0)
+    sampled = Gaussian(sigma=4.0)
     ledger.spend("b", sampled)
     expected = rz.GdpFilter(1.0).request(sampled, relation="replace-one").state
     assert ledger.budget("b").state == expected

@@ -31,12 +31,15 @@ from residuum.mechanisms import (
 )
 
 GOLDEN: list[tuple[Mechanism, str]] = [
-    (Gaussian(4.0), '{"kind":"gaussian","sensitivity":1.0,"sigma":4.0}'),
-    (Gaussian(0.1, 1e-20), '{"kind":"gaussian","sensitivity":1e-20,"sigma":0.1}'),
+    (Gaussian(sigma=4.0), '{"kind":"gaussian","sensitivity":1.0,"sigma":4.0}'),
+    (Gaussian(sigma=0.1, sensitivity=1e-20), '{"kind":"gaussian","sensitivity":1e-20,"sigma":0.1}'),
     (Laplace(2.0), '{"kind":"laplace","scale":2.0,"sensitivity":1.0}'),
     (Laplace(0.3, 0.0), '{"kind":"laplace","scale":0.3,"sensitivity":0.0}'),
-    (DiscreteGaussian(2.0), '{"kind":"discrete_gaussian","sensitivity":1,"sigma":2.0}'),
-    (DiscreteGaussian(3.5, 4), '{"kind":"discrete_gaussian","sensitivity":4,"sigma":3.5}'),
+    (DiscreteGaussian(sigma=2.0), '{"kind":"discrete_gaussian","sensitivity":1,"sigma":2.0}'),
+    (
+        DiscreteGaussian(sigma=3.5, sensitivity=4),
+        '{"kind":"discrete_gaussian","sensitivity":4,"sigma":3.5}',
+    ),
     (DiscreteLaplace(2.0), '{"kind":"discrete_laplace","scale":2.0,"sensitivity":1}'),
     (DiscreteLaplace(2.5, 3), '{"kind":"discrete_laplace","scale":2.5,"sensitivity":3}'),
     (
@@ -47,8 +50,11 @@ GOLDEN: list[tuple[Mechanism, str]] = [
         TruncatedLaplace(1.0, 1.0, 1.5),
         '{"bound":1.0,"kind":"truncated_laplace","scale":1.0,"sensitivity":1.5}',
     ),
-    (RandomizedResponse(1.0), '{"eps":1.0,"kind":"randomized_response","num_buckets":2}'),
-    (RandomizedResponse(1.0, 10), '{"eps":1.0,"kind":"randomized_response","num_buckets":10}'),
+    (RandomizedResponse(eps=1.0), '{"eps":1.0,"kind":"randomized_response","num_buckets":2}'),
+    (
+        RandomizedResponse(eps=1.0, num_buckets=10),
+        '{"eps":1.0,"kind":"randomized_response","num_buckets":10}',
+    ),
     (
         RandomizedResponse(num_buckets=4, noise_parameter=0.5),
         '{"kind":"randomized_response","noise_parameter":0.5,"num_buckets":4}',
@@ -100,7 +106,7 @@ GOLDEN: list[tuple[Mechanism, str]] = [
         '"sensitivity":2},"sampling_rate":0.25}',
     ),
     (
-        PoissonSampled(Gaussian(2.0), 0.5),
+        PoissonSampled(Gaussian(sigma=2.0), 0.5),
         '{"kind":"poisson_sampled","mechanism":{"kind":"gaussian","sensitivity":1.0,"sigma":2.0},'
         '"sampling_rate":0.5}',
     ),
@@ -120,7 +126,7 @@ GOLDEN: list[tuple[Mechanism, str]] = [
         '"sensitivity":1.0},"sample_size":5,"source_size":100}',
     ),
     (
-        SampledWithoutReplacement(RandomizedResponse(1.0, 3), 7, 3),
+        SampledWithoutReplacement(RandomizedResponse(eps=1.0, num_buckets=3), 7, 3),
         '{"kind":"sampled_without_replacement","mechanism":{"eps":1.0,'
         '"kind":"randomized_response","num_buckets":3},"sample_size":3,"source_size":7}',
     ),
@@ -154,7 +160,7 @@ GOLDEN: list[tuple[Mechanism, str]] = [
         '{"alphas":[0.0,0.25,1.0],"betas":[0.875,0.25,0.0],"kind":"from_tradeoff"}',
     ),
     (
-        Composed((Gaussian(4.0), PureDp(0.25))),
+        Composed((Gaussian(sigma=4.0), PureDp(0.25))),
         '{"kind":"composed","mechanisms":[{"kind":"gaussian","sensitivity":1.0,"sigma":4.0},'
         '{"eps":0.25,"kind":"pure_dp"}]}',
     ),

@@ -109,7 +109,7 @@ def _ours(
 def gaussian(sigma: float, sensitivity: float, count: int) -> Setting:
     mu = mp.sqrt(count) * oracles.real(sensitivity) / oracles.real(sigma)
     return Setting(
-        Gaussian(sigma, sensitivity),
+        Gaussian(sigma=sigma, sensitivity=sensitivity),
         count,
         truth=lambda _, eps: oracles.gaussian(mu, mp.exp(oracles.real(eps))),
         google=lambda m, **o: m.from_gaussian_mechanism(sigma, sensitivity, **o),
@@ -244,7 +244,7 @@ def discrete_gaussian(sigma: float, sensitivity: int, count: int) -> Setting:
         return oracles.Bracket(shown - mpf("1e-80"), shown + mpf("1e-80"))
 
     return Setting(
-        DiscreteGaussian(sigma, sensitivity),
+        DiscreteGaussian(sigma=sigma, sensitivity=sensitivity),
         count,
         truth=truth if count == 1 else None,
         google=lambda m, **o: m.from_discrete_gaussian_mechanism(sigma, sensitivity, **o),

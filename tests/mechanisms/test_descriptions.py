@@ -77,7 +77,7 @@ def test_equal_by_value(mechanism: Mechanism) -> None:
 
 
 def test_kinds_with_the_same_numbers_differ() -> None:
-    assert Gaussian(2.0) != Laplace(2.0)  # type: ignore[comparison-overlap]
+    assert Gaussian(sigma=2.0) != Laplace(2.0)  # type: ignore[comparison-overlap]
     assert Gdp(1.0) != PureDp(1.0)  # type: ignore[comparison-overlap]
 
 
@@ -151,8 +151,8 @@ def test_equal_values_have_equal_json() -> None:
             MixtureOfGaussians(1.0, (-0.0, 1.0), (0.5, 0.5)),
             MixtureOfGaussians(1.0, (0.0, 1.0), (0.5, 0.5)),
         ),
-        (Gaussian(1), Gaussian(1.0)),
-        (Gaussian(np.float64(1.0)), Gaussian(1.0)),
+        (Gaussian(sigma=1), Gaussian(sigma=1.0)),
+        (Gaussian(sigma=np.float64(1.0)), Gaussian(sigma=1.0)),
         (DiscreteLaplace(2, np.int64(3)), DiscreteLaplace(2.0, 3)),  # type: ignore[arg-type]
         (Rdp([2, 4], np.array([0.5, 1.0])), Rdp((2.0, 4.0), (0.5, 1.0))),  # type: ignore[arg-type]
     ]
@@ -173,12 +173,12 @@ def test_steps_are_short_for_self_composed() -> None:
 
 
 DEFAULTS: list[tuple[str, Mechanism]] = [
-    ('{"kind":"gaussian","sigma":1}', Gaussian(1.0, 1.0)),
+    ('{"kind":"gaussian","sigma":1}', Gaussian(sigma=1.0, sensitivity=1.0)),
     ('{"kind":"laplace","scale":1}', Laplace(1.0, 1.0)),
-    ('{"kind":"discrete_gaussian","sigma":1}', DiscreteGaussian(1.0, 1)),
+    ('{"kind":"discrete_gaussian","sigma":1}', DiscreteGaussian(sigma=1.0, sensitivity=1)),
     ('{"kind":"discrete_laplace","scale":1}', DiscreteLaplace(1.0, 1)),
     ('{"kind":"truncated_laplace","scale":1,"bound":2}', TruncatedLaplace(1.0, 2.0, 1.0)),
-    ('{"kind":"randomized_response","eps":1}', RandomizedResponse(1.0, 2)),
+    ('{"kind":"randomized_response","eps":1}', RandomizedResponse(eps=1.0, num_buckets=2)),
     ('{"kind":"exponential_mechanism","eps":1}', ExponentialMechanism(1.0, False)),
     ('{"kind":"report_noisy_max","scale":1}', ReportNoisyMax(1.0, "laplace", 1.0, False)),
     ('{"kind":"subsampled_gaussian","sigma":1,"sampling_rate":1}', SubsampledGaussian(1.0, 1.0)),
@@ -335,7 +335,9 @@ def test_json_that_is_no_object(text: str) -> None:
     refused(lambda: from_json(text), "mechanism", "object")
 
 
-@pytest.mark.parametrize("value", [None, 1, 1.5, True, [], (), set(), object(), Gaussian(1.0)])
+@pytest.mark.parametrize(
+    "value", [None, 1, 1.5, True, [], (), set(), object(), Gaussian(sigma=1.0)]
+)
 def test_no_json_at_all(value: Any) -> None:
     with pytest.raises(ArgumentTypeError, match="mechanism"):
         from_json(value)
@@ -352,7 +354,7 @@ def test_deep_nesting(depth: int) -> None:
 
 def test_what_can_be_built_can_be_read() -> None:
     """Nesting in Python ends where nesting in JSON does."""
-    mechanism: Mechanism = Gaussian(1.0)
+    mechanism: Mechanism = Gaussian(sigma=1.0)
     with pytest.raises(ArgumentError, match="nested"):
         for _ in range(200):
             mechanism = SelfComposed(mechanism, 1)
@@ -397,7 +399,7 @@ def test_any_value_is_taken_or_refused(mechanism: Mechanism, data: st.DataObject
 
 
 def test_a_kind_reads_its_own_only() -> None:
-    assert Gaussian.from_json('{"kind":"gaussian","sigma":1}') == Gaussian(1.0)
+    assert Gaussian.from_json('{"kind":"gaussian","sigma":1}') == Gaussian(sigma=1.0)
     refused(lambda: Gaussian.from_json('{"kind":"gdp","mu":1}'), "gaussian", "gdp")
 
 
@@ -407,12 +409,12 @@ NOT_POSITIVE = [0, 0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 10**400]
 NEGATIVE = [-1, -1.0, -5e-324, math.nan, math.inf, -math.inf, 10**400]
 NO_PROBABILITY = [-1, -1e-300, 1.0 + 2**-52, 2, math.nan, math.inf, -math.inf]
 NO_COUNT = [-1, -(10**30)]
-NO_NUMBER: list[Any] = [None, "1", True, np.True_, 1j, [1.0], {}, b"1", Gaussian(1.0)]
+NO_NUMBER: list[Any] = [None, "1", True, np.True_, 1j, [1.0], {}, b"1", Gaussian(sigma=1.0)]
 NO_INTEGER: list[Any] = [None, "1", True, 1.0, 1.5, math.nan, [1]]
 
 PARAMETERS: list[tuple[str, Callable[[Any], object], list[Any]]] = [
-    ("sigma", Gaussian, NOT_POSITIVE),
-    ("sigma", DiscreteGaussian, NOT_POSITIVE),
+    ("sigma", lambda v: Gaussian(sigma=v), NOT_POSITIVE),
+    ("sigma", lambda v: DiscreteGaussian(sigma=v), NOT_POSITIVE),
     ("scale", Laplace, NOT_POSITIVE),
     ("scale", DiscreteLaplace, NOT_POSITIVE),
     ("scale", ReportNoisyMax, NOT_POSITIVE),
@@ -420,7 +422,7 @@ PARAMETERS: list[tuple[str, Callable[[Any], object], list[Any]]] = [
     ("bound", lambda v: TruncatedLaplace(1.0, v), NOT_POSITIVE),
     ("sigma", lambda v: SubsampledGaussian(v, 0.5), NOT_POSITIVE),
     ("sigma", lambda v: MixtureOfGaussians(v, (0.0, 1.0), (0.5, 0.5)), NOT_POSITIVE),
-    ("sensitivity", lambda v: Gaussian(1.0, v), NEGATIVE),
+    ("sensitivity", lambda v: Gaussian(sigma=1.0, sensitivity=v), NEGATIVE),
     ("sensitivity", lambda v: Laplace(1.0, v), NEGATIVE),
     ("sensitivity", lambda v: TruncatedLaplace(1.0, 1.0, v), NEGATIVE),
     ("sensitivity", lambda v: SubsampledGaussian(1.0, 0.5, v), NEGATIVE),
@@ -439,10 +441,14 @@ PARAMETERS: list[tuple[str, Callable[[Any], object], list[Any]]] = [
 ]
 
 INTEGERS: list[tuple[str, Callable[[Any], object], list[Any]]] = [
-    ("sensitivity", lambda v: DiscreteGaussian(1.0, v), NO_COUNT),
+    ("sensitivity", lambda v: DiscreteGaussian(sigma=1.0, sensitivity=v), NO_COUNT),
     ("sensitivity", lambda v: DiscreteLaplace(1.0, v), NO_COUNT),
-    ("num_buckets", lambda v: RandomizedResponse(1.0, v), [*NO_COUNT, 0, 1, 2**53 + 1]),
-    ("count", lambda v: SelfComposed(Gaussian(1.0), v), [*NO_COUNT, 2**53 + 1]),
+    (
+        "num_buckets",
+        lambda v: RandomizedResponse(eps=1.0, num_buckets=v),
+        [*NO_COUNT, 0, 1, 2**53 + 1],
+    ),
+    ("count", lambda v: SelfComposed(Gaussian(sigma=1.0), v), [*NO_COUNT, 2**53 + 1]),
     ("source_size", lambda v: SampledWithoutReplacement(Laplace(1.0), v, 0), [*NO_COUNT, 0]),
     ("sample_size", lambda v: SampledWithoutReplacement(Laplace(1.0), 5, v), [*NO_COUNT, 6]),
 ]
@@ -560,11 +566,13 @@ def test_choices() -> None:
         refused(lambda value=value: ReportNoisyMax(1.0, monotonic=value), "monotonic")
         refused(lambda value=value: ExponentialMechanism(1.0, value), "monotonic")
     refused(RandomizedResponse, "eps", "noise_parameter")
-    refused(lambda: RandomizedResponse(1.0, 2, 0.5), "eps", "noise_parameter", "0.5")
+    refused(
+        lambda: RandomizedResponse(eps=1.0, noise_parameter=0.5), "eps", "noise_parameter", "0.5"
+    )
 
 
 def test_mechanisms_inside() -> None:
-    values_: list[Any] = [None, 1.0, "gaussian", {}, Gaussian(1.0).pld(), Gaussian]
+    values_: list[Any] = [None, 1.0, "gaussian", {}, Gaussian(sigma=1.0).pld(), Gaussian]
     for value in values_:
         refused(lambda value=value: SelfComposed(value, 2), "mechanism")
         refused(lambda value=value: PoissonSampled(value, 0.5), "mechanism")
@@ -573,7 +581,7 @@ def test_mechanisms_inside() -> None:
 
 
 def test_sampling_wants_a_pair_to_sample() -> None:
-    local = RandomizedResponse(1.0)
+    local = RandomizedResponse(eps=1.0)
     assert PoissonSampled(local, 0.5).supported == ("zero-out",)
     refused(lambda: PoissonSampled(PureDp(1.0, "replace-one"), 0.5), "mechanism", "PureDp")
     mixture = MixtureOfGaussians(1.0, (0.0, 1.0), (0.5, 0.5))

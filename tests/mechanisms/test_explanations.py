@@ -57,8 +57,8 @@ def test_notes_of_parts_are_passed_on() -> None:
     wanted = tuple(f"zcdp: {note}" for note in inner.notes())
     assert wanted
     assert SelfComposed(inner, 3).notes() == wanted
-    assert Composed((Gaussian(1.0), inner, inner)).notes() == wanted
-    assert Composed((Gaussian(1.0), Laplace(1.0))).notes() == ()
+    assert Composed((Gaussian(sigma=1.0), inner, inner)).notes() == wanted
+    assert Composed((Gaussian(sigma=1.0), Laplace(1.0))).notes() == ()
 
 
 def test_poisson_sampling_says_what_it_does_under_replace_one() -> None:
@@ -67,7 +67,7 @@ def test_poisson_sampling_says_what_it_does_under_replace_one() -> None:
 
 def test_a_relation_without_a_pair() -> None:
     with pytest.raises(ArgumentError) as refused:
-        RandomizedResponse(1.0).plds("add-remove")
+        RandomizedResponse(eps=1.0).plds("add-remove")
     assert str(refused.value) == (
         "relation must be one that randomized_response has a pair for (replace-one, zero-out),"
         " got 'add-remove'"
@@ -124,7 +124,7 @@ BOUNDED: list[Mechanism] = [
     Laplace(1.0),
     DiscreteLaplace(2.0, 3),
     PureDp(0.5),
-    RandomizedResponse(1.0, 5),
+    RandomizedResponse(eps=1.0, num_buckets=5),
     ExponentialMechanism(0.5),
     ReportNoisyMax(4.0),
     PoissonSampled(Laplace(0.5), 0.3),

@@ -57,9 +57,9 @@ if THOROUGH:
 
 def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
     noise: dict[str, Callable[[float], Mechanism]] = {
-        "gaussian": Gaussian,
+        "gaussian": lambda s: Gaussian(sigma=s),
         "laplace": Laplace,
-        "discrete gaussian": DiscreteGaussian,
+        "discrete gaussian": lambda s: DiscreteGaussian(sigma=s),
         "discrete laplace": DiscreteLaplace,
         "discrete laplace 3": lambda s: DiscreteLaplace(s, 3),
         "truncated laplace": lambda s: TruncatedLaplace(s, 3.0),
@@ -72,7 +72,9 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
     }
     slower: dict[str, Callable[[float], Mechanism]] = {
         "sampled laplace": lambda s: PoissonSampled(Laplace(s), 0.1),
-        "without replacement gaussian": lambda s: SampledWithoutReplacement(Gaussian(s), 10, 3),
+        "without replacement gaussian": lambda s: SampledWithoutReplacement(
+            Gaussian(sigma=s), 10, 3
+        ),
     }
     if THOROUGH:
         slower |= {
@@ -80,7 +82,7 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
             "without replacement": lambda s: SampledWithoutReplacement(Laplace(s), 10, 3),
         }
     sensitivity: dict[str, Callable[[float], Mechanism]] = {
-        "gaussian": lambda s: Gaussian(1.0, s),
+        "gaussian": lambda s: Gaussian(sigma=1.0, sensitivity=s),
         "laplace": lambda s: Laplace(1.0, s),
         "discrete laplace": lambda s: DiscreteLaplace(1.0, int(s)),
         "truncated laplace": lambda s: TruncatedLaplace(1.0, 4.0, s),
@@ -91,7 +93,7 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
     eps: dict[str, Callable[[float], Mechanism]] = {
         "pure": PureDp,
         "approximate": lambda e: ApproximateDp(e, 1e-6),
-        "response": lambda e: RandomizedResponse(e, 5),
+        "response": lambda e: RandomizedResponse(eps=e, num_buckets=5),
         "exponential": ExponentialMechanism,
         "gdp": Gdp,
         "zcdp": Zcdp,
@@ -124,9 +126,9 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**400, 10**399),
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**400, 1),
             lambda: SampledWithoutReplacement(Laplace(1.0), 10**18, 10**18 - 1),
-            lambda: RandomizedResponse(1.0, 2**53),
+            lambda: RandomizedResponse(eps=1.0, num_buckets=2**53),
             lambda: SelfComposed(Laplace(1.0), 2**53),
-            lambda: SelfComposed(Gaussian(1.0), 2**53),
+            lambda: SelfComposed(Gaussian(sigma=1.0), 2**53),
             lambda: PoissonSampled(TruncatedLaplace(1.0, 2.0), 1e-12 if THOROUGH else 1e-3),
             lambda: Zcdp(0.1, 1e308),
         ],
@@ -158,14 +160,24 @@ def test_extremes_are_answered(case: str) -> None:
 
 
 def test_hardly_any_noise_hides_nothing_and_much_hides_everything() -> None:
-    for make in (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace, ReportNoisyMax):
+    by_noise: list[Callable[[float], Mechanism]] = [
+        lambda s: Gaussian(sigma=s),
+        Laplace,
+        lambda s: DiscreteGaussian(sigma=s),
+        DiscreteLaplace,
+        ReportNoisyMax,
+    ]
+    for make in by_noise:
         seen: Any = make(1e-300).pld()
         assert seen.delta(500.0) > 0.99
         hidden: Any = make(1e300).pld()
         assert hidden.delta(0.0) < 1e-4
     # Shifted past all that is written out of it.
     for sigma, shift in ((1.0, 1000), (0.2, 50), (1.0, 51)):
-        both = [DiscreteGaussian(sigma, shift).pld(side=side) for side in ("above", "below")]
+        both = [
+            DiscreteGaussian(sigma=sigma, sensitivity=shift).pld(side=side)
+            for side in ("above", "below")
+        ]
         assert [pld.delta_bounds(100.0).hi for pld in both] == pytest.approx([1.0, 1.0])
-    for make in (Gaussian, Laplace, DiscreteLaplace):
-        assert make(1e-3).pld(side="below").delta_bounds(100.0).lo > 0.99
+    for little in (Gaussian(sigma=1e-3), Laplace(1e-3), DiscreteLaplace(1e-3)):
+        assert little.pld(side="below").delta_bounds(100.0).lo > 0.99

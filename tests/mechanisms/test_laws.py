@@ -226,18 +226,20 @@ def _chains() -> dict[str, list[Mechanism]]:
     """Mechanisms that lose more and more."""
     atoms = FromAtoms((0.5, -0.25), (0.5, 0.375), 0.125)
     return {
-        "gaussian sigma": [Gaussian(s) for s in (9.0, 3.0, 2.9, 1.0, 0.1)],
-        "gaussian sensitivity": [Gaussian(1.0, s) for s in (0.0, 0.1, 1.0, 1.01, 5.0)],
+        "gaussian sigma": [Gaussian(sigma=s) for s in (9.0, 3.0, 2.9, 1.0, 0.1)],
+        "gaussian sensitivity": [
+            Gaussian(sigma=1.0, sensitivity=s) for s in (0.0, 0.1, 1.0, 1.01, 5.0)
+        ],
         "laplace scale": [Laplace(s) for s in (9.0, 3.0, 1.0, 0.2)],
         "laplace sensitivity": [Laplace(1.0, s) for s in (0.0, 1e-9, 0.5, 2.0)],
-        "discrete gaussian sigma": [DiscreteGaussian(s) for s in (4.0, 2.0, 1.0, 0.5, 0.2)],
+        "discrete gaussian sigma": [DiscreteGaussian(sigma=s) for s in (4.0, 2.0, 1.0, 0.5, 0.2)],
         "discrete laplace scale": [DiscreteLaplace(s, 2) for s in (4.0, 2.0, 1.99, 0.3)],
         "discrete laplace sensitivity": [DiscreteLaplace(2.0, k) for k in (0, 1, 2, 3, 8)],
         "truncated laplace bound": [TruncatedLaplace(1.0, a) for a in (9.0, 4.0, 1.0, 0.7, 0.5)],
         "truncated laplace sensitivity": [
             TruncatedLaplace(1.0, 1.0, s) for s in (0.0, 0.3, 0.9, 1.0, 1.1, 1.9, 2.0)
         ],
-        "response eps": [RandomizedResponse(e, 3) for e in (0.0, 0.1, 1.0, 5.0)],
+        "response eps": [RandomizedResponse(eps=e, num_buckets=3) for e in (0.0, 0.1, 1.0, 5.0)],
         "response noise": [RandomizedResponse(noise_parameter=n) for n in (1.0, 0.5, 0.1, 0.0)],
         "exponential eps": [ExponentialMechanism(e) for e in (0.0, 0.1, 1.0, 1.001, 9.0)],
         "exponential monotonic": [ExponentialMechanism(1.0, True), ExponentialMechanism(1.0)],
@@ -259,12 +261,15 @@ def _chains() -> dict[str, list[Mechanism]]:
         "pure eps": [PureDp(e) for e in (0.0, 1e-9, 1.0, 2.0)],
         "approximate delta": [ApproximateDp(1.0, d) for d in (0.0, 1e-9, 0.1, 1.0)],
         "gdp": [Gdp(m) for m in (0.0, 0.5, 3.0)],
-        "zcdp": [Zcdp(0.0), Gaussian(2.0), Zcdp(0.125), Zcdp(0.125, 0.2)],
+        "zcdp": [Zcdp(0.0), Gaussian(sigma=2.0), Zcdp(0.125), Zcdp(0.125, 0.2)],
         "rdp bounds": [Rdp((2.0, 9.0), (e, 4 * e)) for e in (0.01, 0.1)],
         "rdp orders": [Rdp((2.0, 9.0), (0.1, 0.4)), Rdp((9.0,), (0.4,))],
         "self composed": [SelfComposed(Laplace(3.0), n) for n in (0, 1, 2, 9)],
-        "composed": [Composed((Laplace(2.0),)), Composed((Laplace(2.0), Gaussian(3.0)))],
-        "pure holds response": [RandomizedResponse(1.0, 4), RandomizedResponse(1.0, 2)],
+        "composed": [Composed((Laplace(2.0),)), Composed((Laplace(2.0), Gaussian(sigma=3.0)))],
+        "pure holds response": [
+            RandomizedResponse(eps=1.0, num_buckets=4),
+            RandomizedResponse(eps=1.0, num_buckets=2),
+        ],
         "pure holds laplace": [Laplace(1.0), PureDp(1.0)],
         "pure holds exponential": [ExponentialMechanism(1.0), Laplace(1.0)],
     }
@@ -284,8 +289,8 @@ def test_more_noise_never_loses_more(chain: str) -> None:
     "mechanism",
     [
         PoissonSampled(Laplace(1.0), 0.3),
-        PoissonSampled(DiscreteGaussian(1.0), 0.3),
-        PoissonSampled(Gaussian(0.5), 0.05),
+        PoissonSampled(DiscreteGaussian(sigma=1.0), 0.3),
+        PoissonSampled(Gaussian(sigma=0.5), 0.05),
         SubsampledGaussian(1.0, 0.3),
         ExponentialMechanism(1.0, True),
     ],
@@ -301,9 +306,9 @@ def test_replacing_costs_at_least_removing(mechanism: Mechanism) -> None:
 
 INNER: list[Mechanism] = [
     Laplace(1.5),
-    Gaussian(2.0),
+    Gaussian(sigma=2.0),
     DiscreteLaplace(1.0, 2),
-    DiscreteGaussian(1.0),
+    DiscreteGaussian(sigma=1.0),
     TruncatedLaplace(1.0, 4.0),
     ExponentialMechanism(1.0),
     FromAtoms((0.5, -0.25), (0.5, 0.375), 0.125),
@@ -329,7 +334,10 @@ def test_sampling_all_or_nothing(inner: Mechanism) -> None:
 
 
 def test_two_ways_to_sample_a_gaussian() -> None:
-    one, other = SubsampledGaussian(1.3, 0.2, 0.7), PoissonSampled(Gaussian(1.3, 0.7), 0.2)
+    one, other = (
+        SubsampledGaussian(1.3, 0.2, 0.7),
+        PoissonSampled(Gaussian(sigma=1.3, sensitivity=0.7), 0.2),
+    )
     for relation in one.supported:
         assert one.plds(relation) == other.plds(relation)
     two_point = MixtureOfGaussians(1.3, (0.0, 0.7), (0.75, 0.25))
@@ -337,9 +345,9 @@ def test_two_ways_to_sample_a_gaussian() -> None:
 
 
 NOTHING: list[Mechanism] = [
-    Gaussian(1.0, 0.0),
+    Gaussian(sigma=1.0, sensitivity=0.0),
     Laplace(1.0, 0.0),
-    DiscreteGaussian(1.0, 0),
+    DiscreteGaussian(sigma=1.0, sensitivity=0),
     DiscreteLaplace(1.0, 0),
     TruncatedLaplace(1.0, 1.0, 0.0),
     SubsampledGaussian(1.0, 0.5, 0.0),
@@ -348,7 +356,7 @@ NOTHING: list[Mechanism] = [
     ReportNoisyMax(1.0, "laplace", 0.0),
     ReportNoisyMax(1.0, "gumbel", 0.0),
     ExponentialMechanism(0.0),
-    RandomizedResponse(0.0, 5),
+    RandomizedResponse(eps=0.0, num_buckets=5),
     RandomizedResponse(num_buckets=3, noise_parameter=1.0),
     PureDp(0.0),
     ApproximateDp(0.0, 0.0),
@@ -358,7 +366,7 @@ NOTHING: list[Mechanism] = [
     FromAtoms((0.0,), (1.0,)),
     FromTradeoff((0.0, 1.0), (1.0, 0.0)),
     SelfComposed(Laplace(1.0), 0),
-    Composed((Gaussian(1.0, 0.0), PureDp(0.0))),
+    Composed((Gaussian(sigma=1.0, sensitivity=0.0), PureDp(0.0))),
     PoissonSampled(Laplace(1.0, 0.0), 0.5),
     SampledWithoutReplacement(Laplace(1.0, 0.0), 4, 2),
 ]

@@ -100,7 +100,7 @@ def test_discrete_gaussian(sigma: float, sensitivity: int) -> None:
     p = oracle.mixed(noise, [(0, 1)], sensitivity)
     q = oracle.mixed(noise, [(sensitivity, 1)], sensitivity)
     encloses(
-        DiscreteGaussian(sigma, sensitivity),
+        DiscreteGaussian(sigma=sigma, sensitivity=sensitivity),
         lambda x: oracle.hockey_stick(p, q, x),
         within=1e-12,
         xs=[x for x in XS if 0.01 < x < 100],
@@ -148,7 +148,7 @@ def test_randomized_response(eps: float, categories: int) -> None:
     p, q = oracle.response(eps, categories)
     for relation in ("replace-one", "zero-out"):
         encloses(
-            RandomizedResponse(eps, categories),
+            RandomizedResponse(eps=eps, num_buckets=categories),
             lambda x: oracle.hockey_stick(p, q, x),
             relation=relation,
             within=1e-12,
@@ -170,7 +170,7 @@ def test_randomized_response_by_its_noise(noise: float, categories: int) -> None
 def test_blanked_randomized_response_is_below() -> None:
     """A blank report is any mixture of the others."""
     rng = np.random.default_rng(5)
-    above = RandomizedResponse(1.2, 4).pld(relation="zero-out")
+    above = RandomizedResponse(eps=1.2, num_buckets=4).pld(relation="zero-out")
     report = np.array([np.exp(1.2), 1.0, 1.0, 1.0])
     rows = np.array([np.roll(report, i) for i in range(4)]) / report.sum()
     for _ in range(20):

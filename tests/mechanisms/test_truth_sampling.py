@@ -59,7 +59,9 @@ def test_sampled_laplace(rate: float, relation: str) -> None:
 
 
 @pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1.5, 2), DiscreteGaussian(1.5, 2)])
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteLaplace(1.5, 2), DiscreteGaussian(sigma=1.5, sensitivity=2)]
+)
 def test_sampled_discrete_noise(mechanism: DiscreteLaplace | DiscreteGaussian, rate: float) -> None:
     if isinstance(mechanism, DiscreteLaplace):
         noise = oracle.discrete_laplace(mechanism.scale, 160)
@@ -83,7 +85,7 @@ def test_sampled_response(rate: float, categories: int) -> None:
     a, c = oracle.response(1.3, categories)
     q = oracles.real(rate)
     sampled = [(1 - q) * v + q * u for u, v in zip(a, c, strict=True)]
-    mechanism = PoissonSampled(RandomizedResponse(1.3, categories), rate)
+    mechanism = PoissonSampled(RandomizedResponse(eps=1.3, num_buckets=categories), rate)
     for direction, one, other in (("remove", sampled, c), ("add", c, sampled)):
 
         def truth(x: float, one: Any = one, other: Any = other) -> mpf:
@@ -167,7 +169,9 @@ def test_poisson_replacing_one(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.6])
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1.2, 2), DiscreteGaussian(1.2, 2)])
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteLaplace(1.2, 2), DiscreteGaussian(sigma=1.2, sensitivity=2)]
+)
 def test_poisson_replacing_one_with_discrete_noise(
     mechanism: DiscreteLaplace | DiscreteGaussian, rate: float
 ) -> None:

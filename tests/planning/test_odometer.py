@@ -70,11 +70,11 @@ def test_an_adaptive_analyst_rarely_outruns_it(strategy: Strategy, alpha: float)
 
 def test_black_boxes_count_as_they_say() -> None:
     odometer = rz.Odometer(alpha=5.0, delta=1e-6)
-    odometer = odometer.after(rz.mechanisms.Zcdp(0.01)).after(rz.mechanisms.Gaussian(10.0))
+    odometer = odometer.after(rz.mechanisms.Zcdp(0.01)).after(rz.mechanisms.Gaussian(sigma=10.0))
     assert odometer.spent == Fraction(5, 100) + Fraction(5, 200)
     assert odometer.relation == "add-remove"
     with pytest.raises(rz.ArgumentError, match="relation must be add-remove"):
-        odometer.after(rz.mechanisms.Gaussian(10.0), relation="replace-one")
+        odometer.after(rz.mechanisms.Gaussian(sigma=10.0), relation="replace-one")
 
 
 def test_the_order_is_chosen_before_anything_is_asked() -> None:

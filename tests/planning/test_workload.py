@@ -29,7 +29,7 @@ def test_file_says_what_it_says(tmp_path: Path) -> None:
     path = tmp_path / "week.json"
     path.write_text(json.dumps(WEEK))
     week = rz.Workload.from_file(path)
-    assert week.queries == (Run(m.Laplace(10.0)), Run(m.Gaussian(20.0), 3))
+    assert week.queries == (Run(m.Laplace(10.0)), Run(m.Gaussian(sigma=20.0), 3))
     assert week.expected == (Run(m.PureDp(0.1)),) and week.repeat
     assert week.to_dict() == WEEK
     assert rz.Workload.from_json(json.dumps(week.to_dict())) == week
@@ -45,7 +45,7 @@ def test_name_of_the_file_stands_in(tmp_path: Path) -> None:
 def test_order_of_the_queries() -> None:
     week = rz.Workload.from_json(WEEK)
     asked = [query for query, times in week.runs(10) for _ in range(times)]
-    a, b = m.Laplace(10.0), m.Gaussian(20.0)
+    a, b = m.Laplace(10.0), m.Gaussian(sigma=20.0)
     assert asked == list(itertools.islice(itertools.cycle([a, b, b, b]), 10))
     once = rz.Workload("once", (a, (b, 3)))
     assert list(once.runs(100)) == [Run(a), Run(b, 3)]

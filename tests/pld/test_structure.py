@@ -198,7 +198,7 @@ def test_sampling_increases_in_its_rate_and_under_replacement(sigma, rate, ratio
 @pytest.mark.parametrize("gaussian", [0.0, 1.0])
 def test_an_aligned_composition_is_above(sigma, rate, gaussian):
     """Weights of 0, 1 and 2 sampled, at the lengths of their vectors."""
-    composed = 2 * rz.subsampled_gaussian(sigma, rate) + rz.gaussian(gaussian)
+    composed = 2 * rz.subsampled_gaussian(sigma, rate) + rz.gaussian(mu=gaussian)
     lengths = np.sqrt(np.arange(3.0) / sigma**2 + gaussian**2)
     weights = [(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2]
     above = rz.mixture_of_gaussians(1.0, lengths * (1 + 1e-15), weights)
@@ -238,19 +238,19 @@ def test_factors_are_matched_one_to_one():
     for A, B in [
         (S(1, 0.01) + rz.pure_dp(0.1), S(1, 0.02) + rz.pure_dp(0.2)),
         (3 * S(1, 0.01) + S(1, 0.05), S(1, 0.06) + 3 * S(0.9, 0.02)),
-        (S(1, 0.01) + S(1, 0.02), G(1.0) + S(1, 0.02)),
-        (2 * S(1, 0.5) + G(1.0), G(1.0) + G(1.5)),
+        (S(1, 0.01) + S(1, 0.02), G(mu=1.0) + S(1, 0.02)),
+        (2 * S(1, 0.5) + G(mu=1.0), G(mu=1.0) + G(mu=1.5)),
         (rz.laplace(2) + S(1, 0.1, "add"), rz.pure_dp(0.5) + S(1, 0.1, "replace")),
         (rz.bounded_range(0.5) + rz.laplace(2), rz.laplace(2) + rz.pure_dp(0.5)),
         (2 * S(1, 0.01), rz.mixture_of_gaussians(1, [0, 1, 2], [0.9, 0.05, 0.05])),
-        (G(1.0), rz.mixture_of_gaussians(1, [1, 2], [0.5, 0.5])),
+        (G(mu=1.0), rz.mixture_of_gaussians(1, [1, 2], [0.5, 0.5])),
     ]:
         assert dominated_by_structure(A, B)
         assert dominated_by_structure(A.reverse(), B.reverse())
     for A, B in [
         (2 * S(1, 0.01), S(1, 0.02)),
         (S(1, 0.01), S(1, 0.02, "add")),
-        (S(1, 0.01) + G(1.0), G(1.0)),
+        (S(1, 0.01) + G(mu=1.0), G(mu=1.0)),
         (2 * rz.pure_dp(0.1), rz.pure_dp(0.5)),
         (S(1, 0.01) + rz.pure_dp(0.1), S(1, 0.02)),
     ]:
@@ -277,7 +277,7 @@ def test_tails_begin_where_they_say(first, second):
 @few
 @given(mixtures(), st.sampled_from([0.25, 1.0, 1.5, 2.0, 4.0]))
 def test_tails_against_a_gaussian(mixture, mu):
-    A, G = rz.Pld(None, {mixture: 1}), rz.gaussian(mu)
+    A, G = rz.Pld(None, {mixture: 1}), rz.gaussian(mu=mu)
     curves = twin(mixture).delta, lambda t: oracles.gaussian(mu, mp.exp(t))
     for L, M, (lower, upper) in ((A, G, curves), (G, A, curves[::-1])):
         start = tail_start(L, M)
@@ -302,14 +302,14 @@ def test_a_composition_of_more_has_the_heavier_tail(rate, other, n, m):
 
 def test_a_light_gaussian_does_not_escape_a_mixture():
     """Its variance is the larger one, but the mixture reaches further."""
-    G, M = rz.gaussian(0.1), rz.subsampled_gaussian(1, 0.5, "replace")
+    G, M = rz.gaussian(mu=0.1), rz.subsampled_gaussian(1, 0.5, "replace")
     assert not tail_escapes(G, M)
     assert rz.compare(G, M).verdict == Order.LESS
 
 
 def test_bounded_losses_beside_a_gaussian():
     """Equal Gaussian parts: the larger largest loss has the heavier tail."""
-    G = rz.gaussian(1.0)
+    G = rz.gaussian(mu=1.0)
     A, B = G + rz.laplace(2), G + 3 * rz.bounded_range(0.5)
     assert tail_escapes(B, A)
     start = tail_start(A, B)
@@ -340,9 +340,9 @@ TABLE = {
     "R .5 .01": (rz.approximate_dp(0.5, 0.01), _range(0.5, 1)),
     "laplace 2": (rz.laplace(2), _range(0.5, laplace_weight(0.5))),
     "laplace 10": (rz.laplace(10), _range(Fraction(1, 10), laplace_weight(Fraction(1, 10)))),
-    "G .5": (rz.gaussian(0.5), Blend(variance=0.25)),
-    "G 1": (rz.gaussian(1), Blend(variance=1)),
-    "G 2": (rz.gaussian(2), Blend(variance=4)),
+    "G .5": (rz.gaussian(mu=0.5), Blend(variance=0.25)),
+    "G 1": (rz.gaussian(mu=1), Blend(variance=1)),
+    "G 2": (rz.gaussian(mu=2), Blend(variance=4)),
     "remove .01": _sampled(0.01),
     "add .01": _sampled(0.01, "add"),
     "replace .01": _sampled(0.01, "replace"),
@@ -415,7 +415,7 @@ def test_every_pair_is_decided(a, b):
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations(NAMES, 2))[::4])
 def test_every_pair_beside_a_gaussian_is_decided(a, b):
-    G = rz.gaussian(1)
+    G = rz.gaussian(mu=1)
     A, B = TABLE[a][0], TABLE[b][0]
     for L, M in ((A + G, B + G), (A, B + G)):
         verdict = rz.compare(L, M).verdict

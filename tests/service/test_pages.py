@@ -47,7 +47,7 @@ def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) 
     visit.check(shots / "create.png")
     page.get_by_role("button", name="Create the budget").click()
     page.get_by_role("heading", name=name).wait_for()
-    assert "mu 1 left now, of mu 1" in _text(page, ".left")
+    assert "mu² 1 (mu 1) left now, of mu² 1 (mu 1)" in _text(page, ".left")
 
     page.get_by_label("Query").select_option("Laplace noise")
     page.get_by_role("textbox", name="scale", exact=True).fill("4")
@@ -71,7 +71,8 @@ def test_the_whole_path(service: Service, browser: Any, shots: Path, name: str) 
     page.get_by_role("button", name="Spend it").click()
     page.locator("#answer.bad", has_text="refused: Laplace(scale=0.5").wait_for()
     why = service.office.ledger.history(name)[-1].body["reason"]
-    assert why in _text(page, "#answer") and why in tried, "the library's own words"
+    assert why in _text(page, "#answer"), "the library's own words"
+    assert f"would be {why}" in tried, "a try says what would be"
     assert why in _text(page, "[aria-labelledby=history] tbody tr:first-child")
     visit.check(shots / "budget.png")
 

@@ -18,7 +18,7 @@ QUERIES = [
     m.PureDp(0.1),
     m.PureDp(0.0123),
     m.Laplace(7.0),
-    m.Gaussian(15.0),
+    m.Gaussian(sigma=15.0),
     m.ApproximateDp(0.05, 1e-8),
     m.ExponentialMechanism(0.2),
     m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.6875, 0.0)),
@@ -67,12 +67,15 @@ CURVES = [
     (m.SubsampledGaussian(1.0, 0.1), "add-remove"),
     (m.SubsampledGaussian(1.5, 0.3), "replace-one"),
     (m.MixtureOfGaussians(1.0, (0.0, 0.5, 1.0), (0.5, 0.25, 0.25)), "add-remove"),
-    (m.DiscreteGaussian(2.0, 2), "add-remove"),
+    (m.DiscreteGaussian(sigma=2.0, sensitivity=2), "add-remove"),
     (m.DiscreteLaplace(2.0, 3), "add-remove"),
     (m.TruncatedLaplace(1.0, 8.0), "add-remove"),
     (m.PoissonSampled(m.Laplace(1.0), 0.2), "add-remove"),
     (m.PoissonSampled(m.DiscreteLaplace(2.0, 2), 0.25), "add-remove"),
-    (m.SampledWithoutReplacement(m.RandomizedResponse(1.0, 4), 10, 3), "replace-one"),
+    (
+        m.SampledWithoutReplacement(m.RandomizedResponse(eps=1.0, num_buckets=4), 10, 3),
+        "replace-one",
+    ),
     (m.FromAtoms((1.0, -0.5), (0.5, 0.25), 0.25), "add-remove"),
 ]
 
@@ -148,7 +151,7 @@ def test_moments_agree_with_quadrature() -> None:
 
 
 COMPOSED = [
-    m.Composed((m.Gaussian(2.0), m.PureDp(0.3), m.SelfComposed(m.PureDp(0.05), 9))),
+    m.Composed((m.Gaussian(sigma=2.0), m.PureDp(0.3), m.SelfComposed(m.PureDp(0.05), 9))),
     m.Composed((m.SelfComposed(m.PureDp(0.3), 7), m.SelfComposed(m.PureDp(0.05), 9))),
     m.SelfComposed(m.ApproximateDp(0.1, 1e-4), 20),
     m.Composed((m.Laplace(2.0), m.SelfComposed(m.PureDp(0.05), 9))),

@@ -95,20 +95,20 @@ MIXED: list[tuple[str, Any, list[Any]]] = [
     ("menu", lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.25)], [100]),
      [m.PureDp(0.25), m.Laplace(8.0), m.PureDp(0.1)]),
     ("menu without prices", lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.1)]),
-     [m.PureDp(0.1), m.PureDp(0.1), m.Gaussian(30.0)]),
+     [m.PureDp(0.1), m.PureDp(0.1), m.Gaussian(sigma=30.0)]),
     ("auto", lambda: rz.AutoFilter(1.0, 1e-6),
-     [m.PureDp(0.1), m.PureDp(0.1), m.Laplace(10.0), m.Gaussian(30.0),
+     [m.PureDp(0.1), m.PureDp(0.1), m.Laplace(10.0), m.Gaussian(sigma=30.0),
       m.SelfComposed(m.PureDp(0.01), 5)]),
     ("auto, Gaussians", lambda: rz.AutoFilter(1.0, 1e-6),
-     [m.Gaussian(20.0)] * 3 + [m.Composed((m.PureDp(0.02), m.Laplace(40.0)))]),
-    ("plan", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(20.0), m.PureDp(0.05)] * 5),
-     [m.Gaussian(20.0), m.PureDp(0.05), m.PureDp(0.02), m.Gaussian(25.0)]),
+     [m.Gaussian(sigma=20.0)] * 3 + [m.Composed((m.PureDp(0.02), m.Laplace(40.0)))]),
+    ("plan", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(sigma=20.0), m.PureDp(0.05)] * 5),
+     [m.Gaussian(sigma=20.0), m.PureDp(0.05), m.PureDp(0.02), m.Gaussian(sigma=25.0)]),
     ("plan of Laplace", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(10.0)] * 12),
      [m.Laplace(10.0), m.Laplace(12.0)]),
     ("plan, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 20),
      [m.PureDp(0.13), m.Laplace(10.0), m.PureDp(0.05)]),
-    ("plan of Gaussians, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(20.0)] * 20),
-     [m.Laplace(15.0), m.PureDp(0.08), m.Gaussian(15.0)]),
+    ("plan of Gaussians, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(sigma=20.0)] * 20),
+     [m.Laplace(15.0), m.PureDp(0.08), m.Gaussian(sigma=15.0)]),
     ("plan of Laplace, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(20.0)] * 12),
      [m.Laplace(12.0), m.PureDp(0.08)]),
     ("natural, any queries", lambda: rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20),
@@ -118,10 +118,10 @@ MIXED: list[tuple[str, Any, list[Any]]] = [
     ("natural", lambda: rz.NaturalFilter(rz.pure_dp(1.0)),
      [m.PureDp(0.1), m.Laplace(10.0), m.PureDp(0.3)]),
     ("gdp", lambda: rz.GdpFilter(1.0),
-     [m.Composed((m.Gaussian(4.0), m.PureDp(0.1))), m.Laplace(4.0)]),
+     [m.Composed((m.Gaussian(sigma=4.0), m.PureDp(0.1))), m.Laplace(4.0)]),
     ("gdp_residue", lambda: rz.GdpResidueFilter(1.0),
-     [m.Composed((m.Gaussian(4.0), m.PureDp(0.1))), m.SelfComposed(m.PureDp(0.1), 6),
-      m.RandomizedResponse(0.3, 5), m.DiscreteLaplace(5.0, 2)]),
+     [m.Composed((m.Gaussian(sigma=4.0), m.PureDp(0.1))), m.SelfComposed(m.PureDp(0.1), 6),
+      m.RandomizedResponse(eps=0.3, num_buckets=5), m.DiscreteLaplace(5.0, 2)]),
     ("approximate_gdp_residue", lambda: rz.ApproximateGdpResidueFilter.within(1.0, 1e-6),
      [m.TruncatedLaplace(10.0, 150.0), m.ApproximateDp(0.1, 1e-8), m.Laplace(10.0)]),
 ]  # fmt: skip
@@ -163,11 +163,13 @@ def test_laws_above_prove_what_has_no_list_of_outcomes(thorough: bool) -> None:
 
 def test_commits_are_proven() -> None:
     filter = rz.RenyiCommitFilter(1.0, 1e-6)
-    after = filter.decide(filter.initial(), m.Gaussian(20.0)).state
+    after = filter.decide(filter.initial(), m.Gaussian(sigma=20.0)).state
     to = filter.largest_gaussian(after)
-    chain = written_by(filter, [m.Gaussian(20.0), Commit(to), m.Gaussian(20.0), m.Laplace(20.0)])
+    chain = written_by(
+        filter, [m.Gaussian(sigma=20.0), Commit(to), m.Gaussian(sigma=20.0), m.Laplace(20.0)]
+    )
     assert verified(chain).ok
-    batch = written_by(filter, [m.Gaussian(20.0), Commit([rz.pure_dp(0.1)] * 5)])
+    batch = written_by(filter, [m.Gaussian(sigma=20.0), Commit([rz.pure_dp(0.1)] * 5)])
     assert verified(batch).ok
 
 
@@ -465,9 +467,9 @@ def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
     """Steps that were undecided once: the charge is as near to the truth as the filter can tell."""
     sampled = m.PoissonSampled(m.Laplace(5.0), 0.1)
     batch = m.SubsampledGaussian(sigma=1.0, sampling_rate=0.001)
-    plan = rz.PlanFilter(3.0, 1e-6, [m.Laplace(10.0)] * 10 + [m.Gaussian(5.0)] * 5)
+    plan = rz.PlanFilter(3.0, 1e-6, [m.Laplace(10.0)] * 10 + [m.Gaussian(sigma=5.0)] * 5)
     for filter, queries in (
-        (rz.AutoFilter(1.0, 1e-5), [m.DiscreteGaussian(20.0)] * 2),
+        (rz.AutoFilter(1.0, 1e-5), [m.DiscreteGaussian(sigma=20.0)] * 2),
         (rz.GdpFilter(3.0), [m.Composed((m.Laplace(5.0), m.Laplace(7.0)))]),
         (rz.GdpResidueFilter(1.0), [m.Laplace(1e8)]),
         (plan, [m.DiscreteLaplace(20.0), sampled]),
@@ -506,7 +508,7 @@ def test_a_plan_gives_no_more_than_a_query_takes_off() -> None:
     cases: list[tuple[m.Mechanism, m.Mechanism]] = [
         (m.PureDp(0.05), m.PureDp(0.13)),
         (m.Laplace(20.0), m.Laplace(12.0)),
-        (m.Gaussian(20.0), m.Laplace(15.0)),
+        (m.Gaussian(sigma=20.0), m.Laplace(15.0)),
     ]
     for planned, query in cases:
         chain = written_by(rz.PlanFilter(1.0, 1e-6, [planned] * 12), [query])
@@ -530,7 +532,7 @@ def test_what_rests_on_a_refuted_step_is_not_proven() -> None:
 
 
 def test_a_state_of_another_filter_is_refuted() -> None:
-    chain = written_by(rz.GdpResidueFilter(1.0), [m.Gaussian(3.0)])
+    chain = written_by(rz.GdpResidueFilter(1.0), [m.Gaussian(sigma=3.0)])
     body = json.loads(chain.records[1].text)
     body["after"]["of"] = "0" * 16
     assert _verdicts(chain, body) == "refuted"
@@ -612,10 +614,10 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 FORGED = [
     (rz.BasicFilter(1.0, 1e-3), m.ApproximateDp(0.1, 1e-4)),
-    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), m.Gaussian(9.0)),
-    (rz.GdpResidueFilter(1.0), m.Gaussian(4.0)),
-    (rz.RenyiCommitFilter(1.0, 1e-6), m.Gaussian(20.0)),
-    (rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian"), m.Gaussian(8.0)),
+    (rz.RenyiCurveFilter({2: 0.25, 8: 1}), m.Gaussian(sigma=9.0)),
+    (rz.GdpResidueFilter(1.0), m.Gaussian(sigma=4.0)),
+    (rz.RenyiCommitFilter(1.0, 1e-6), m.Gaussian(sigma=20.0)),
+    (rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian"), m.Gaussian(sigma=8.0)),
 ]
 
 

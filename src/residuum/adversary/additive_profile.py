@@ -119,6 +119,10 @@ class AdditiveProfileFilter(Additive):
         tails = (tail_mass(loss, e).hi for e in self.plan.points)
         return (Fraction(1), *(Fraction(float(tail)) for tail in tails))
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("rounds", *(f"P(loss > {size:g})" for size in self.plan.points))
+
     def _cost_value(self, price: tuple[Fraction, ...]) -> ProfileBudget:
         charged = tuple(amounts.charged(cost) for cost in price[1:])
         return ProfileBudget(int(price[0]), self.plan.points, charged)

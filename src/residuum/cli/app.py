@@ -69,7 +69,7 @@ EXIT_CODES = {
     3: "refused: nothing was spent",
     4: "the ledger or the service cannot do it; of verify, something is undecided",
     5: "the outcome is unknown: ask again with the same key",
-    6: "spent before, with --once: do not run the query again",
+    6: "this key was already used (unless --replay-ok): do not run the query again",
     PIPE_CLOSED: "who reads the output left before its end, as head does; what was done is done",
 }
 """What a command's exit code means; no command has meanings of its own."""

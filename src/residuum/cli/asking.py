@@ -1,7 +1,7 @@
 """What the commands that ask a budget share: arguments, and how an answer is shown.
 
-Exit code 0 where the query is admitted, 3 where it is refused, and 6, for who asks for it, where a
-key was spent on before.
+Exit code 0 where the query is admitted, 3 where it is refused, and 6 where the key was already used
+and --replay-ok is not given.
 """
 
 import sys
@@ -17,8 +17,8 @@ __all__ = [
     "Assume",
     "Budget",
     "Key",
-    "Once",
     "Query",
+    "ReplayOk",
     "finish",
     "names",
     "warn_of_others",
@@ -60,18 +60,20 @@ def names(budget: str, also: list[str] | None) -> str | list[str]:
     return [budget, *also] if also else budget
 
 
-Once = Annotated[
+ReplayOk = Annotated[
     bool,
-    typer.Option(
-        "--once",
-        help="Leave with 6, not 0, where it was spent before, by the same user or token: for"
-        " `… --once && run-it`.",
-    ),
+    typer.Option("--replay-ok", help="Exit with 0, not 6, if this key was already used."),
 ]
 
 
-def finish(shown: dict[str, Any], as_json: bool, *fields: str, once: bool = False) -> None:
-    """Print an answer, and leave with the code that it means."""
+def finish(
+    shown: dict[str, Any],
+    as_json: bool,
+    *fields: str,
+    replay_ok: bool = False,
+    used: str = "this key was already used: do not run the query again",
+) -> None:
+    """Print an answer, and exit with the code that it means; `used` is said of a replay."""
     if as_json:
         output.print_json(shown)
     else:
@@ -84,15 +86,15 @@ def finish(shown: dict[str, Any], as_json: bool, *fields: str, once: bool = Fals
             if shown.get(name) is not None
         ]
         if shown.get("replayed"):
-            rows.append(("replayed", "yes: the one run that this permits was permitted before"))
+            rows.append(("replayed", "yes"))
         if rows:
             output.print_fields(rows)
     if not shown["admitted"]:
         raise typer.Exit(REFUSED)
     if shown.get("replayed"):
         if not as_json:
-            print("spent before: do not run the query again", file=sys.stderr)
-        raise typer.Exit(REPLAYED if once else 0)
+            print(used, file=sys.stderr)
+        raise typer.Exit(0 if replay_ok else REPLAYED)
     raise typer.Exit(0)
 
 

@@ -1,6 +1,6 @@
 """`residuum budget`: create, list, show and retire budgets."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -102,6 +102,7 @@ def every(
     Example:
       residuum budget list
     """
+    from residuum.ledger.wording import words
     from residuum.service.values import budget_to_dict
 
     with stores.books(store, token, read_only=True) as books:
@@ -111,7 +112,7 @@ def every(
             return
         rows = [
             (one.name, "retired" if one.retired else "open", str(one.seq + 1), one.filter.kind,
-             _words(one, one.remaining))
+             words(one, "remaining"))
             for one in found
         ]  # fmt: skip
     if not rows:
@@ -169,6 +170,7 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
 
 
 def _print(budget: "Budget", as_json: bool) -> None:
+    from residuum.ledger.wording import words
     from residuum.service.values import budget_to_dict
 
     shown = budget_to_dict(budget)
@@ -177,10 +179,15 @@ def _print(budget: "Budget", as_json: bool) -> None:
         return
     rows = []
     for name, value in shown.items():
+        if name in ("remaining", "spent", "capacity"):
+            value = words(budget, name) or None
+        elif name == "amounts":
+            some = any(one.held != "0" for one in budget.amounts)
+            name, value = "held", words(budget, "held") if some else None
         if value is None or name in ("state", "head"):
             continue
-        if name in ("remaining", "spent", "capacity"):
-            value = _words(budget, getattr(budget, name), up=name == "spent")
+        if name == "percent":
+            value = f"{value} % left"
         elif name == "filter":
             value = " ".join(
                 f"{field}={item}" if field != "kind" else item for field, item in value.items()
@@ -191,15 +198,3 @@ def _print(budget: "Budget", as_json: bool) -> None:
             value = len(value)
         rows.append((name, str(value)))
     output.print_fields(rows)
-
-
-def _words(budget: "Budget", amount: Any, *, up: bool = False) -> str:
-    """An amount of a budget as the filter says it; none where it is retired."""
-    from residuum.ledger.wording import words
-    from residuum.pld.value import Pld
-
-    if amount is None:
-        return ""
-    if isinstance(amount, Pld) and amount.is_identity:
-        return "nothing"
-    return words(budget, amount, up=up)

@@ -13,22 +13,24 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def commit(
     hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
     key: asking.Key = None,
-    once: asking.Once = False,
+    replay_ok: asking.ReplayOk = False,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Debit a reservation, just before its query starts.
 
-    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again it gives
-    the same receipt, which permits no second start, and with --once leaves with 6.
+    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
+    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
 
     \b
     Example:
-      residuum commit HOLD --once
+      residuum commit HOLD
     """
     from residuum.service.values import receipt_to_dict
 
     with stores.books(store, token) as books:
         shown = receipt_to_dict(books.commit(hold, key))
-    asking.finish(shown, as_json, "binding", "seq", "key", "head", once=once)
+    used = "this hold was already committed: do not run the query again"
+    fields = ("binding", "seq", "key", "head")
+    asking.finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)

@@ -17,6 +17,7 @@ def reserve(
     ttl: Annotated[float, typer.Option(help="Seconds until the hold expires.")] = 3600.0,
     also: asking.Also = None,
     assume: asking.Assume = False,
+    replay_ok: asking.ReplayOk = False,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
@@ -24,7 +25,8 @@ def reserve(
     """Hold budget for a query that has not started.
 
     `residuum commit ID` debits it just before the query starts; `residuum cancel ID` lets it go,
-    and so does time.
+    and so does time. With a key, the same command again prints the same hold, replayed, and exits
+    with 6.
 
     \b
     Example:
@@ -44,4 +46,6 @@ def reserve(
         shown = reservation_to_dict(hold)
     # Where it was refused there is no hold of that id.
     held = ("id", "expires") if shown["admitted"] else ()
-    asking.finish(shown, as_json, "binding", *held, "key")
+    used = "this key was already used: this is the hold that it made"
+    fields = ("binding", *held, "key")
+    asking.finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)

@@ -14,7 +14,7 @@ def spend(
     key: asking.Key = None,
     also: asking.Also = None,
     assume: asking.Assume = False,
-    once: asking.Once = False,
+    replay_ok: asking.ReplayOk = False,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
@@ -22,12 +22,12 @@ def spend(
     """Spend budget on a query, before you run it.
 
     Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
-    it is refused, and nothing was spent. With a key, the same command again spends nothing and
-    gives the same receipt, replayed: it permits no second run, and with --once leaves with 6.
+    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
+    the same receipt, replayed, and exits with 6: the receipt permits no second run.
 
     \b
     Example:
-      residuum spend web --laplace scale=4 --key monday-17 --once
+      residuum spend web --laplace scale=4 --key monday-17
       residuum spend web --gaussian sigma=8 --json
     """
     from residuum.service.values import receipt_to_dict
@@ -38,4 +38,4 @@ def spend(
             asking.names(budget, also), queries.compose(query), key, assume_budget_relation=assume
         )
         shown = receipt_to_dict(receipt)
-    asking.finish(shown, as_json, "binding", "seq", "key", "head", once=once)
+    asking.finish(shown, as_json, "binding", "seq", "key", "head", replay_ok=replay_ok)

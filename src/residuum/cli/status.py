@@ -48,7 +48,9 @@ def _budget(one: dict[str, Any]) -> str:
     head = f"head {one['seq']}:{one['head'][:12]}..."
     if one["retired"]:
         return f"retired; {head}"
-    return f"{asking.in_words(one['remaining'])} left; {one['guarantee']['text']}; {head}"
+    units = [f"{each['unit']} {each['remaining']}" for each in one["amounts"]]
+    left = " and ".join(units) or asking.in_words(one["remaining"])
+    return f"{left} left; {one['guarantee']['text']}; {head}"
 
 
 def _hold(one: dict[str, Any]) -> str:

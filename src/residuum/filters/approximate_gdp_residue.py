@@ -25,10 +25,10 @@ from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
-from residuum.filters.gdp import lifted
+from residuum.filters.gdp import SQUARES, lifted
 from residuum.filters.losses import missing_mass, without_infinity
 from residuum.filters.noise import least_above, least_noise
-from residuum.filters.query import Query, as_query, loss_of
+from residuum.filters.query import Query, as_query, described, loss_of
 from residuum.filters.state import Left, State
 from residuum.filters.target import target
 from residuum.mechanisms.gdp import Gdp
@@ -146,6 +146,16 @@ class ApproximateGdpResidueFilter(Additive):
         with_slack = f" with delta {amounts.shown(slack, 3)}" if slack else ""
         return f"needs mu {amounts.shown(nu, up=True)}{with_slack}"
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return (SQUARES, "delta")
+
+    def _amounts_of(self, left: Pld) -> tuple[Fraction, ...] | None:
+        rest = without_gaussian(left)
+        if rest != approximate_dp(0.0, amounts.reported(missing_mass(rest))):
+            return None
+        return gaussian_variance(left), missing_mass(rest)
+
     def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
         return amounts.charged(price[0]), amounts.charged(price[1])
 
@@ -169,6 +179,8 @@ class ApproximateGdpResidueFilter(Additive):
             variance, slack = budget
             took = f"{amounts.shown(variance, up=up)} of mu²"
             return f"{took} and {amounts.shown(slack, 3, up=up)} of delta"
+        if self._amounts_of(budget) is None:
+            return described(budget)
         root, one = (
             (amounts.root_up, amounts.charged) if up else (amounts.root_down, amounts.reported)
         )

@@ -91,6 +91,10 @@ class ApproximateZcdpFilter(Additive):
             return "has no finite zCDP parameter"
         return rho, missing_mass(loss)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("rho", "delta")
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> ZcdpBudget:
         return ZcdpBudget(amounts.charged(costs[0]), amounts.charged(costs[1]))
 

@@ -50,6 +50,10 @@ class BasicFilter(Additive):
             )
         return largest, missing_mass(loss)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("eps", "delta")
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> ApproximateDpBudget:
         return ApproximateDpBudget(amounts.charged(costs[0]), amounts.charged(costs[1]))
 

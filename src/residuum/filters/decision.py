@@ -29,6 +29,8 @@ class Decision:
     _price: Any = field(repr=False)
     _relation: str | None = field(repr=False)
     _why_not: str = field(repr=False)
+    checked: bool = field(default=False, repr=False)
+    """Whether this answers a check, which spends nothing: the reason says what would be."""
 
     def __bool__(self) -> bool:
         """Whether it was admitted."""
@@ -62,6 +64,12 @@ class Decision:
         """The reason of a refusal, for who knows more than the filter: what is left (if not None)
         and what would fit where other budgets and open holds have a say."""
         return self._filter._reason(self, left, advice)
+
+    @property
+    def outcome(self) -> str:
+        """The first words of the reason."""
+        outcome = "admitted" if self.admitted else "refused"
+        return f"would be {outcome}" if self.checked else outcome
 
     @cached_property
     def largest(self) -> Query | None:

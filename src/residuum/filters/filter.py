@@ -43,6 +43,8 @@ NOTHING_FITS = "nothing of this kind fits"
 """What a refusal says that has nothing to recommend."""
 
 FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
+Amounts = tuple[tuple[str, Fraction], ...]
+"""Units, and how much there is of each."""
 
 
 class _Desk:
@@ -108,6 +110,14 @@ class Filter(ABC):
     @abstractmethod
     def remaining_in(self, state: State) -> Any:
         """What is left in a state, rounded down: asking for that much always passes."""
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """What is left, by unit, in units in which what is spent and what is left add up.
+
+        `left` is what `remaining_in` says of the state, or less where another budget allows less.
+        Empty where it has no such unit.
+        """
+        return ()
 
     @property
     @abstractmethod
@@ -182,8 +192,9 @@ class Filter(ABC):
         return relation_of(asked, relation) if isinstance(asked, Mechanism) else None
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
-        """Decide only: nothing is spent."""
-        return self._decide(self.state, self._asked(query), _relation(relation))
+        """Decide only: nothing is spent, and the reason says what would be."""
+        decision = self._decide(self.state, self._asked(query), _relation(relation))
+        return dataclasses.replace(decision, checked=True)
 
     @property
     def remaining(self) -> Any:
@@ -319,14 +330,17 @@ class Filter(ABC):
         if decision.admitted:
             cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
             after = self.worded(decision.remaining)
-            return f"admitted: {asked} costs {cost}; {after} left of {self.worded(self.capacity)}"
+            left = f"{after} {'would be left' if decision.checked else 'left'}"
+            return (
+                f"{decision.outcome}: {asked} costs {cost}; {left} of {self.worded(self.capacity)}"
+            )
         need = self._need(decision)
         if left is None:
             left = f"{self.worded(self.remaining_in(decision._before))} left"
         if advice is None:
             fit = decision.largest
             advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
-        return f"refused: {asked} {need}; {left}; {advice}"
+        return f"{decision.outcome}: {asked} {need}; {left}; {advice}"
 
     def _need(self, decision: Decision) -> str:
         """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
@@ -346,6 +360,21 @@ class Additive(Filter):
     @abstractmethod
     def _amounts(self) -> tuple[Fraction, ...]:
         """What there is at the start."""
+
+    @property
+    @abstractmethod
+    def _units(self) -> tuple[str, ...]:
+        """What each amount is called."""
+
+    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
+        """The amounts of what another budget leaves; None where it has none of these units."""
+        return None
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        assert isinstance(state, Left)
+        own = left == self.remaining_in(state)
+        found = state.left if own else self._amounts_of(left)
+        return () if found is None else tuple(zip(self._units, found, strict=True))
 
     @cached_property
     def _whole(self) -> tuple[Fraction, ...]:

@@ -15,6 +15,7 @@ from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.divergence import gaussian_variance, without_gaussian
 from residuum.filters.filter import Additive
+from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.mechanisms.gdp import Gdp
 from residuum.mechanisms.mechanism import Mechanism
@@ -25,6 +26,8 @@ from residuum.pld.gaussian_mixture import GaussianMixture
 from residuum.pld.gdp_parameter import gdp_parameter
 from residuum.pld.value import Pld
 
+SQUARES = "mu²"
+"""The unit in which Gaussians add up."""
 _LEAST = 1e-100
 _LISTED = (Atoms, GaussianMixture)
 
@@ -82,6 +85,13 @@ class Gaussians(Additive):
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         return (amounts.written(mechanism.mu) ** 2,) if isinstance(mechanism, Gdp) else None
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return (SQUARES,)
+
+    def _amounts_of(self, left: Pld) -> tuple[Fraction, ...] | None:
+        return None if left.terms else (gaussian_variance(left),)
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
         return amounts.charged(costs[0])
 
@@ -106,6 +116,8 @@ class Gaussians(Additive):
     def worded(self, budget: Any, *, up: bool = False) -> str:
         if not isinstance(budget, Pld):
             return f"{amounts.shown(budget, up=up)} of mu²"
+        if budget.terms:
+            return described(budget)
         root = amounts.root_up if up else amounts.root_down
         return f"mu {amounts.shown(root(gaussian_variance(budget)), up=up)}"
 

@@ -19,8 +19,9 @@ from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
 from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
-from residuum.filters.filter import Filter
+from residuum.filters.filter import Amounts, Filter
 from residuum.filters.grid import Grid, grid_for, step_of
+from residuum.filters.losses import response_eps
 from residuum.filters.noise import least_noise
 from residuum.filters.query import Query, described, loss_of
 from residuum.filters.state import State
@@ -29,8 +30,10 @@ from residuum.mechanisms.codec import parsed_json
 from residuum.pld.constructors import approximate_dp, identity, pure_dp
 from residuum.pld.value import Pld
 
-_ROUNDS = 40
-_DIGITS = 6
+_LEAST = Decimal("1e-12")
+"""The least share of `eps` in one query that is looked for."""
+_SHORT = Context(prec=6, rounding=ROUND_FLOOR)
+"""As many digits as a recommended query has (`noise.py`)."""
 
 
 class GridFilter(Filter):
@@ -73,21 +76,28 @@ class GridFilter(Filter):
         return approximate_dp(self.eps, self.delta)
 
     def remaining_in(self, state: State) -> Pld:
-        """The largest `R_e` that would be admitted now."""
-        low, high = 0.0, self.eps
-        if self.admits(state, pure_dp(high)):
-            return pure_dp(high)
-        for _ in range(_ROUNDS):
-            middle = _short(0.5 * (low + high))
-            if not low < middle < high:
-                break
-            if self.admits(state, pure_dp(middle)):
-                low = middle
-            else:
-                high = middle
-            if high - low <= 1e-4 * high or high <= 1e-6 * self.eps:
-                break
-        return pure_dp(low) if low > 0.0 else identity()
+        """The largest `R_e` that would be admitted now, to six digits of `e`.
+
+        To the last of them, so that a refusal does not recommend more than is said to be left.
+        """
+
+        def fits(eps: Decimal) -> bool:
+            return self.admits(state, pure_dp(float(eps)))
+
+        whole = Decimal(repr(self.eps))
+        low = high = whole
+        while not fits(low):
+            low, high = _SHORT.divide(low, Decimal(4)), low
+            if low < _LEAST * whole:
+                return identity()
+        while low < (middle := _SHORT.divide(low + high, Decimal(2))) < high:
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return pure_dp(float(low))
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
+        eps = response_eps(left)
+        return () if eps is None else (("eps of one query", amounts.written(eps)),)
 
     def worded(self, budget: Any, *, up: bool = False) -> str:
         return described(budget) if isinstance(budget, Pld) else str(budget)
@@ -157,8 +167,3 @@ def state_fields(filter: Filter, given: Any, needed: set[str]) -> dict[str, Any]
     if not isinstance(fields["of"], str):
         raise ArgumentTypeError(f"of must be a text, got {checks.shown(fields['of'])}")
     return fields
-
-
-def _short(value: float) -> float:
-    """The value rounded down to a few digits."""
-    return float(Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(Decimal(value)))

@@ -53,6 +53,16 @@ def _top(factor: Factor) -> Fraction | None:
     return rounded_up(high) if math.isfinite(high) else None
 
 
+def response_eps(loss: Pld) -> float | None:
+    """The `eps` of a loss that is `R_eps` as someone wrote it; None for any other loss."""
+    if loss.is_identity:
+        return 0.0
+    match list(loss.terms.items()):
+        case [(RandomizedResponse(eps=eps, delta=0.0), 1)] if loss.gaussian is None:
+            return eps
+    return None
+
+
 def is_only_delta(factor: Factor) -> bool:
     """Whether a factor is `R_{0,delta}` as someone wrote it, with a float `delta`."""
     mass = factor.mass_at_infinity

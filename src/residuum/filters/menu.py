@@ -26,7 +26,6 @@ from residuum.filters.grid_filter import grid_target, named
 from residuum.filters.menus import LEVELS, Line, dust, priced, small_lines, table_of
 from residuum.filters.prices import price_order
 from residuum.filters.query import Query, as_list, loss_of
-from residuum.filters.state import State
 from residuum.filters.value_table import PARTS, Progress, Table
 from residuum.filters.walk import Walk, WalkFilter
 from residuum.pld.value import Pld
@@ -111,13 +110,6 @@ class MenuFilter(WalkFilter):
 
     def _paid(self, before: int, after: int) -> float:
         return (before - after) / PARTS
-
-    def spent_in(self, state: State) -> float:
-        """Levels spent so far, where there are prices."""
-        assert isinstance(state, Walk)
-        if self.prices is None:
-            return float(super().spent_in(state))
-        return (self.table.whole - state.left) / PARTS
 
     def worded(self, budget: Any, *, up: bool = False) -> str:
         if isinstance(budget, int | float):

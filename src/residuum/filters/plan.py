@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.filters.decision import Decision
-from residuum.filters.filter import Filter
+from residuum.filters.filter import Amounts, Filter
 from residuum.filters.grid_filter import alone, grid_target, named
 from residuum.filters.query import Query, as_list, described, loss_of
 from residuum.filters.state import State
@@ -99,6 +100,11 @@ class PlanFilter(Filter):
         assert isinstance(state, Planned)
         whole = self.initial().left
         return self._budget(tuple(a - b for a, b in zip(whole, state.left, strict=True)))
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        assert isinstance(state, Planned)
+        own = left == self.remaining_in(state)
+        return (("planned queries", Fraction(sum(state.left))),) if own else ()
 
     @property
     def guarantee(self) -> Pld:

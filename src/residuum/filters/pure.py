@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from residuum.filters import amounts
 from residuum.filters.filter import Additive
-from residuum.filters.losses import largest_eps, largest_loss, missing_mass
+from residuum.filters.losses import largest_eps, largest_loss, missing_mass, response_eps
+from residuum.filters.query import described
 from residuum.filters.state import Left, State
 from residuum.pld.constructors import pure_dp
 from residuum.pld.value import Pld
@@ -40,6 +41,14 @@ class PureFilter(Additive):
             return "has unbounded losses, which no eps covers"
         return (largest,)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("eps",)
+
+    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
+        eps = response_eps(left)
+        return None if eps is None else (amounts.written(eps),)
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
         return amounts.charged(costs[0])
 
@@ -55,6 +64,5 @@ class PureFilter(Additive):
         return pure_dp(self.eps)
 
     def worded(self, budget: Any, *, up: bool = False) -> str:
-        if isinstance(budget, Pld):
-            budget = max((float(f.top) for f in budget.terms), default=0.0)  # type: ignore[union-attr]
-        return f"eps {amounts.shown(budget, up=up)}"
+        eps = response_eps(budget) if isinstance(budget, Pld) else budget
+        return described(budget) if eps is None else f"eps {amounts.shown(eps, up=up)}"

@@ -50,6 +50,10 @@ class RenyiFilter(Additive):
             return f"has infinite Rényi divergence of order {self.alpha:g}"
         return (cost,)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("rho",)
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
         return amounts.charged(costs[0])
 

@@ -22,7 +22,7 @@ from residuum.filters.conversion import best_order, renyi_budget
 from residuum.filters.decision import Decision
 from residuum.filters.describe import as_mechanism
 from residuum.filters.divergence import renyi_cost
-from residuum.filters.filter import Filter
+from residuum.filters.filter import Amounts, Filter
 from residuum.filters.gdp_residue import GdpResidueFilter
 from residuum.filters.noise import least_noise
 from residuum.filters.potential import potential_cost
@@ -251,7 +251,7 @@ class RenyiCommitFilter(Filter):
         assert isinstance(before, Potential)
         if before.to is not None and before.inner is not None:
             inner = before.to._decide(before.inner, decision.query, decision._relation)
-            return before.to._reason(inner, left, advice)
+            return before.to._reason(replace(inner, checked=decision.checked), left, advice)
         return super()._reason(decision, left, advice)
 
     def commit(self, to: Any, *, relation: str | None = None) -> Decision:
@@ -285,6 +285,12 @@ class RenyiCommitFilter(Filter):
         if state.to is not None and state.inner is not None:
             return state.to.remaining_in(state.inner)
         return RenyiBudget(self._alpha, amounts.reported(state.left))
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """None once it has gone over to another filter, which has units of its own."""
+        assert isinstance(state, Potential)
+        own = state.to is None and left == self.remaining_in(state)
+        return (("rho", state.left),) if own else ()
 
     @property
     def guarantee(self) -> Pld:

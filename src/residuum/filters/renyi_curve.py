@@ -66,6 +66,10 @@ class RenyiCurveFilter(Additive):
             costs.append(cost)
         return tuple(costs)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return tuple(f"order {alpha:g} rho" for alpha, _ in self.curve)
+
     def _budget(self, rhos: tuple[float, ...]) -> RenyiCurveBudget:
         return RenyiCurveBudget(tuple(alpha for alpha, _ in self.curve), rhos)
 

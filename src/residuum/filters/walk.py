@@ -184,7 +184,7 @@ class WalkFilter(GridFilter):
             staying = (1.0 - kept / max(1, state.left)) / bought
             leaving = (1.0 - left / (PARTS * max(1, plan.exits[state.left // PARTS]))) / copies
             if staying <= leaving:
-                return _bought(state, loss, bought, kept), _share(staying)
+                return _bought(state, loss, bought, kept), _share(staying, "plan")
             return _bought(replace(state, plan=None), loss, copies, left), "the plan"
         line = self.listed().get(loss)
         if line is not None and (self.in_blocks or line.copies <= dict(state.seen)[loss]):
@@ -195,7 +195,7 @@ class WalkFilter(GridFilter):
 
     def _paid(self, before: int, after: int) -> Any:
         """What a query took of a menu level."""
-        return _share(1.0 - after / max(1, before))
+        return _share(1.0 - after / max(1, before), "menu")
 
     def _best(self, table: Table, state: Walk, loss: Pld, most: int) -> tuple[int, int]:
         """The level to go on with, and how many copies to buy.
@@ -330,8 +330,8 @@ def _again(seen: Counts, loss: Pld) -> Counts:
     return tuple([(loss, often), *(pair for pair in seen if pair[0] != loss)][:_REMEMBERED])
 
 
-def _share(share: float) -> str:
-    return f"{100.0 * share:.3g} % of what was left"
+def _share(share: float, of: str) -> str:
+    return f"{100.0 * share:.3g} % of the levels left on the {of}"
 
 
 def _bought(state: Walk, loss: Pld, copies: int, left: int) -> Walk:

@@ -59,6 +59,10 @@ class ZcdpFilter(Additive):
             return "may lose everything, which no rho covers"
         return (cost,)
 
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("rho",)
+
     def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
         return amounts.charged(costs[0])
 

@@ -135,7 +135,7 @@ class Ledger:
         request = calls.spend(self.principal, budgets, query, None, assume_budget_relation)
         with self._gate.looking(request.names) as page:
             entries, rulings = judged(page, request, rules.spend)
-            refused_by, reason = binding(rulings, entries)
+            refused_by, reason = binding(rulings, entries, checked=True)
             standings = standings_now(page, request.asked, request.names, request.one, entries)
             return Answer(refused_by is None, reason, refused_by, standings)
 

@@ -124,13 +124,19 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
-def binding(rulings: Mapping[str, Ruling], entries: Sequence[Entry]) -> tuple[str | None, str]:
-    """The budget that refuses, if any does, and the reason to record; several: it is named."""
+def binding(
+    rulings: Mapping[str, Ruling], entries: Sequence[Entry], *, checked: bool = False
+) -> tuple[str | None, str]:
+    """The budget that refuses, if any does, and the reason to record; several: it is named.
+
+    Where a request was only checked, the reason says what would be.
+    """
+    would_be = "would be " if checked else ""
     for name, ruling in rulings.items():
         if not ruling.admitted:
             shown = f"budget {name!r}: " if len(entries) > 1 else ""
-            return name, shown + ruling.reason
-    return None, next(iter(rulings.values())).reason
+            return name, shown + would_be + ruling.reason
+    return None, would_be + next(iter(rulings.values())).reason
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:

@@ -215,12 +215,17 @@ def _refusal(
 def _said(
     standing: Standing, query: Asked, among: tuple[Standing, ...], rule: Fits
 ) -> tuple[str | None, str]:
-    """What is left beside open holds (None: there are none), and what all would admit, in words.
+    """What is left of this budget (None: as its filter says it), and what all would admit.
 
     Remembered, as decisions are: it is worked out before a request queues.
     """
     ends = time.monotonic() + PATIENCE
-    left = None if not standing.holds else _left_beside_holds(standing, ends)
+    left = None
+    if standing.holds:
+        left = _left_beside_holds(standing, ends)
+    elif len(among) > 1:
+        words = standing.filter.worded(standing.filter.remaining_in(standing.state))
+        left = f"{words} left in this budget"
     if not isinstance(query.query, Mechanism):
         return left, "what would fit is not worked out for a commit"
 

@@ -12,6 +12,7 @@ from residuum.filters.filter import Filter
 from residuum.filters.state import State
 from residuum.ledger import clock, rules
 from residuum.ledger.entry import Entry, filter_of
+from residuum.ledger.wording import Amount, amounts_of
 from residuum.mechanisms.relations import REPLACE_ONE
 from residuum.pld.lattice import supremum
 from residuum.pld.value import Pld
@@ -74,6 +75,15 @@ class Budget:
     def capacity(self) -> Any:
         """What there was to spend."""
         return self.filter.capacity
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        """What is shown of it, by unit; empty for filters without units."""
+        own, left = self._line[0], self.remaining
+        held = rules.follow(own, own.state, own.holds) or own.state
+        alone = left is not None and len(self._line) == 1 and not own.holds
+        own_left = left if alone else own.filter.remaining_in(own.state)
+        return amounts_of(own.filter, (own.state, own_left), (held, left))
 
     @cached_property
     def guarantee(self) -> Promise:

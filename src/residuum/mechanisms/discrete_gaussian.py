@@ -20,7 +20,8 @@ from residuum.pld.discrete_gaussian import LARGEST_SHIFT, LARGEST_SIGMA, discret
 from residuum.pld.value import Pld
 
 
-@dataclass(frozen=True)
+@checks.keyword_only("sigma or its square", "DiscreteGaussian(sigma={})")
+@dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian(Mechanism):
     """Integer noise with `P(x) ∝ e^{-x²/(2σ²)}` on a query of this integer sensitivity."""
 

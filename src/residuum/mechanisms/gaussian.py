@@ -15,7 +15,8 @@ from residuum.mechanisms.mechanism import Mechanism, Side, both
 from residuum.pld.value import Pld
 
 
-@dataclass(frozen=True)
+@checks.keyword_only("sigma or mu", "Gaussian(sigma={}) or Gdp(mu={})")
+@dataclass(frozen=True, kw_only=True)
 class Gaussian(Mechanism):
     """Gaussian noise of standard deviation `sigma` on a query of this (Euclidean) sensitivity."""
 

@@ -27,7 +27,11 @@ from residuum.pld.value import Pld
 _MOST = 1 << 53
 
 
-@dataclass(frozen=True)
+@checks.keyword_only(
+    "eps or noise_parameter",
+    "RandomizedResponse(eps={}) or RandomizedResponse(noise_parameter={})",
+)
+@dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(Mechanism):
     """Randomized response among `num_buckets`, by `eps` or by `noise_parameter`."""
 

@@ -51,7 +51,7 @@ def _mixed() -> Workload:
     kinds = [
         made
         for size in _SIZES
-        for made in (PureDp(size), Laplace(round(1 / size, 3)), Gaussian(round(1 / size, 3)))
+        for made in (PureDp(size), Laplace(round(1 / size, 3)), Gaussian(sigma=round(1 / size, 3)))
     ]
     draw = Random(7).random
     asked = [Run(kinds[int(draw() * len(kinds))]) for _ in range(_DRAWN)]
@@ -69,7 +69,7 @@ def _half_planned(eps: float, delta: float) -> Workload:
 
 def _weekly_report() -> Workload:
     """Five counts and a histogram a week, and every fourth week a finer count."""
-    week = (Run(Laplace(40.0), 5), Run(Gaussian(40.0)))
+    week = (Run(Laplace(40.0), 5), Run(Gaussian(sigma=40.0)))
     return Workload("weekly report", (*week, *week, *week, *week, Run(Laplace(10.0))), True)
 
 
@@ -79,9 +79,9 @@ def _explorer() -> Workload:
     kinds = (
         Run(Laplace(50.0), 6),
         Run(PureDp(0.02), 4),
-        Run(Gaussian(30.0), 3),
+        Run(Gaussian(sigma=30.0), 3),
         Run(Laplace(20.0), 3),
-        Run(Gaussian(15.0)),
+        Run(Gaussian(sigma=15.0)),
         Run(PureDp(0.1)),
     )
     bag = [run.query for run in kinds for _ in range(run.times)]
@@ -111,7 +111,7 @@ _MADE: dict[str, Callable[[float, float], Workload]] = {
     "pure 0.1": _always("pure 0.1", PureDp(0.1)),
     "pure 0.5": _always("pure 0.5", PureDp(0.5)),
     "Laplace 10": _always("Laplace 10", Laplace(10.0)),
-    "Gaussian 20": _always("Gaussian 20", Gaussian(20.0)),
+    "Gaussian 20": _always("Gaussian 20", Gaussian(sigma=20.0)),
     "mixed": lambda eps, delta: _mixed(),
     "half planned": _half_planned,
     "DP-SGD": _always("DP-SGD", _block(1.0)),

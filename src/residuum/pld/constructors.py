@@ -54,10 +54,14 @@ def infinite() -> Pld:
     return Pld(None, {atoms_from_exact(ExactAtoms((), (), 1, 1)): 1})
 
 
+@checks.keyword_only("mu or sigma", "gaussian(mu={}) or gaussian(sigma={})")
 def gaussian(
-    mu: float | None = None, *, sigma: float | None = None, sensitivity: float | None = None
+    *, mu: float | None = None, sigma: float | None = None, sensitivity: float | None = None
 ) -> Pld:
-    """`G_mu`: Gaussian noise, `mu = sensitivity / sigma` (sensitivity 1 unless given)."""
+    """`G_mu`: Gaussian noise, `mu = sensitivity / sigma` (sensitivity 1 unless given).
+
+    Give `mu` or `sigma` by name: a positional number could mean either, and raises `TypeError`.
+    """
     if (mu is None) == (sigma is None):
         raise ArgumentTypeError(
             f"gaussian takes either mu or sigma (with sensitivity), got mu={mu!r}, sigma={sigma!r}"

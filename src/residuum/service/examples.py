@@ -19,7 +19,7 @@ def _state(left: str) -> dict[str, Any]:
     return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
 
 
-_ADMITTED = "admitted: Laplace(scale=4.0, sensitivity=1.0) costs 0.0583002 of mu²"
+_ADMITTED = "admitted: Laplace(scale=4.0) costs 0.0583002 of mu²"
 _RECEIPT = {
     "admitted": True,
     "reason": _ADMITTED,
@@ -35,8 +35,8 @@ _RECEIPT = {
 }
 _REFUSAL = {
     "admitted": False,
-    "reason": "refused: Laplace(scale=0.5, sensitivity=1.0): laplace(scale=0.5) does not fit the"
-    " Gaussian that is left; mu 1 left; Laplace(scale=1.03571, sensitivity=1.0) would fit",
+    "reason": "would be refused: Laplace(scale=0.5) needs mu 1.80091; mu 1 left;"
+    " Laplace(scale=1.03571) would fit",
     "remaining": _left(1.0),
     "remaining_is": "left now",
     "binding": "web",
@@ -59,6 +59,16 @@ _BUDGET: dict[str, Any] = {
     "remaining": _left(0.970412173915536),
     "spent": _left(0.24145436984350363),
     "capacity": _left(1.0),
+    "amounts": [
+        {
+            "unit": "mu²",
+            "capacity": "1",
+            "spent": "0.058301",
+            "held": "0",
+            "remaining": "0.941699",
+        }
+    ],
+    "percent": 94,
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
         "pld": _left(1.0),

@@ -238,6 +238,19 @@ class Promised(Answer):
     pld: dict[str, Any] | None
 
 
+class Amount(Answer):
+    """One unit of a budget, as exact decimals: spent, held and remaining add up to capacity."""
+
+    unit: str
+    capacity: str
+    spent: str
+    held: Annotated[
+        str,
+        Field(description="Held by reservations, or not allowed by a parent."),
+    ]
+    remaining: Annotated[str, Field(description="Rounded down.")]
+
+
 class Budgeted(Answer):
     """A budget and what is left of it."""
 
@@ -257,6 +270,15 @@ class Budgeted(Answer):
     remaining: dict[str, Any] | None
     spent: dict[str, Any] | None
     capacity: dict[str, Any] | None
+    amounts: Annotated[
+        list[Amount], Field(description="What is left by unit; empty where there is no unit.")
+    ]
+    percent: Annotated[
+        int | None,
+        Field(
+            description="What is left of the capacity, rounded down; of several units the least."
+        ),
+    ]
     guarantee: Promised
     holds: Annotated[list[str], Field(description="The ids of open reservations.")]
 

@@ -20,6 +20,7 @@ from residuum.filters import budgets as amounts
 from residuum.filters.codec import from_dict as filter_from_dict
 from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation, plain
 from residuum.ledger.views import Budget, Promise
+from residuum.ledger.wording import Amount, percent_of
 from residuum.mechanisms.codec import from_dict
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
@@ -102,6 +103,8 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "remaining": plain(budget.remaining),
         "spent": plain(budget.spent),
         "capacity": plain(budget.capacity),
+        "amounts": [dataclasses.asdict(one) for one in budget.amounts],
+        "percent": percent_of(budget.amounts),
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
         "holds": list(budget.holds),
     }
@@ -181,6 +184,10 @@ class ServedBudget(Budget):
     @cached_property
     def remaining(self) -> Any:
         return value_of(self._said["remaining"])
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        return tuple(Amount(**one) for one in self._said["amounts"])
 
     @cached_property
     def guarantee(self) -> Promise:

@@ -131,7 +131,7 @@ def _doubled(relation: str) -> int:
 
 def _gaussian(event: Any, relation: str) -> Mechanism:
     sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
-    return Gaussian(sigma, float(_doubled(relation))) if sigma else _EVERYTHING
+    return Gaussian(sigma=sigma, sensitivity=float(_doubled(relation))) if sigma else _EVERYTHING
 
 
 def _laplace(event: Any, relation: str) -> Mechanism:
@@ -221,7 +221,7 @@ def _tree(event: Any, relation: str) -> Mechanism:
     counts = [checks.count("step_counts", one) for one in steps]
     checks.require(max(counts, default=0) > 0, "step_counts", "positive", given)
     # Each record is in one leaf, and so in as many nodes as its tree is deep.
-    return SelfComposed(Gaussian(sigma), max(counts).bit_length()) if sigma else _EVERYTHING
+    return SelfComposed(Gaussian(sigma=sigma), max(counts).bit_length()) if sigma else _EVERYTHING
 
 
 def _repeat_and_select(event: Any, relation: str) -> Mechanism:
@@ -288,7 +288,7 @@ def _sampled_noise(event: Any, relation: str) -> Mechanism:
         return _translated(event, relation)
     if inverse == 0:
         return _NOTHING
-    return Gaussian(_noise_of(inverse), float(_doubled(relation)))
+    return Gaussian(sigma=_noise_of(inverse), sensitivity=float(_doubled(relation)))
 
 
 def _not_noise(event: Any) -> Any:

@@ -122,7 +122,7 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
             name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
         )
         office.metrics.decided("check", answer.admitted)
-        left = words(office.ledger.budget(name), answer.remaining)
+        left = words(office.ledger.budget(name), "remaining")
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason, "left": left}
         closed = office.ledger.read_only
         if closed is not None:

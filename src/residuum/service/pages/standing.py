@@ -1,23 +1,12 @@
-"""How a budget stands, in words and as a gauge.
-
-The gauge is for the eye: the share of the filter's own amounts (or of its plan, or of its levels)
-that is left beside open reservations, of several the smallest. What counts is the words, which are
-the library's, rounded down.
-"""
+"""What is left of a budget, in words and as a gauge of the same numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from residuum.filters.filter import Additive, Filter
-from residuum.filters.plan import PlanFilter
-from residuum.filters.renyi_commit import RenyiCommitFilter
-from residuum.filters.value_table import PARTS
-from residuum.filters.walk import WalkFilter
-from residuum.ledger import rules
+from residuum.filters.filter import Additive
 from residuum.ledger.views import Budget
-from residuum.ledger.wording import words
+from residuum.ledger.wording import percent_of, share_of, words
 
 
 def row(budget: Budget) -> dict[str, Any]:
@@ -43,38 +32,11 @@ def row(budget: Budget) -> dict[str, Any]:
 
 def left(budget: Budget) -> dict[str, Any]:
     """What is left, in words and as a share; `remaining` is None for a budget that is retired."""
-    remaining = budget.remaining
+    share = share_of(budget.amounts)
     return {
-        "remaining": None if remaining is None else words(budget, remaining),
-        "capacity": words(budget, budget.capacity),
-        "spent": None if budget.spent is None else words(budget, budget.spent, up=True),
-        "share": 0.0 if remaining is None else share(budget),
+        "remaining": None if budget.remaining is None else words(budget, "remaining"),
+        "capacity": words(budget, "capacity"),
+        "share": None if share is None else float(share[0]),
+        "percent": percent_of(budget.amounts),
+        "of": share[1] if share is not None and len(budget.amounts) > 1 else None,
     }
-
-
-def share(budget: Budget) -> float | None:
-    """The share that is left, between 0 and 1; None for filters that keep no amounts."""
-    own = budget._line[0]
-    held = rules.follow(own, own.state, own.holds) or own.state
-    ratios = list(_ratios(budget.filter, held))
-    return max(0.0, min([1.0, *ratios])) if ratios else None
-
-
-def _ratios(filter: Filter, state: Any) -> Iterator[float]:
-    """Of each amount that a state keeps, the share that is left."""
-    if isinstance(filter, WalkFilter):
-        if state.left < 0:
-            # Nothing is laid out yet.
-            yield 1.0
-        elif state.plan is None:
-            yield state.left / max(1, filter.table_in(state).whole)
-        else:
-            # Laid out after the first block was bought.
-            yield state.left / (PARTS * len(state.plan.exits))
-    elif isinstance(filter, PlanFilter):
-        yield sum(state.left) / max(1, sum(filter.initial().left))
-    elif isinstance(filter, Additive):
-        whole = filter.initial().left
-        yield from (float(now / then) for now, then in zip(state.left, whole, strict=True) if then)
-    elif isinstance(filter, RenyiCommitFilter) and not state.committed:
-        yield float(state.left / filter.initial().left)
