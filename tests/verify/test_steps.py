@@ -598,7 +598,7 @@ def test_a_description_that_is_none_is_undecided(mechanism: Any) -> None:
     for filter in (rz.PureFilter(1.0), rz.ZcdpFilter(0.5), rz.RenyiFilter(8.0, 1.0)):
         chain = written_by(filter, [m.PureDp(0.5)])
         body = json.loads(chain.records[1].text)
-        body["mechanism"] = mechanism
+        body["mechanism"], body["assumed"] = mechanism, True
         assert _verdicts(chain, body) == "undecided"
 
 

@@ -61,17 +61,16 @@ class Kind:
 
 
 def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> Proof:
-    if not isinstance(config, Mapping):
-        return refuted(f"the filter is not an object: {config!r}")
-    name = config.get("kind")
+    name = config.get("kind") if isinstance(config, Mapping) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
-    if kind is None or config.get("version", 1) != 1:
+    if isinstance(config, Mapping) and (kind is None or "version" in config):
         return undecided(f"no formulas for the filter {name!r}")
     wrong = misconfigured(config)
     for state in states:
         wrong = wrong or belongs(config, state)
     if wrong:
         return refuted(wrong)
+    assert kind is not None
     try:
         return check(kind)
     except Unreadable as error:
@@ -132,10 +131,10 @@ def _curve_step(config: Config, before: State, after: State, asked: Asked) -> Pr
 def _approximate_zcdp_first(config: Config, state: State, tables: Tables) -> Proof:
     rho, left = amounts(state, 2)
     eps, delta = written(config["eps"]), written(config["delta"])
-    aside = written(config.get("delta_conversion", config["delta"]))
+    aside = written(config["delta_conversion"])
     if not (aside > 0 and aside + left <= delta):
         return refuted("delta is given out twice")
-    if config.get("conversion", "best") == "whitehouse":
+    if config["conversion"] == "whitehouse":
         return advanced_within(rho, eps, aside)
     return zcdp_within(rho, eps, aside)
 
@@ -152,7 +151,7 @@ def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -
             parts.append(Loss(factors=((core, n),)))
     kept = together(parts)
     lost = enough_taken("delta", spent[1], missing_mass(loss))
-    if config.get("conversion", "best") == "whitehouse" and not loss.stated:
+    if config["conversion"] == "whitehouse" and not loss.stated:
         cost = largest_loss(kept.rest)
         if cost.rest is None:
             needed = cost.exact**2 / 2 + loss.variance / 2

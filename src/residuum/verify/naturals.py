@@ -76,10 +76,8 @@ def _primitive(loss: Loss) -> tuple[Any, ...]:
     return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
 
 
-def _computed(point: Response, rounds: Any, plan: dict[str, Any]) -> Proof:
+def _computed(point: Response, rounds: int, plan: dict[str, Any]) -> Proof:
     """What so many rounds of any symmetric queries keep, each prefix composed within the budget."""
-    if type(rounds) is not int or rounds < 1:
-        raise Unreadable(f"rounds must be a count, got {rounds!r}")
     eps, delta = plan["eps"], plan["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
@@ -99,8 +97,6 @@ def natural_step(
 ) -> Proof:
     loss = loss_of(mechanism, relation)
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
-    if not all(type(state["rounds"]) is int for state in (before, after)):
-        raise Unreadable(f"rounds must be counts, got {before['rounds']!r}, {after['rounds']!r}")
     if loss.is_identity:
         if spent != now or after["rounds"] < before["rounds"]:
             return refuted("the state moves for nothing")
