@@ -17,6 +17,7 @@ from residuum.errors import ResiduumError
 from residuum.filters.codec import from_dict as filter_from_dict
 from residuum.filters.describe import as_mechanism
 from residuum.ledger.asked import asked
+from residuum.provable import unprovable_filter
 from residuum.records import canonical
 from residuum.verify import verify_records
 from verify.chains import Written, plain, written_by
@@ -55,7 +56,8 @@ def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) 
 def library_reads(mechanism: Any, relation: str) -> bool:
     """Whether a ledger would take this as a query under a relation."""
     try:
-        return asked(canonical(mechanism)).contradicts(relation, "person") is None
+        query = asked(canonical(mechanism))
+        return query.contradicts(relation, "person") is None
     except (ResiduumError, ValueError):
         return False
 
@@ -117,13 +119,26 @@ def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
 def _library_begins(config: Any, state: Any) -> bool:
     """Whether the library has such a filter, and such a state of it."""
     try:
-        filter = filter_from_dict(config)
+        filter = filter_from_dict({**config, **_labels(config)})
+        if unprovable_filter(filter.to_dict()) is not None:
+            return False
+        if filter.kind == "additive_profile":
+            return True
         if filter.kind in LABELS:
             return filter.to_json() == canonical(config)
         filter.state_from_json(canonical(state))
     except (ResiduumError, ValueError):
         return False
     return True
+
+
+def _labels(config: Any) -> dict[str, Any]:
+    """Of an additive profile, the natural budget: any that is one will do beside its target."""
+    label = config.get("kind") == "additive_profile" if isinstance(config, dict) else False
+    one = label and all(type(config.get(name)) is float for name in ("eps", "delta"))
+    if not one or not (1e-9 <= config["eps"] <= 100.0 and 1e-30 <= config["delta"] < 1.0):
+        return {}
+    return {"eps": 1.0, "delta": 0.001}
 
 
 LABELS = ("menu", "auto", "additive_profile")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from residuum.provable import unprovable_filter
 from residuum.records import canonical
 from residuum.verify.fields import Malformed, read
 
@@ -156,7 +157,7 @@ def misconfigured(config: Any) -> str | None:
     for name, good in allowed.items():
         if name in config and not good(config[name]):
             return f"{name} of {kind} cannot be {config[name]!r:.200}"
-    return _contradiction(config)
+    return _contradiction(config) or unprovable_filter(config)
 
 
 def _contradiction(config: Mapping[str, Any]) -> str | None:

@@ -239,12 +239,15 @@ def _approximate_dp(f: Fields, relation: str) -> Loss:
 
 def _zcdp(f: Fields, relation: str) -> Loss:
     rho, xi = f["rho"], f["xi"]
-    if exact(rho) + exact(xi) == 0:
-        return Loss()
+    if rho == 0.0:
+        # At every order at most xi: that is pure DP.
+        return response(xi)
     return Loss(stated=((Stated(written(rho), written(xi)), 1),))
 
 
 def _rdp(f: Fields, relation: str) -> Loss:
+    if 0.0 in f["epsilons"]:
+        return Loss()
     pairs = zip(f["orders"], f["epsilons"], strict=True)
     curve = tuple((written(a), written(e)) for a, e in pairs)
     return Loss(stated=((Stated(None, Fraction(0), curve), 1),))

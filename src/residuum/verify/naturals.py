@@ -113,15 +113,24 @@ def natural_step(
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-        charges = [loss]
-    elif catalogue is None:
-        charges = [loss]
-    else:
-        members = [loss_of(each, None) for each in catalogue]
-        charges = [member for member in members if below(loss, member)]
-    if now not in [spent + charge for charge in charges]:
+    charge = _between(spent, now)
+    if charge is None or not below(loss, charge):
         return undecided("what was spent is not what was spent before and the query")
+    if catalogue is not None and not isinstance(catalogue, str):
+        members = [loss_of(each, None) for each in catalogue]
+        if charge not in members:
+            return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
+
+
+def _between(before: Loss, after: Loss) -> Loss | None:
+    """What a composition grew by; None where something of it is gone."""
+    had, has = dict(before.factors), dict(after.factors)
+    grown = {factor: n - had.pop(factor, 0) for factor, n in has.items()}
+    more = after.variance - before.variance
+    if before.stated or after.stated or had or more < 0 or min(grown.values(), default=0) < 0:
+        return None
+    return Loss(more, tuple((factor, n) for factor, n in grown.items() if n))
 
 
 def _outside(loss: Loss, family: str) -> str | None:
