@@ -20,6 +20,7 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -56,6 +57,8 @@ _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue")
 _GRID = ("menu", "auto")
+_SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
+"""Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
 _FORMS: dict[str, set[str]] = {
     **dict.fromkeys(_BOUNDED, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
@@ -64,7 +67,7 @@ _FORMS: dict[str, set[str]] = {
     **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
     **dict.fromkeys(_GRID, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
     "commit": _EVERYWHERE | {"mixture"},
-    "plan": _EVERYWHERE,
+    "plan": _EVERYWHERE | {"sampled", "drawn"},
     "natural": _EVERYWHERE,
     "additive_profile": _EVERYWHERE,
 }
@@ -94,6 +97,9 @@ def unprovable(description: Description, config: Description, relation: str) -> 
             return f"no proof is known for {_named(leaf)} under {relation}"
         if form not in allowed or _exception(leaf, form, kind):
             return f"no proof is known for {_named(leaf)} under the filter {kind}"
+    what = _together(leaves, kind, relation)
+    if what is not None:
+        return f"no proof is known for compositions of {what} under the filter {kind}"
     return None
 
 
@@ -201,7 +207,9 @@ def _form(leaf: Description, relation: str) -> str | None:
     if kind == "poisson_sampled":
         return _sampled(leaf, relation)
     if kind == "sampled_without_replacement":
-        return "drawn" if _form(leaf["mechanism"], relation) == "finite" else None
+        inner = leaf["mechanism"]
+        plain = inner["kind"] not in ("from_atoms", "composed", "self_composed")
+        return "drawn" if plain and _form(inner, relation) == "finite" else None
     if kind == "from_atoms" and relation == _REPLACE:
         return None
     if kind in ("gaussian", "gdp"):
@@ -229,7 +237,8 @@ def _sampled(leaf: Description, relation: str) -> str | None:
         return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
     if relation == _REPLACE or inner["kind"] in ("truncated_laplace", "composed", "self_composed"):
         return None
-    return "sampled" if _form(inner, relation) in ("finite", "central") else None
+    known = inner["kind"] != "from_atoms" and _form(inner, relation) in ("finite", "central")
+    return "sampled" if known else None
 
 
 def _exception(leaf: Description, form: str, kind: str) -> bool:
@@ -238,7 +247,33 @@ def _exception(leaf: Description, form: str, kind: str) -> bool:
         return _form(leaf["mechanism"], "") == "central"
     if form == "stated" and kind in _ZCDP:
         return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
+    if leaf["kind"] == "truncated_laplace":
+        return kind in ("natural", "additive_profile", "commit")
+    if leaf["kind"] == "from_atoms" and kind == "basic":
+        # Mass at infinity that rounding leaves of a sum is known to some ulps alone.
+        tilt = math.fsum(
+            p * math.exp(-z) for z, p in zip(leaf["losses"], leaf["masses"], strict=True)
+        )
+        return abs(tilt - 1.0) > 1e-13
     return False
+
+
+def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:
+    """Why what is provable query by query is not provable as one, or None."""
+    rest = [(leaf, n) for leaf, n in leaves if n and _form(leaf, relation) != "gaussian"]
+    if len(rest) == 0 or (len(rest) == 1 and rest[0][1] == 1 and len(leaves) == 1):
+        return None
+    forms = {_form(leaf, relation) for leaf, _ in rest}
+    sided = any(leaf["kind"] in _SIDED for leaf, _ in rest)
+    if kind in _GAUSSIAN and (sided or (kind == _GAUSSIAN[2] and "mixture" in forms)):
+        return "queries that are not symmetric"
+    if kind in _GRID and "discrete" in forms:
+        return "discrete Gaussian noise"
+    if kind == "plan" and sided:
+        return "queries that are not symmetric"
+    if kind == "additive_profile":
+        return "queries that are not Gaussian"
+    return None
 
 
 # -- ranges -------------------------------------------------------------------------------------
@@ -270,6 +305,8 @@ def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
         yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
     if kind == "truncated_laplace":
         yield "bound / scale", _ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
+        reach = _ratio(f["sensitivity"], f["bound"])
+        yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
     if kind == "mixture_of_gaussians":
         for each in f["sensitivities"]:
             yield "sensitivity / sigma", _ratio(each, f["sigma"]), LEAST_SIZE, most
@@ -277,9 +314,13 @@ def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
         if name in f:
             least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
             yield name, f[name], least, LARGEST_SIZE
-    for name in ("delta", "sampling_rate", "mass_at_infinity", "noise_parameter"):
+    for name in ("delta", "mass_at_infinity"):
         if name in f:
-            yield name, f[name], LEAST_SHARE, 1.0
+            yield name, f[name], LEAST_SHARE, 1.0 - LEAST_SHARE
+    if "sampling_rate" in f:
+        yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
+    if "noise_parameter" in f:
+        yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
     for name in ("probabilities", "masses"):
         for each in f.get(name, ()):
             yield name, each, LEAST_SHARE, 1.0
