@@ -51,6 +51,10 @@ from residuum.errors import BrokenRecord
 
 VERSION = 1
 NOTHING_BEFORE = "0" * 64
+LEAST_WINDOW = 1.0
+"""The shortest window that a budget may have, in seconds."""
+LONGEST_HOLD = 366 * 86400.0
+"""The longest time for which budget may be held, in seconds."""
 
 _COMMON = frozenset({"v", "ledger", "budget", "seq", "prev", "type", "time", "by"})
 _MOVE = frozenset({"before", "after"})

@@ -10,6 +10,7 @@ from typing import Any
 
 import residuum as rz
 from residuum.filters.renyi_commit import Commit
+from residuum.ledger.asked import asked
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.records import NOTHING_BEFORE, Record, canonical, digest, record
 
@@ -97,7 +98,7 @@ class Written:
             "request": digest(canonical([mechanism, [m["budget"] for m in group]])),
             "mechanism": mechanism,
             "relation": self.relation,
-            "assumed": False,
+            "assumed": asked(query).undeclared is not None,
             "group": list(group),
             "admitted": admitted,
             "binding": None if admitted else self.name,

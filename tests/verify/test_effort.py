@@ -54,7 +54,7 @@ def test_a_step_that_takes_too_long_is_undecided() -> None:
         assert [step.verdict for step in report.steps] == ["proven", "undecided", "proven"]
         assert "work limit" in report.steps[1].reason
         assert "rests on step 1, which is undecided" in report.steps[2].reason
-        assert report.exit_code == 4
+        assert report.exit_code == 7
         assert _report(chain, limit=30).ok
     for wrong in (0.0, -1.0, float("nan"), float("inf"), "1"):
         with pytest.raises(ValueError, match="limit"):
@@ -88,3 +88,53 @@ def test_whatever_a_record_asks_the_verifier_ends(filter: rz.Filter) -> None:
         texts = [chain.texts()[0], canonical(body)]
         report = verify_records({"b": texts}, chain.tables, limit=0.1)
         assert report.steps[1].verdict != "proven", mechanism
+
+
+def test_all_steps_share_a_total_of_work() -> None:
+    chain = written_by(rz.GdpResidueFilter(2.0), [m.Laplace(4.0 + k) for k in range(8)])
+    whole = _report(chain)
+    assert whole.ok
+    for jobs in (1, 2):
+        report = _report(chain, total_limit=0.01, jobs=jobs)
+        verdicts = [step.verdict for step in report.steps]
+        first = verdicts.index("undecided")
+        assert 0 < first < len(verdicts)
+        assert verdicts == ["proven"] * first + ["undecided"] * (len(verdicts) - first)
+        assert "total work limit" in report.steps[first].reason
+        assert report.exit_code == json.loads(report.to_json())["exit_code"] == 7
+        # As often as one likes, and in as many processes.
+        assert verdicts == [s.verdict for s in _report(chain, total_limit=0.01).steps]
+    for wrong in (0.0, -1.0, float("nan"), "1"):
+        for name in ("total_limit", "memory_limit"):
+            with pytest.raises(ValueError, match=name):
+                _report(chain, **{name: wrong})
+
+
+def test_memory_is_counted_before_it_is_used() -> None:
+    queries = [m.SelfComposed(m.RandomizedResponse(0.01, 3), 8)]
+    chain = written_by(rz.GdpResidueFilter(1.0), queries, relation="replace-one")
+    assert _report(chain).ok
+    report = _report(chain, memory_limit=0.5)
+    assert [step.verdict for step in report.steps] == ["proven", "undecided"]
+    assert "memory limit" in report.steps[1].reason and report.exit_code == 7
+
+
+GIGANTIC: list[tuple[rz.Filter, m.Mechanism]] = [
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.Laplace(1e308)),
+    (rz.GdpResidueFilter(1.0), m.Laplace(1e308)),
+    (rz.AutoFilter(1.0, 1e-6), m.Gaussian(1e150)),
+]
+
+
+@pytest.mark.parametrize(("filter", "query"), GIGANTIC, ids=repr)
+def test_extreme_parameters_end_soon_in_little_memory(
+    filter: rz.Filter, query: m.Mechanism
+) -> None:
+    """Ledgers do not take them, but a record may say anything."""
+    chain = written_by(filter, [m.PureDp(0.01)])
+    body = json.loads(chain.records[1].text)
+    body["mechanism"] = query.to_dict()
+    texts = [chain.texts()[0], canonical(body)]
+    report = verify_records({"b": texts}, chain.tables, limit=5.0)
+    assert report.steps[1].verdict != "refuted"

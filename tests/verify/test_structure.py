@@ -181,7 +181,13 @@ def test_a_key_belongs_to_one_request() -> None:
 def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
     state = plain(chain.filter, chain.state)
     fields = chain.asking(query, f"h-{hold}-{len(chain.records)}", [chain.place], True)
-    more = {"before": state, "after": state, "tables": {}, "hold": hold, "expires": "2027"}
+    more = {
+        "before": state,
+        "after": state,
+        "tables": {},
+        "hold": hold,
+        "expires": "2026-12-31T00:00:00.000Z",
+    }
     chain.append("hold", {**fields, **more})
 
 
@@ -408,12 +414,12 @@ def test_no_window_begins_before_the_last_one_is_over() -> None:
     assert _renewed(60.0, 60, 120, 180) == []
     assert _renewed(60.0, 179, 180, 240) == [], "late, and then in time"
     assert _renewed(7.5, 8, 15, 23) == []
-    assert _renewed(0.25, 1, 2) == []
+    assert _renewed(1.0, 1, 2) == []
     for window, *times in ((60.0, 59), (60.0, 60, 119), (60.0, 179, 179), (7.5, 8, 14), (1e300, 9)):
         problems = _renewed(window, *(int(t) for t in times))
         assert len(problems) == 1, (window, times)
         assert "before the last one is over" in problems[0]
-    for window in (1e-300, 0.0, -1.0, "long", True):
+    for window in (1e-300, 1e-3, 0.25, 0.999, 0.0, -1.0, "long", True):
         assert len(_renewed(window, 60)) == 1  # type: ignore[arg-type]
 
 

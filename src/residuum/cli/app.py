@@ -67,9 +67,10 @@ EXIT_CODES = {
     1: "checked, and it does not hold (verify, attack); not all was drawn (figures)",
     2: "bad input: an argument, a file that is no ledger, a package that is missing",
     3: "refused: nothing was spent",
-    4: "the ledger or the service cannot do it; of verify, something is undecided",
+    4: "the ledger or the service cannot do it",
     5: "the outcome is unknown: ask again with the same key",
     6: "this key was already used (unless --replay-ok): do not run the query again",
+    7: "undecided: neither proven nor refuted (verify)",
     PIPE_CLOSED: "who reads the output left before its end, as head does; what was done is done",
 }
 """What a command's exit code means; no command has meanings of its own."""

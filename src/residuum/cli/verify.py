@@ -44,7 +44,21 @@ def verify(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Work after which a step is left undecided (60); counted, not timed.",
+            help="Counted work after which a step is left undecided (60).",
+        ),
+    ] = None,
+    total_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Counted work after which all other steps are left undecided (3600).",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MB",
+            help="Counted memory of a process beyond which a step is left undecided (1024).",
         ),
     ] = None,
     report: Annotated[
@@ -63,8 +77,9 @@ def verify(
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
     proven in ball arithmetic from the recorded description alone, by code that shares no numerics
     with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
-    broken, 4 if something stays undecided. The report says what the ends of the chains were held
-    against: the anchor, heads that were given, or nothing.
+    broken, 7 if something stays undecided, as do steps that would exceed a limit. Limits are
+    counted, not timed: the verdict is the same on every machine. The report says what the ends of
+    the chains were held against: the anchor, heads that were given, or nothing.
 
     \b
     Example:
@@ -82,6 +97,8 @@ def verify(
         "since": _since(since),
         "jobs": jobs,
         "limit": limit,
+        "total_limit": total_limit,
+        "memory_limit": memory_limit,
     }
     try:
         with patience("steps") as tell:

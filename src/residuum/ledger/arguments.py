@@ -11,6 +11,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.codec import from_json as filter_from_json
 from residuum.filters.filter import Filter
+from residuum.records import LEAST_WINDOW
 
 _LONGEST_REASON = 2000
 
@@ -41,7 +42,7 @@ def window(value: Any) -> float | None:
     if value is None:
         return None
     seconds = checks.positive("window", value)
-    checks.require(seconds >= 1.0, "window", "at least 1 second", value)
+    checks.require(seconds >= LEAST_WINDOW, "window", "at least 1 second", value)
     return seconds
 
 

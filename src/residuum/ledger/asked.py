@@ -27,6 +27,7 @@ from residuum.mechanisms.black_box import BlackBox
 from residuum.mechanisms.codec import from_dict, parsed_json
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.value import Pld
+from residuum.provable import unprovable, unprovable_commit
 from residuum.records import Canonical, canonical
 
 _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
@@ -87,6 +88,22 @@ class Asked:
             known = " and ".join(query.supported) or "none"
             return f"{query.kind} has a pair for {known} only, the budget is {relation}"
         return None
+
+    def unprovable(self, filter_text: str, relation: str) -> str | None:
+        """Why a step with it could not be proven under a filter; None if it can."""
+        known = self._proofs
+        if (filter_text, relation) not in known:
+            known[filter_text, relation] = self._unproven(json.loads(filter_text), relation)
+        return known[filter_text, relation]
+
+    @cached_property
+    def _proofs(self) -> dict[tuple[str, str], str | None]:
+        return {}
+
+    def _unproven(self, config: Any, relation: str) -> str | None:
+        if isinstance(self.query, Commit):
+            return unprovable_commit(self.plain["to"], relation)
+        return unprovable(self.plain, config, relation)
 
     def __str__(self) -> str:
         return self._shown

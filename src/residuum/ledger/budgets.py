@@ -18,6 +18,7 @@ from residuum.ledger.holding import let_go
 from residuum.ledger.page import Page
 from residuum.ledger.requests import LEDGER, Request, tables_of
 from residuum.mechanisms.relations import REPLACE_ONE
+from residuum.provable import unprovable_filter
 from residuum.version import __version__
 
 _B = schema.budgets
@@ -50,6 +51,9 @@ class Create(Request):
             raise BudgetExists(f"there is a budget {self.name!r} already")
         parent = None if self.parent is None else page.entry(self.parent)
         fields = self._fields(parent)
+        why = unprovable_filter(fields["filter"])
+        if why is not None:
+            raise ArgumentError(f"filter must be one whose steps can be verified: {why}")
         if parent is None:
             self._check_root(page)
         else:

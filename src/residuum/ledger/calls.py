@@ -14,12 +14,10 @@ from residuum.ledger.holding import Cancel, Commit, Reserve
 from residuum.ledger.receipts import Reservation
 from residuum.ledger.requests import Done, Request
 from residuum.ledger.spending import Spend
+from residuum.records import LONGEST_HOLD
 
 if TYPE_CHECKING:
     from residuum.ledger.ledger import Ledger
-
-DAY = 86400.0
-LONGEST_HOLD = 366 * DAY
 
 
 @dataclass(frozen=True)

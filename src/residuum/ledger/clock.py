@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from residuum.errors import ArgumentError, BrokenRecord
+from residuum.records import LEAST_WINDOW
 
 FAR = "9999-12-31T23:59:59.999Z"
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -75,9 +76,8 @@ def age(written: str, now: str) -> float:
 
 def boundary(start: str, length: float, now: str) -> str:
     """The first end of a window of `length` seconds, counted from `start`, that is after `now`."""
-    if not length >= 1e-3:
-        # Ends closer than what a time can say would be stepped over one by one.
-        raise ArgumentError(f"window must be at least a millisecond, got {length!r}")
+    if not length >= LEAST_WINDOW:
+        raise ArgumentError(f"window must be at least {LEAST_WINDOW:g} second, got {length!r}")
     whole = int(max(0.0, age(start, now)) // length) + 1
     end = later(start, whole * length)
     while end <= now:

@@ -128,6 +128,12 @@ class Entry:
         return state_of(self.filter_text, self.state_text)
 
     @property
+    def filter_in_force(self) -> str:
+        """The description of the filter that decides: another one where that was committed to."""
+        to = self.plain_state["to"] if self.filter.kind == "renyi_commit" else None
+        return self.filter_text if to is None else canonical(to)
+
+    @property
     def plain_state(self) -> Mapping[str, Any]:
         """The state as plain data."""
         found: Mapping[str, Any] = json.loads(self.state_text)

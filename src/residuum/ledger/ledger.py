@@ -268,16 +268,20 @@ class Ledger:
         jobs: int = 1,
         progress: Any = None,
         limit: float | None = None,
+        total_limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> Any:
         """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
 
         The heads that the anchor knows are expected, and those of `expect_head` besides: a receipt,
-        a hash, budgets with theirs, or a list of these. `limit`: the seconds of (counted) work
-        after which a step is left undecided, 60 unless given.
+        a hash, budgets with theirs, or a list of these. `limit` and `total_limit`: the seconds of
+        (counted) work after which a step, or all that follow, are left undecided, 60 and 3600
+        unless given; `memory_limit`: megabytes, 1024 unless given.
         """
         from residuum.ledger.verifying import verify
 
-        return verify(self._gate, expect_head, since, jobs=jobs, progress=progress, limit=limit)
+        limits = {"limit": limit, "total_limit": total_limit, "memory_limit": memory_limit}
+        return verify(self._gate, expect_head, since, jobs=jobs, progress=progress, **limits)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""

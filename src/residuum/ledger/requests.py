@@ -124,6 +124,17 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
+def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
+    """Raise where a step with this query could not be proven afterwards."""
+    for entry in entries:
+        why = asked.unprovable(entry.filter_in_force, entry.neighbouring)
+        if why is not None:
+            raise ArgumentError(
+                f"query must be one that can be verified on the budget {entry.name!r}: {why};"
+                " nothing was spent"
+            )
+
+
 def binding(
     rulings: Mapping[str, Ruling], entries: Sequence[Entry], *, checked: bool = False
 ) -> tuple[str | None, str]:

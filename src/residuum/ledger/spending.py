@@ -17,6 +17,7 @@ from residuum.ledger.requests import (
     append_group,
     binding,
     charged,
+    check_provable,
     check_relation,
     held_now,
     relation_rulings,
@@ -81,6 +82,7 @@ def judged(page: Page, asking: Asking, rule: Any) -> tuple[list[Entry], dict[str
     entries = charged(page, asking.budgets)
     rulings = relation_rulings(asking.asked, entries)
     if not rulings:
+        check_provable(asking.asked, entries)
         standings = [page.standing(entry) for entry in entries]
         for entry, standing in zip(entries, standings, strict=True):
             rulings[entry.name] = rule(standing, asking.asked, standings)

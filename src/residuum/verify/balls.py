@@ -19,6 +19,9 @@ from flint import arb, ctx, fmpq
 
 Ball = arb
 _FAR = 1e4
+_WIDEST = 1 << 14
+"""The largest exponent of a number that is written out."""
+_SMALLEST = arb(2) ** -4096
 
 
 @contextmanager
@@ -60,8 +63,16 @@ def _number(value: Any) -> int | float:
 
 
 def upper(value: Ball) -> Fraction:
-    """A rational at least as large as all of the ball."""
-    mantissa, exponent = value.upper().man_exp()
+    """A rational at least as large as all of the ball; its size does not depend on the ball's."""
+    top = value.upper()
+    return rational(_SMALLEST if 0 < top < _SMALLEST else top)
+
+
+def rational(value: Ball) -> Fraction:
+    """The number in the middle of a ball, whose exponent is of ordinary size."""
+    mantissa, exponent = value.mid().man_exp()
+    if abs(int(exponent)) > _WIDEST:
+        raise OverflowError("a number too large or too small to write out")
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 

@@ -36,7 +36,7 @@ Inner = Callable[[Any, Any, Any], Proof]
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
-    if state.get("committed") or state.get("to") is not None:
+    if state["committed"] or state["to"] is not None or state["inner"] is not None:
         return refuted("committed before anything was asked")
     eps, delta = written(config["eps"]), written(config["delta"])
     return renyi_within(written(config["alpha"]), amount(state["left"]), eps, delta)
@@ -61,7 +61,7 @@ def step(
         return inner_step(before["to"], _inner(before["to"], before), _inner(before["to"], after))
     if isinstance(mechanism, Mapping) and mechanism.get("kind") == "commit":
         return _commit(config, before, after, mechanism, relation, inner_first)
-    if after.get("committed") != before.get("committed") or after.get("to") is not None:
+    if after["committed"] != before["committed"] or not after["to"] is after["inner"] is None:
         return refuted("committed without asking for it")
     loss = loss_of(mechanism, relation)
     if loss.is_identity:
@@ -73,8 +73,7 @@ def _inner(to: Any, state: State) -> Any:
     inner = state.get("inner")
     if not isinstance(to, Mapping) or not isinstance(inner, Mapping):
         raise Unreadable("a commit must name a filter and its state")
-    head = {name: to[name] for name in ("kind", "version") if name in to}
-    return {**head, **inner}
+    return {"kind": to.get("kind"), **inner}
 
 
 def _commit(
@@ -92,7 +91,7 @@ def _commit(
     to = mechanism.get("to")
     proofs = []
     if isinstance(to, list):
-        if after.get("to") is not None:
+        if not after["to"] is after["inner"] is None:
             return refuted("a batch was committed to, and a filter goes on")
         budget = together(loss_of(each, relation) for each in to)
     else:

@@ -18,7 +18,7 @@ from flint import arb
 
 from residuum.verify.balls import Ball, ball, bits, near
 from residuum.verify.curves import curve
-from residuum.verify.effort import work
+from residuum.verify.effort import room, work
 from residuum.verify.factors import Factor, Loss, Noise, Response
 from residuum.verify.heights import Steps, powered
 from residuum.verify.lattice import Lattice, lattice_of
@@ -182,5 +182,6 @@ def _rounded_down(factor: Factor, spacing: Fraction) -> Lattice:
                 add(int(cell), p)
     first, last = min(masses, default=0), max(masses, default=0)
     work(last - first)
+    room(last - first)
     listed = tuple(masses.get(k, arb(0)) for k in range(first, last + 1))
     return Lattice(d, first, listed, arb(0), arb(0))

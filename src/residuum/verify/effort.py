@@ -1,10 +1,15 @@
-"""How much work a proof may take: operations are counted, so the end is the same on every machine.
+"""How much work and memory a proof may take: both are counted, so the end is the same everywhere.
 
 A step of a record is somebody else's text, and can be made as large as its writer likes. Whatever
-loops over it says beforehand how many ball operations that takes, at the precision in force; where
-a step has had its share, `Exhausted` is raised and the step is undecided. The share is given in
-seconds of a machine that does `RATE` such operations a second. What is remembered from an earlier
-step counts as if it were worked out again, so the order of steps does not matter either.
+loops over it says beforehand how many ball operations that takes, at the precision in force, and
+whatever makes a list says how many balls it will hold; where a step has had its share of either,
+`Exhausted` is raised and the step is undecided. The share of work is given in seconds of a machine
+that does `RATE` such operations a second. What is remembered from an earlier step counts as if it
+were worked out again, so the order of steps does not matter either.
+
+All steps of a verification share a total of work. A step that would exceed what the steps before it
+have left is undecided, and so are those after it: also in several processes, which report what they
+used.
 """
 
 from __future__ import annotations
@@ -19,44 +24,65 @@ from flint import ctx
 
 LIMIT = 60.0
 """Seconds of counted work for one step, unless told."""
+TOTAL = 3600.0
+"""Seconds of counted work for all steps together, unless told."""
+MEMORY = 1024.0
+"""Megabytes that a process may use for proofs, by counting, unless told."""
 RATE = 1_000_000
 _WORD = 192
+_HEAD = 112
+"""Bytes of a ball besides its mantissa."""
+_LISTS = 8
+"""How many of the largest lists may be there at the same time."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Exhausted(Exception):
-    """A step has had its share of work."""
+    """A step has had its share of work or memory; the message says of which."""
 
 
-class _Share:
-    def __init__(self, most: float):
-        self.most, self.done = most, 0.0
+class Share:
+    """What a step may use, and what it has used."""
+
+    def __init__(self, seconds: float, megabytes: float):
+        self.most, self.done = seconds * RATE, 0.0
+        self.bytes = megabytes * 2.0**20
+
+    @property
+    def seconds(self) -> float:
+        """The work that was done."""
+        return self.done / RATE
 
     def take(self, amount: float) -> None:
         self.done += amount
-        if self.done > self.most:
-            raise Exhausted
+        if not self.done <= self.most:
+            raise Exhausted(f"work limit: not settled with {self.most / RATE:g} s of counted work")
+
+    def hold(self, size: float) -> None:
+        if not _LISTS * size <= self.bytes:
+            raise Exhausted(f"memory limit: not settled within {self.bytes / 2.0**20:g} MB")
 
 
-_share: ContextVar[_Share] = ContextVar("share")
+_share: ContextVar[Share] = ContextVar("share")
 
 
 @contextmanager
-def effort(seconds: float) -> Iterator[None]:
-    """Within, no more than so much work is done."""
-    token = _share.set(_Share(seconds * RATE))
+def effort(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
+    """Within, no more than so much work is done and memory used."""
+    share = Share(seconds, megabytes)
+    token = _share.set(share)
     try:
-        yield
+        yield share
     finally:
         _share.reset(token)
 
 
-def _mine() -> _Share:
+def _mine() -> Share:
     share = _share.get(None)
     if share is None:
-        share = _Share(float("inf"))
+        share = Share(float("inf"), MEMORY)
         _share.set(share)
     return share
 
@@ -64,6 +90,11 @@ def _mine() -> _Share:
 def work(operations: float) -> None:
     """Say that so many operations follow; raises where they are too many."""
     _mine().take(operations * max(1.0, ctx.prec / _WORD))
+
+
+def room(balls: float) -> None:
+    """Say that a list of so many balls follows; raises where that is too long."""
+    _mine().hold(balls * (_HEAD + ctx.prec / 8))
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -21,7 +21,7 @@ from typing import TypeVar
 from flint import acb, arb, ctx
 
 from residuum.verify.balls import Ball, ball, near, normal
-from residuum.verify.effort import work
+from residuum.verify.effort import room, work
 from residuum.verify.laws import Central, Finite, Law
 
 _ULP = Fraction(1, 1 << 52)
@@ -198,6 +198,7 @@ class Pairs(Factor):
 
     def law(self) -> Finite:
         work(16 * len(self.p))
+        room(3 * len(self.p))
         merged: dict[Fraction, list[Fraction]] = {}
         for p, q in zip(self.p, self.q, strict=True):
             if p and q:
@@ -225,6 +226,7 @@ class Given(Factor):
 
     def law(self) -> Finite:
         work(8 * len(self.losses))
+        room(4 * len(self.losses))
         order = sorted(range(len(self.losses)), key=lambda i: self.losses[i])
         total = sum(self.masses, Fraction(0))
         scale = (1 - self.at_infinity) / total
@@ -252,6 +254,7 @@ class Geometric(Factor):
         if k > _MOST_TERMS:
             return None
         work(4 * k)
+        room(3 * k)
         step = ball(1 / self.scale)
         r = (-step).exp()
         inner = -(-step).expm1() / (1 + r)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from residuum.provable import unprovable, unprovable_commit
 from residuum.verify import commits, gaussian_budget, naturals, plans, potentials
 from residuum.verify.additive import Infinite, Unknown, missing_mass, pure, renyi
 from residuum.verify.balls import written
@@ -20,6 +21,7 @@ from residuum.verify.configurations import misconfigured
 from residuum.verify.conversions import advanced_within, zcdp_within
 from residuum.verify.descriptions import Underivable, loss_of
 from residuum.verify.factors import Loss, Response, together
+from residuum.verify.fields import Malformed, read
 from residuum.verify.order import basic
 from residuum.verify.states import UNREADABLE, State, Unreadable, amounts, belongs
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
@@ -49,7 +51,26 @@ def prove_first(config: Any, state: Any, tables: Tables) -> Proof:
 
 def prove_step(config: Any, before: Any, after: Any, asked: Asked) -> Proof:
     """Whether a step from one committed state to the next is sound."""
-    return _guarded(config, [before, after], lambda kind: kind.step(config, before, after, asked))
+
+    def check(kind: Kind) -> Proof:
+        why = _unprovable(config, before, asked)
+        if why is not None:
+            return undecided(f"no ledger takes this query: {why}")
+        return kind.step(config, before, after, asked)
+
+    return _guarded(config, [before, after], check)
+
+
+def _unprovable(config: Config, before: State, asked: Asked) -> str | None:
+    """Why a ledger rejects a query, if it does."""
+    if config["kind"] == "renyi_commit" and before["to"] is not None:
+        return None  # for the filter that was committed to to say
+    relation = asked.relation or "add-remove"
+    if isinstance(asked.mechanism, Mapping) and asked.mechanism.get("kind") == "commit":
+        to = asked.mechanism.get("to")
+        full = [read(each) for each in to] if isinstance(to, list) else to
+        return unprovable_commit(full, relation)
+    return unprovable(read(asked.mechanism), config, relation)
 
 
 @dataclass(frozen=True)
@@ -61,22 +82,21 @@ class Kind:
 
 
 def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> Proof:
-    if not isinstance(config, Mapping):
-        return refuted(f"the filter is not an object: {config!r}")
-    name = config.get("kind")
+    name = config.get("kind") if isinstance(config, Mapping) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
-    if kind is None or config.get("version", 1) != 1:
+    if isinstance(config, Mapping) and (kind is None or "version" in config):
         return undecided(f"no formulas for the filter {name!r}")
     wrong = misconfigured(config)
     for state in states:
         wrong = wrong or belongs(config, state)
     if wrong:
         return refuted(wrong)
+    assert kind is not None
     try:
         return check(kind)
     except Unreadable as error:
         return refuted(str(error))
-    except (Underivable, Unknown) as error:
+    except (Malformed, Underivable, Unknown) as error:
         return undecided(str(error))
     except Infinite as error:
         return refuted(str(error))
@@ -132,10 +152,10 @@ def _curve_step(config: Config, before: State, after: State, asked: Asked) -> Pr
 def _approximate_zcdp_first(config: Config, state: State, tables: Tables) -> Proof:
     rho, left = amounts(state, 2)
     eps, delta = written(config["eps"]), written(config["delta"])
-    aside = written(config.get("delta_conversion", config["delta"]))
+    aside = written(config["delta_conversion"])
     if not (aside > 0 and aside + left <= delta):
         return refuted("delta is given out twice")
-    if config.get("conversion", "best") == "whitehouse":
+    if config["conversion"] == "whitehouse":
         return advanced_within(rho, eps, aside)
     return zcdp_within(rho, eps, aside)
 
@@ -152,7 +172,7 @@ def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -
             parts.append(Loss(factors=((core, n),)))
     kept = together(parts)
     lost = enough_taken("delta", spent[1], missing_mass(loss))
-    if config.get("conversion", "best") == "whitehouse" and not loss.stated:
+    if config["conversion"] == "whitehouse" and not loss.stated:
         cost = largest_loss(kept.rest)
         if cost.rest is None:
             needed = cost.exact**2 / 2 + loss.variance / 2

@@ -106,12 +106,14 @@ def approximate_gdp_residue(
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
     make: Callable[[], Law] | None = law_of(rest)
-    if make is not None:
-        return _weighed(make, m2, v, eta, tight)
-    if not eta:
+    many = sum(n for _, n in rest.factors) > 1
+    if not eta and (make is None or many):
+        # Not tight, but soon done where outcomes are many.
         apart = query_by_query(rest, m2, v)
         if apart.verdict == "proven":
             return apart
+    if make is not None:
+        return _weighed(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)

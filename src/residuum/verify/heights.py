@@ -18,7 +18,7 @@ from flint import arb
 
 from residuum.verify.balls import Ball, ball, near
 from residuum.verify.curves import curve
-from residuum.verify.effort import work
+from residuum.verify.effort import room, work
 from residuum.verify.factors import Factor, Loss, Response
 from residuum.verify.laws import Finite, composed, gaussian_curve
 
@@ -106,6 +106,7 @@ def powered(factor: Factor, law: Finite, n: int) -> Finite | None:
 def coins(law: Finite, n: int) -> Finite:
     """Copies of one randomized response: binomial."""
     work(4 * n)
+    room(3 * n)
     low, high = law.p
     p = [arb(n).bin(k) * high**k * low ** (n - k) for k in range(n + 1)]
     z = [(2 * k - n) * law.z[1] for k in range(n + 1)]
@@ -151,6 +152,7 @@ class Steps:
     def __post_init__(self) -> None:
         law = self.law
         work(4 * len(law.z))
+        room(8 * len(law.z))
         order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
         self.p, self.q, self.z = ([side[i] for i in order] for side in (law.p, law.q, law.z))
         self.at = [near(z) for z in self.z]

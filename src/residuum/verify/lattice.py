@@ -24,11 +24,12 @@ from flint import arb, arb_poly, ctx
 from residuum.verify.additive import Unknown
 from residuum.verify.balls import Ball, ball, near
 from residuum.verify.curves import curve
-from residuum.verify.effort import remembered, work
+from residuum.verify.effort import remembered, room, work
 from residuum.verify.factors import Factor, Loss
 from residuum.verify.laws import Finite, gaussian_curve
 
 _LONGEST = 1 << 16
+_SMALLEST = arb(2) ** -2048
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ class Lattice:
 def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
     """The coefficients of a product of polynomials, all of them."""
     # How long that takes depends on how far the sizes of coefficients lie apart.
-    work((len(one) + len(two)) * (2.0 + 0.012 * (_spread(one) + _spread(two))))
+    spread = _spread(one) + _spread(two)
+    work((len(one) + len(two)) * (2.0 + 0.012 * spread))
+    room((len(one) + len(two)) * (2.0 + spread / 1024.0))
     found: list[Ball] = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
     return found + [arb(0)] * (len(one) + len(two) - 1 - len(found))
 
@@ -164,7 +167,7 @@ def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattic
     return _remembered(loss, spacing, tail, reach, ctx.prec)
 
 
-@remembered(maxsize=64)
+@remembered(maxsize=16)
 def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precision: int) -> Lattice:
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
@@ -189,7 +192,7 @@ def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precisio
     return whole
 
 
-@remembered(maxsize=64)
+@remembered(maxsize=16)
 def _of_factor(
     factor: Factor, spacing: Fraction, tail: float, reach: int, precision: int
 ) -> Lattice:
@@ -215,6 +218,7 @@ def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
     spots = [int(near(z / d) // 1) for z in law.z]
     low, high = min(-1, *(k - 2 for k in spots)), max(1, *(k + 3 for k in spots))
     work(high - low + 8 * len(spots))
+    room(high - low)
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
     for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
@@ -243,7 +247,7 @@ def _from_curve(heights: object, symmetric: bool, d: Ball, tail: float, reach: i
         while len(values) <= 2 or (not values[-1] <= tail and len(values) <= reach):
             if len(values) > _LONGEST:
                 raise Unknown("its law has too many outcomes")
-            values.append(heights(len(values) * d, back))
+            values.append(_floored(heights(len(values) * d, back)))
         sides.append(values)
     right, left = sides[0], sides[-1]
     over, under = _half(right, d), _half(left, d)
@@ -251,6 +255,12 @@ def _from_curve(heights: object, symmetric: bool, d: Ball, tail: float, reach: i
     under = [q * (-(k + 1) * d).exp() for k, q in enumerate(under)]
     middle = 1 - right[-1] - sum(over, arb(0)) - sum(under, arb(0))
     return Lattice(d, -len(under), (*under[::-1], middle, *over), right[-1], left[-1])
+
+
+def _floored(height: Ball) -> Ball:
+    """A height, or a wider ball where it is so small that its exponent alone would cost much."""
+    tiny = height < _SMALLEST and not height.is_zero()
+    return arb(0).union(_SMALLEST) if tiny else height
 
 
 def _half(h: list[Ball], d: Ball) -> list[Ball]:

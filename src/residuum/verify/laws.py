@@ -22,7 +22,7 @@ from flint import arb
 
 from residuum.verify.balls import Ball, density, near, normal
 from residuum.verify.clusters import Cluster, clustered
-from residuum.verify.effort import work
+from residuum.verify.effort import room, work
 
 Jet = tuple[Ball, Ball, Ball, Ball]
 """A value and three derivatives."""
@@ -244,6 +244,7 @@ def composed(laws: Sequence[Finite]) -> Finite:
     whole = Finite((arb(1),), (arb(1),), (arb(0),), arb(0), arb(0), True)
     for law in laws:
         work(len(whole.p) * len(law.p))
+        room(3 * len(whole.p) * len(law.p))
         p = tuple(a * b for a in whole.p for b in law.p)
         q = tuple(a * b for a in whole.q for b in law.q)
         z = tuple(a + b for a in whole.z for b in law.z)

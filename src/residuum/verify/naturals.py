@@ -76,10 +76,8 @@ def _primitive(loss: Loss) -> tuple[Any, ...]:
     return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
 
 
-def _computed(point: Response, rounds: Any, plan: dict[str, Any]) -> Proof:
+def _computed(point: Response, rounds: int, plan: dict[str, Any]) -> Proof:
     """What so many rounds of any symmetric queries keep, each prefix composed within the budget."""
-    if type(rounds) is not int or rounds < 1:
-        raise Unreadable(f"rounds must be a count, got {rounds!r}")
     eps, delta = plan["eps"], plan["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
@@ -99,8 +97,6 @@ def natural_step(
 ) -> Proof:
     loss = loss_of(mechanism, relation)
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
-    if not all(type(state["rounds"]) is int for state in (before, after)):
-        raise Unreadable(f"rounds must be counts, got {before['rounds']!r}, {after['rounds']!r}")
     if loss.is_identity:
         if spent != now or after["rounds"] < before["rounds"]:
             return refuted("the state moves for nothing")
@@ -117,15 +113,24 @@ def natural_step(
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-        charges = [loss]
-    elif catalogue is None:
-        charges = [loss]
-    else:
-        members = [loss_of(each, None) for each in catalogue]
-        charges = [member for member in members if below(loss, member)]
-    if now not in [spent + charge for charge in charges]:
+    charge = _between(spent, now)
+    if charge is None or not below(loss, charge):
         return undecided("what was spent is not what was spent before and the query")
+    if catalogue is not None and not isinstance(catalogue, str):
+        members = [loss_of(each, None) for each in catalogue]
+        if charge not in members:
+            return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
+
+
+def _between(before: Loss, after: Loss) -> Loss | None:
+    """What a composition grew by; None where something of it is gone."""
+    had, has = dict(before.factors), dict(after.factors)
+    grown = {factor: n - had.pop(factor, 0) for factor, n in has.items()}
+    more = after.variance - before.variance
+    if before.stated or after.stated or had or more < 0 or min(grown.values(), default=0) < 0:
+        return None
+    return Loss(more, tuple((factor, n) for factor, n in grown.items() if n))
 
 
 def _outside(loss: Loss, family: str) -> str | None:

@@ -102,6 +102,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
     with bits(_BITS):
+        if _ends_before(loss, eps):
+            return proven("no loss is larger than eps")
         sides = heights(loss, ball(eps))
         if sides is not None:
             exact = sides[0].max(sides[1])
@@ -114,6 +116,19 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         if eps == 0 or delta <= 0:
             return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
+
+
+def _ends_before(loss: Loss, eps: Fraction) -> bool:
+    """Whether even the largest loss is at most `eps`."""
+    if loss.variance or any(f.unbounded for f, _ in loss.factors):
+        return False
+    total = arb(0)
+    for factor, n in loss.factors:
+        tops = factor.top(), factor.top(True)
+        if tops[0] is None or tops[1] is None or not factor.missing().is_zero():
+            return False
+        total += n * tops[0].max(tops[1])
+    return bool(total <= ball(eps))
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:

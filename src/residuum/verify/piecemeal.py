@@ -14,7 +14,7 @@ from functools import partial
 
 from flint import arb
 
-from residuum.verify.balls import Ball, ball, bits, density, near
+from residuum.verify.balls import ball, bits, density, near, rational
 from residuum.verify.effort import work
 from residuum.verify.factors import Factor, Loss, sure
 from residuum.verify.laws import gaussian_rise
@@ -87,12 +87,7 @@ def _cost(factor: Factor, level: Fraction) -> Fraction | None:
                 return None
             if abs(near(step)) < 1e-20 * near(cost):
                 break
-        return _rational(cost * (1 + arb(2) ** -48))
-
-
-def _rational(value: Ball) -> Fraction:
-    mantissa, exponent = value.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+        return rational(cost * (1 + arb(2) ** -48))
 
 
 def _proved(costs: Costs, m2: Fraction, v: Fraction) -> Proof:

@@ -29,6 +29,7 @@ from residuum.verify.balls import Ball, ball, bits, exact, near
 from residuum.verify.curves import curve
 from residuum.verify.descriptions import loss_of
 from residuum.verify.factors import Loss, Response
+from residuum.verify.fields import RELATIONS
 from residuum.verify.lattice import lattice_of, multiplied
 from residuum.verify.order import below
 from residuum.verify.states import State, Unreadable
@@ -39,7 +40,6 @@ _FINEST = 64
 _CHORDS = 3e-5
 _TAIL = 1e-11
 """Of delta, charged in full: well below what the filters cut off, which they charge likewise."""
-_RELATIONS = ("add-remove", "replace-one", "zero-out")
 
 
 @dataclass(frozen=True)
@@ -71,21 +71,24 @@ def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
         head = json.loads(line)
         if set(head) != {"cells", "delta", "eps", "half", "v"} or head["v"] != 1:
             raise ValueError(f"fields {sorted(head)}")
-        count = 2 * head["half"] + 1
-        values = struct.unpack(f"<{count}d", rest)
-        eps, delta = float(head["eps"]), float(head["delta"])
+        counts = [type(head[name]) is int for name in ("cells", "half")]
+        if not all(counts) or not all(type(head[name]) is float for name in ("eps", "delta")):
+            raise ValueError("cells and half must be counts, eps and delta numbers")
+        if len(rest) != 8 * (2 * head["half"] + 1):
+            raise ValueError("as many numbers as there are grid points")
+        values = struct.unpack(f"<{len(rest) // 8}d", rest)
     except (ValueError, TypeError, struct.error) as error:
         raise Unreadable(f"the table of a potential cannot be read: {error}") from None
     if not all(0.0 <= v < float("inf") for v in values):
         raise Unreadable("a potential must be made of non-negative numbers")
     if not 0 < head["cells"] <= head["half"]:
         raise Unreadable("the grid of a potential must reach beyond eps")
-    return Potential(eps, delta, head["cells"], head["half"], tuple(values))
+    return Potential(head["eps"], head["delta"], head["cells"], head["half"], tuple(values))
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
     """Whether a first state keeps `(eps, delta)`."""
-    if state.get("held"):
+    if _held(state):
         return refuted("copies are held before anything was asked")
     found = potential_of(tables)
     if found is None and state.get("left") == -1 and state.get("plan") is None:
@@ -166,23 +169,49 @@ def step(
 
 
 def _held(state: State) -> dict[Loss, int]:
+    """The copies that were paid for and not yet used; what else a state holds must be readable."""
+    if type(state["left"]) is not int or state["left"] < -1:
+        raise Unreadable(f"left must be a count or -1, got {state['left']!r:.60}")
+    if state["first"] is not None:
+        _named(state["first"])
+    plan = state["plan"]
+    if plan is not None:
+        if not isinstance(plan, Mapping) or set(plan) != {"query", "copies", "exits"}:
+            raise Unreadable(f"plan must have query, copies and exits, got {plan!r:.60}")
+        exits = plan["exits"] if isinstance(plan["exits"], list) else []
+        counts = all(type(n) is int and n >= 0 for n in exits)
+        if not (exits and counts and type(plan["copies"]) is int and plan["copies"] > 0):
+            raise Unreadable(f"copies and exits of a plan must be counts, got {plan!r:.60}")
+        _named(plan["query"])
+    _counts("seen", state["seen"])
     found: dict[Loss, int] = {}
-    held = state.get("held")
-    if type(state.get("left")) is not int:
-        raise Unreadable(f"left must be a count, got {state.get('left')!r}")
-    if not isinstance(held, list):
-        raise Unreadable(f"held must be a list, got {held!r}")
-    for pair in held:
-        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
-            raise Unreadable(f"held must be made of queries and counts, got {pair!r}")
-        asked, relation = pair[0], None
-        if isinstance(asked, Mapping) and set(asked) == {"mechanism", "relation"}:
-            asked, relation = asked["mechanism"], asked["relation"]
-            if relation not in _RELATIONS:
-                raise Unreadable(f"held must name a relation, got {relation!r}")
+    for (asked, relation), n in _counts("held", state["held"]):
         loss = loss_of(asked, relation)
-        found[loss] = found.get(loss, 0) + pair[1]
+        found[loss] = found.get(loss, 0) + n
     return {loss: n for loss, n in found.items() if n}
+
+
+def _counts(name: str, given: Any) -> list[tuple[tuple[Any, str | None], int]]:
+    """Queries with counts."""
+    if not isinstance(given, list):
+        raise Unreadable(f"{name} must be a list, got {given!r:.60}")
+    found = []
+    for pair in given:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
+            raise Unreadable(f"{name} must be made of queries and counts, got {pair!r:.60}")
+        found.append((_named(pair[0]), pair[1]))
+    return found
+
+
+def _named(asked: Any) -> tuple[Any, str | None]:
+    """A query in a state: a description, with a relation unless that is add-remove."""
+    relation = None
+    if isinstance(asked, Mapping) and set(asked) == {"mechanism", "relation"}:
+        asked, relation = asked["mechanism"], asked["relation"]
+        if relation not in RELATIONS:
+            raise Unreadable(f"a query must name a relation, got {relation!r:.60}")
+    loss_of(asked, relation)
+    return asked, relation
 
 
 def _same(before: State, after: State) -> bool:

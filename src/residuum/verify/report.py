@@ -86,10 +86,10 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 all proven, 1 refuted or broken, 4 undecided."""
+        """0 all proven, 1 refuted or broken, 7 undecided."""
         if self.problems or self.refuted:
             return 1
-        return 4 if self.undecided else 0
+        return 7 if self.undecided else 0
 
     @property
     def settled(self) -> dict[str, tuple[int, str]]:
@@ -108,6 +108,7 @@ class Report:
         """Plain data; `from` it the same report can be read by machines."""
         return {
             "ok": self.ok,
+            "exit_code": self.exit_code,
             "proven": self.proven,
             "refuted": self.refuted,
             "undecided": self.undecided,

@@ -6,18 +6,20 @@ however right the step itself is: it is undecided until a new window begins from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from residuum.records import Record, canonical, digest
-from residuum.verify.effort import LIMIT, Exhausted, effort
+from residuum.verify.effort import LIMIT, MEMORY, TOTAL, Exhausted, effort
 from residuum.verify.filters import Asked, prove_first, prove_step
 from residuum.verify.partitions import Part
 from residuum.verify.report import Step
+from residuum.verify.states import UNREADABLE
 from residuum.verify.structure import Chain
-from residuum.verify.verdict import Proof, all_of
+from residuum.verify.verdict import Proof, all_of, undecided
 from residuum.verify.workers import spread
 
 TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
@@ -43,15 +45,25 @@ class Task:
         """Whether nothing before it matters: the first state of a budget or of a window."""
         return self.before is None
 
-    def prove(self, limit: float = LIMIT) -> Proof:
-        """The verdict, with so many seconds of counted work at most."""
+    def prove(self, limit: float = LIMIT, memory: float = MEMORY) -> Proof:
+        """The verdict, with so many seconds of counted work and megabytes at most."""
+        return self.measured(limit, memory)[0]
+
+    def measured(self, limit: float, memory: float) -> tuple[Proof, float]:
+        """The verdict and the counted work, in seconds."""
         if self.missing is not None:
-            return Proof("undecided", self.missing)
-        try:
-            with effort(limit):
-                return self._proof()
-        except Exhausted:
-            return Proof("undecided", f"work limit: not settled with {limit:g} s of counted work")
+            return undecided(self.missing), 0.0
+        with effort(limit, memory) as share:
+            try:
+                found = self._proof()
+            except Exhausted as error:
+                found = undecided(str(error))
+            except MemoryError:
+                found = undecided("memory limit: this machine has no more memory")
+            except UNREADABLE as error:
+                # Nothing that goes wrong here says anything about the record.
+                found = undecided(f"the proof failed: {error!r:.200}")
+        return found, min(share.seconds, limit)
 
     def _proof(self) -> Proof:
         if self.before is None:
@@ -109,7 +121,21 @@ def _fetched(
     return found, missing
 
 
-def prove_all(tasks: list[Task], jobs: int, limit: float, progress: Progress | None) -> list[Step]:
+@dataclass(frozen=True)
+class Limits:
+    """What a verification may use: for one step, for all, and memory."""
+
+    step: float = LIMIT
+    """Seconds of counted work for one step."""
+    total: float = TOTAL
+    """Seconds of counted work for all steps."""
+    memory: float = MEMORY
+    """Megabytes of counted memory for a process."""
+
+
+def prove_all(
+    tasks: list[Task], jobs: int, limits: Limits, progress: Progress | None
+) -> list[Step]:
     """The verdicts on steps, in the order of their chains."""
     firsts: dict[str, Task] = {}
     for task in tasks:
@@ -119,7 +145,7 @@ def prove_all(tasks: list[Task], jobs: int, limit: float, progress: Progress | N
     for task in tasks:
         shares[task.key] = shares.get(task.key, 0) + 1
     finished = 0
-    for key, proof in _proofs(list(firsts.values()), jobs, limit):
+    for key, proof in _proofs(list(firsts.values()), jobs, limits):
         proofs[key] = proof
         finished += shares[key]
         if progress is not None:
@@ -145,11 +171,31 @@ def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
         yield Step(task.budget, task.seq, verdict, reason)
 
 
-def _proofs(tasks: list[Task], jobs: int, limit: float) -> Iterator[tuple[str, Proof]]:
+def _proofs(tasks: list[Task], jobs: int, limits: Limits) -> Iterator[tuple[str, Proof]]:
+    """Each verdict, until the total is used up: then all others are undecided."""
+    left = limits.total
+    measured = _measured(tasks, jobs, limits)
+    over = undecided(f"total work limit: {limits.total:g} s of counted work were used up")
+    for task in tasks:
+        if left > 0.0:
+            proof, used = next(measured)
+            left -= used
+            if left >= 0.0:
+                yield task.key, proof
+                continue
+        if left != -math.inf:
+            left = -math.inf
+            measured.close()
+        yield task.key, over
+
+
+def _measured(
+    tasks: list[Task], jobs: int, limits: Limits
+) -> Generator[tuple[Proof, float], None, None]:
+    """Verdicts with the work that each took, one after another or by several processes."""
+    measure = partial(Task.measured, limit=limits.step, memory=limits.memory)
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task.key, task.prove(limit)
-        return
-    proofs = spread(partial(Task.prove, limit=limit), tasks, min(jobs, len(tasks)))
-    for task, proof in zip(tasks, proofs, strict=True):
-        yield task.key, proof
+            yield measure(task)
+    else:
+        yield from spread(measure, tasks, min(jobs, len(tasks)))

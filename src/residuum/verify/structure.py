@@ -3,7 +3,9 @@
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
 cancels and expiries move nothing; nothing is asked after a retirement; windows count up, and none
-begins before the last one is over.
+begins before the last one is over or while something is held; a bound that holds under a relation
+which nobody declared was said to hold under the budget's. Names, times and flags are what a ledger
+accepts as such.
 
 Across chains: the records of one request name the same group, in which each is where the others
 say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
@@ -12,19 +14,20 @@ partitions of a budget have one label; a key belongs to one request of its princ
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from residuum.errors import BrokenRecord
-from residuum.records import Record, canonical, follows, read, state_after
+from residuum.records import LONGEST_HOLD, Record, canonical, follows, read, state_after
 from residuum.verify.descriptions import units_of
+from residuum.verify.fields import RELATIONS, is_label, undeclared
 from residuum.verify.partitions import Part
 from residuum.verify.report import Problem
-from residuum.verify.windows import early, no_window
+from residuum.verify.windows import early, is_time, later, no_window
 
 _ASKING = ("spend", "hold", "commit")
-_RELATIONS = ("add-remove", "replace-one", "zero-out")
 _GROUPED = (*_ASKING, "cancel", "expire")
 
 
@@ -74,6 +77,10 @@ def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
                 broken = f"record {before.seq} or {record.seq} was changed: {broken}"
             chain.wrong(record.seq, broken)
             chain.whole = False
+        if not is_time(record.body["time"]):
+            chain.wrong(record.seq, f"no time is written {record.body['time']!r:.60}")
+        if not _is_name(record.body["by"]):
+            chain.wrong(record.seq, f"no principal is called {record.body['by']!r:.60}")
         chain.records.append(record)
         before = record
     if not chain.records:
@@ -109,6 +116,10 @@ def check_states(chain: Chain) -> None:
         if retired and kind in (*_ASKING, "refresh", "create"):
             wrong(f"a {kind} after the budget was retired")
         id = canonical(body.get("hold"))
+        if kind == "hold" and not (
+            is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
+        ):
+            wrong(f"a hold ends at {body['expires']!r:.60}")
         if kind == "hold" and body["admitted"]:
             if id in held:
                 wrong(f"the hold {body['hold']!r} is made twice")
@@ -123,6 +134,8 @@ def check_states(chain: Chain) -> None:
                 wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
                 held.pop(id, None)
+        if held and kind in ("refresh", "retire"):
+            wrong(f"a {kind} while {len(held)} reservations are open")
         if kind == "refresh":
             generation += 1
             window = chain.first.get("window")
@@ -134,15 +147,33 @@ def check_states(chain: Chain) -> None:
                     wrong(soon)
             if body["generation"] != generation:
                 wrong(f"generation {body['generation']} stands where {generation} should")
-        if kind == "create" and body["neighbouring"] not in _RELATIONS:
-            wrong(f"no neighbouring relation is {body['neighbouring']!r}")
-        if kind == "create" and body["window"] is not None and no_window(body["window"]):
-            wrong(f"a window of {body['window']!r} seconds")
+        if kind == "create":
+            _check_created(body, wrong)
         if kind in ("create", "refresh"):
             began = body["time"]
         if kind in ("retire", "recover"):
             retired = True
         state = state_after(record)
+
+
+def _is_name(value: Any) -> bool:
+    """A name that was given before: its form was composed by whoever made it."""
+    return isinstance(value, str) and is_label(unicodedata.normalize("NFC", value))
+
+
+def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
+    if body["neighbouring"] not in RELATIONS:
+        wrong(f"no neighbouring relation is {body['neighbouring']!r:.60}")
+    if body["window"] is not None and no_window(body["window"]):
+        wrong(f"a window of {body['window']!r:.60} seconds")
+    for name in ("budget", "unit"):
+        if not is_label(body[name]):
+            wrong(f"no {name} is called {body[name]!r:.60}")
+    for name in ("data", "parent", "partition"):
+        if body[name] is not None and not is_label(body[name]):
+            wrong(f"no {name} is called {body[name]!r:.60}")
+    if type(body["shares_data"]) is not bool:
+        wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
 
 
 def _late(hold: Record, time: str) -> bool:
@@ -163,6 +194,13 @@ class _Wrong:
 def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
     if type(body["admitted"]) is not bool:
         wrong("the decision is neither yes nor no")
+    if type(body["assumed"]) is not bool:
+        wrong(f"assumed must be true or false, got {body['assumed']!r:.60}")
+    bound = None if body["assumed"] is True else undeclared(body["mechanism"])
+    if bound is not None:
+        wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
+    if not _is_name(body["key"]):
+        wrong(f"no key is {body['key']!r:.60}")
     if body["admitted"] and body["binding"] is not None:
         wrong("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
@@ -180,6 +218,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
     partitioned = {above.name for above, _ in _parts(chains)}
     _check_labels(chains)
+    _check_children(chains)
     _check_roots(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
@@ -191,6 +230,10 @@ def check_across(chains: Mapping[str, Chain]) -> None:
             wrong = _Wrong(chain, record.seq)
             members = _check_group(record, chains, wrong)
             body = record.body
+            if record.type == "hold" and is_time(body["expires"]):
+                made = max(each.body["time"] for each in _together(record, chains))
+                if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
+                    wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
             if record.type in _ASKING:
                 _check_line(chain, chains, members, wrong)
                 if chain.name in partitioned and body["admitted"]:
@@ -243,6 +286,17 @@ def _check_group(
     return members
 
 
+def _together(record: Record, chains: Mapping[str, Chain]) -> list[Record]:
+    """The records of a group that are here, this one too."""
+    found = [record]
+    for name, seq in _names(record.body["group"]):
+        chain = chains.get(name) if isinstance(name, str) else None
+        other = None if chain is None else chain.at(seq)
+        if other is not None:
+            found.append(other)
+    return found
+
+
 def _same_request(one: Record, two: Record) -> bool:
     names = {"by", "type", "group", "key", "request", "mechanism", "admitted", "binding", "hold"}
     return all(one.body.get(name) == two.body.get(name) for name in names)
@@ -288,6 +342,17 @@ def _check_labels(chains: Mapping[str, Chain]) -> None:
         other = seen.setdefault((above.name, label), chain.name)
         if other != chain.name:
             chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+
+
+def _check_children(chains: Mapping[str, Chain]) -> None:
+    """What is under a budget is all quotas or all partitions."""
+    kinds: dict[str, bool] = {}
+    for chain in chains.values():
+        above = _above(chain, chains)
+        if above is not None:
+            divides = chain.first.get("partition") is not None
+            if kinds.setdefault(above.name, divides) != divides:
+                chain.wrong(0, f"quotas and partitions under one budget, {above.name!r}")
 
 
 def _check_roots(chains: Mapping[str, Chain]) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 
 from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, digest, from_line
-from residuum.verify.effort import LIMIT
+from residuum.verify.effort import LIMIT, MEMORY, TOTAL
 from residuum.verify.heads import check_heads, check_verified, expected_marks, verified_marks
 from residuum.verify.report import ANCHOR, GIVEN, NOTES, UNHELD, Problem, Report
-from residuum.verify.steps import Progress, TableSource, prove_all, tasks_of
+from residuum.verify.steps import Limits, Progress, TableSource, prove_all, tasks_of
 from residuum.verify.structure import check_across, check_states, load, part_of
 
 
@@ -33,6 +33,8 @@ def verify_records(
     progress: Progress | None = None,
     limit: float | None = None,
     anchored: Any = None,
+    total_limit: float | None = None,
+    memory_limit: float | None = None,
 ) -> Report:
     """Check chains of records and prove their steps.
 
@@ -42,14 +44,18 @@ def verify_records(
     `(seq, hash)`; of a list of these all are expected. `since` maps budgets to what was verified
     before, `seq` or `(seq, hash)`; an earlier `Report` will do, of which only what was proven is
     left out. `progress` is told how many steps of how many are done. A step that takes more than
-    `limit` seconds of work (60) is undecided; work is counted, not timed, so that the verdict is
-    the same everywhere. `anchored`: the heads that an anchor knows, which are expected besides.
+    `limit` seconds of work (60) is undecided, and so is everything after `total_limit` seconds
+    (3600) for all of them, and a step that needs more than `memory_limit` megabytes (1024). Work
+    and memory are counted, not measured, so that the verdict is the same everywhere. `anchored`:
+    the heads that an anchor knows, which are expected besides.
     """
     if type(jobs) is not int or jobs < 1:
         raise ArgumentError(f"jobs must be at least 1, got {jobs!r}")
-    limit = LIMIT if limit is None else limit
-    if type(limit) not in (int, float) or not 0 < limit < math.inf:
-        raise ArgumentError(f"limit must be a positive number of seconds, got {limit!r}")
+    limits = Limits(
+        _positive("limit", limit, LIMIT, "seconds"),
+        _positive("total_limit", total_limit, TOTAL, "seconds"),
+        _positive("memory_limit", memory_limit, MEMORY, "megabytes"),
+    )
     given, verified = expected_marks(expect_head), verified_marks(since)
     held = [ANCHOR] * (anchored is not None) + [GIVEN] * bool(given)
     read = {name: load(name, items) for name, items in chains.items()}
@@ -63,7 +69,7 @@ def verify_records(
         for chain in read.values()
         for task in tasks_of(chain, part_of(chain, read), tables, done_before)
     ]
-    steps = prove_all(tasks, jobs, limit, progress)
+    steps = prove_all(tasks, jobs, limits, progress)
     return Report(
         tuple(steps),
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
@@ -74,6 +80,14 @@ def verify_records(
     )
 
 
+def _positive(name: str, value: Any, default: float, unit: str) -> float:
+    if value is None:
+        return default
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise ArgumentError(f"{name} must be a positive number of {unit}, got {value!r}")
+    return float(value)
+
+
 def verify_export(
     path: str | Path | Iterable[str],
     expect_head: Any = None,
@@ -81,6 +95,8 @@ def verify_export(
     jobs: int = 1,
     progress: Progress | None = None,
     limit: float | None = None,
+    total_limit: float | None = None,
+    memory_limit: float | None = None,
 ) -> Report:
     """Verify an export: JSON Lines of records with their hashes, and of tables."""
     if isinstance(path, str | Path):
@@ -120,7 +136,10 @@ def verify_export(
         # Not one line is of an export, broken or not.
         why = strange[0] if strange else "it has no records"
         raise NotALedger(f"{name} is no ledger, nor an export of one: {why}")
-    report = verify_records(chains, tables, expect_head, since, jobs, progress, limit)
+    report = verify_records(
+        chains, tables, expect_head, since, jobs, progress, limit,
+        total_limit=total_limit, memory_limit=memory_limit,
+    )  # fmt: skip
     problems = (*broken, *report.problems)
     return replace(report, problems=problems)
 

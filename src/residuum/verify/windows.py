@@ -1,4 +1,4 @@
-"""When a window ends, by the times in the records.
+"""Times in the records, and when a window ends by them.
 
 Windows of `w` seconds are counted from the creation of a budget, so they end at `start + k w`, to
 the millisecond below, which is what a record's time can say. A new one may begin late, never early.
@@ -7,15 +7,36 @@ the millisecond below, which is what a record's time can say. A new one may begi
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-_LEAST = 1e-3
+from residuum.records import LEAST_WINDOW
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_FAR = "9999-12-31T23:59:59.999Z"
 
 
 def no_window(window: Any) -> bool:
     """Whether this is not a number of seconds that a window may have."""
-    return type(window) not in (int, float) or not _LEAST <= window < math.inf
+    return type(window) not in (int, float) or not LEAST_WINDOW <= window < math.inf
+
+
+def is_time(written: Any) -> bool:
+    """Whether this is a time as records write it, to the millisecond."""
+    try:
+        return _TIME.fullmatch(written) is not None and _moment(written) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def later(written: str, seconds: float) -> str:
+    """So many seconds after, as records write it."""
+    try:
+        moment = _moment(written) + timedelta(seconds=seconds)
+    except OverflowError:
+        return _FAR
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def early(start: Any, window: Any, last: Any, now: Any) -> str | None:

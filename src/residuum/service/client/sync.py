@@ -186,16 +186,19 @@ class Client:
         jobs: int = 1,
         progress: Any = None,
         limit: float | None = None,
+        total_limit: float | None = None,
+        memory_limit: float | None = None,
     ) -> Any:
         """Check every chain and re-prove every step, here: the service is not trusted.
 
         `expect_head`: a receipt, or heads that were given out, without which one cannot tell
-        whether the end of a chain is missing. `limit`: as for a ledger.
+        whether the end of a chain is missing. Limits are as for a ledger.
         """
         from residuum.verify import verify_export
 
         lines = (self._do(verbs.export())).splitlines()
-        return verify_export(lines, expect_head, since, jobs, progress, limit)
+        limits = limit, total_limit, memory_limit
+        return verify_export(lines, expect_head, since, jobs, progress, *limits)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""

@@ -1,0 +1,346 @@
+"""Which queries can be proven: the kinds, the ranges of their parameters, and under which filters.
+
+Whatever a ledger admits its verifier must be able to decide. So a ledger rejects, before anything
+is decided or recorded, what lies outside: parameters so extreme that proofs take too long, and
+kinds of loss for which a filter's steps have no proof. The verifier reads the same rule, and proves
+nothing that it rejects. Standard library only; descriptions are plain data, in their full form.
+
+A leaf of a description (what is not made of other mechanisms) has one of these *forms*:
+
+    gaussian   exactly a Gaussian
+    finite     finitely many losses
+    central    a density between two atoms: Laplace noise, the exponential mechanism
+    mixture    mixtures of Gaussians, such as a Gaussian on a Poisson sample
+    discrete   discrete Gaussian noise
+    stated     a Rényi or zCDP bound, of which nothing else is known
+    sampled    a Poisson sample of a finite or central one
+    drawn      a sample of fixed size of a finite one
+    nothing    no loss at all
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Description = Mapping[str, Any]
+
+LEAST_SIZE = 1e-9
+LARGEST_SIZE = 600.0
+"""Of `eps`, `mu`, and of sensitivities divided by the noise, where they are not 0."""
+LARGEST_MIXTURE = 20.0
+"""Of sensitivities divided by the noise, on a sample."""
+LEAST_SHARE = 1e-9
+"""Of probabilities, sampling rates and `delta`, where they are not 0."""
+LARGEST_CUT = 600.0
+"""Of the bound of truncated noise divided by its scale."""
+LONGEST_LIST = 256
+"""Of atoms, points of a curve, orders, or mechanisms that are composed."""
+LARGEST_COUNT = 1_000_000
+"""Of copies in one query."""
+LARGEST_SHIFT = 256
+"""Of the sensitivity of integer noise."""
+LARGEST_SIGMA = 256.0
+"""Of discrete Gaussian noise."""
+
+LARGEST_MU = 60.0
+"""Of a Gaussian budget."""
+LEAST_DELTA = 1e-30
+LEAST_ORDER, LARGEST_ORDER = 1e-4, 1e6
+"""Of a Rényi order, less 1."""
+LARGEST_ROUNDS = 1000
+
+_REPLACE = "replace-one"
+_BOUNDED = ("pure", "basic")
+_RENYI = ("renyi", "renyi_curve", "renyi_commit")
+_ZCDP = ("zcdp", "approximate_zcdp")
+_GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue")
+_GRID = ("menu", "auto")
+_SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
+"""Kinds whose losses need not be symmetric."""
+_EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
+_FORMS: dict[str, set[str]] = {
+    **dict.fromkeys(_BOUNDED, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
+    **dict.fromkeys(_RENYI, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
+    **dict.fromkeys(_ZCDP, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
+    **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
+    **dict.fromkeys(_GRID, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
+    "commit": _EVERYWHERE | {"mixture"},
+    "plan": _EVERYWHERE | {"sampled", "drawn"},
+    "natural": _EVERYWHERE,
+    "additive_profile": _EVERYWHERE,
+}
+"""The forms whose steps can be proven, by the kind of the filter."""
+
+
+def unprovable(description: Description, config: Description, relation: str) -> str | None:
+    """Why a step with this query could not be proven, or None.
+
+    `config` is the filter's, `relation` the budget's. A commit to a filter is no query.
+    """
+    leaves = []
+    for leaf, copies in _leaves(description):
+        wrong = out_of_range(leaf)
+        if wrong is None and not copies <= LARGEST_COUNT:
+            wrong = f"copies in one query must be at most {LARGEST_COUNT}, got {copies}"
+        if wrong is not None:
+            return wrong
+        leaves.append((leaf, copies))
+        if len(leaves) > LONGEST_LIST:
+            return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
+    kind = config["kind"]
+    allowed = _FORMS.get(kind, set())
+    for leaf, _ in leaves:
+        form = _form(leaf, relation)
+        if form is None:
+            return f"no proof is known for {_named(leaf)} under {relation}"
+        if form not in allowed or _exception(leaf, form, kind):
+            return f"no proof is known for {_named(leaf)} under the filter {kind}"
+    what = _together(leaves, kind, relation)
+    if what is not None:
+        return f"no proof is known for compositions of {what} under the filter {kind}"
+    return None
+
+
+def unprovable_commit(to: Any, relation: str) -> str | None:
+    """Why a commit could not be proven: to a filter, or to a list of queries as one batch."""
+    if not isinstance(to, list):
+        kind = to.get("kind") if isinstance(to, Mapping) else None
+        known = kind in ("pure", "gdp", "gdp_residue")
+        return None if known else f"no proof is known for a commit to the filter {kind!r:.60}"
+    batch = to[0] if len(to) == 1 else {"kind": "composed", "mechanisms": to}
+    wrong = unprovable(batch, {"kind": "commit"}, relation)
+    if wrong is not None:
+        return wrong
+    forms = [_form(leaf, relation) for leaf, _ in _leaves(batch)]
+    if len(forms) > 1 and set(forms) not in ({"gaussian"}, {"finite"}):
+        return "no proof is known for a commit to several queries that are not all of one form"
+    return None
+
+
+def _named(leaf: Description) -> str:
+    inner = leaf.get("mechanism")
+    return f"{leaf['kind']} of {inner['kind']}" if isinstance(inner, Mapping) else str(leaf["kind"])
+
+
+def _leaves(description: Description, copies: int = 1) -> Iterator[tuple[Description, int]]:
+    """What a query is composed of, with how many copies of each."""
+    waiting = [(description, copies)]
+    while waiting:
+        part, n = waiting.pop()
+        if part["kind"] == "composed":
+            waiting += [(each, n) for each in part["mechanisms"]]
+        elif part["kind"] == "self_composed":
+            waiting.append((part["mechanism"], n * part["count"]))
+        else:
+            yield part, n
+
+
+def unprovable_filter(config: Description) -> str | None:
+    """Why steps under a filter could not be proven whatever is asked, or None."""
+    kind = config["kind"]
+    for name, value, low, high in _filter_sizes(config):
+        if value and not low <= value <= high:
+            what = f"{name} of {kind}"
+            return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
+    for name in ("plan", "menu", "expect"):
+        for each in config.get(name, ()):
+            wrong = unprovable(each, config, "add-remove")
+            if wrong is not None:
+                return f"{name}: {wrong}"
+    return _unprovable_natural(config) if kind == "natural" else None
+
+
+def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
+    for name, low, high in (
+        ("eps", LEAST_SIZE, LARGEST_SIZE),
+        ("mu", LEAST_SIZE, LARGEST_MU),
+        ("rho", LEAST_SIZE**2, 1e6),
+        ("delta", LEAST_DELTA, 1.0),
+        ("delta_conversion", LEAST_DELTA, 1.0),
+        ("target_delta", LEAST_DELTA, 1.0),
+        ("rounds", 1, LARGEST_ROUNDS),
+    ):
+        if name in f:
+            yield name, f[name], low, high
+    orders = [f["alpha"]] if "alpha" in f else [alpha for alpha, _ in f.get("curve", ())]
+    for alpha in orders:
+        yield "alpha - 1", alpha - 1.0, LEAST_ORDER, LARGEST_ORDER
+    for _, rho in f.get("curve", ()):
+        yield "rho", rho, LEAST_SIZE**2, 1e6
+    for name in ("curve", "plan", "menu", "expect", "catalogue"):
+        if isinstance(f.get(name), list):
+            yield f"the length of {name}", len(f[name]), 1, LONGEST_LIST
+
+
+def _unprovable_natural(config: Description) -> str | None:
+    """What a natural filter keeps of a catalogue is known where compositions are ordered."""
+    wrong = out_of_range_anywhere(config["budget"])
+    catalogue = config.get("catalogue")
+    if wrong is not None or not isinstance(catalogue, list):
+        return wrong
+    for each in catalogue:
+        wrong = wrong or out_of_range_anywhere(each)
+    if wrong is not None or config["budget"]["kind"] == "pure_dp":
+        return wrong
+    leaves = [leaf for each in catalogue for leaf, _ in _leaves(each)]
+    if all(leaf["kind"] in ("gaussian", "gdp") for leaf in leaves):
+        return None
+    if all(leaf == leaves[0] for leaf in leaves):
+        return None
+    return "no proof is known for a catalogue of different queries under a natural filter"
+
+
+def out_of_range_anywhere(description: Description) -> str | None:
+    """The same as `out_of_range` for everything that a query is composed of."""
+    found = (out_of_range(leaf) for leaf, _ in _leaves(description))
+    return next((wrong for wrong in found if wrong is not None), None)
+
+
+# -- forms --------------------------------------------------------------------------------------
+
+
+def _form(leaf: Description, relation: str) -> str | None:
+    """The form of a leaf; None where there is no proof whatever the filter."""
+    kind = leaf["kind"]
+    if kind == "poisson_sampled":
+        return _sampled(leaf, relation)
+    if kind == "sampled_without_replacement":
+        inner = leaf["mechanism"]
+        plain = inner["kind"] not in ("from_atoms", "composed", "self_composed")
+        return "drawn" if plain and _form(inner, relation) == "finite" else None
+    if kind == "from_atoms" and relation == _REPLACE:
+        return None
+    if kind in ("gaussian", "gdp"):
+        return "gaussian"
+    if kind in ("laplace", "exponential_mechanism", "truncated_laplace"):
+        return "central"
+    if kind == "report_noisy_max":
+        return "central" if leaf["noise"] == "gumbel" else "finite"
+    if kind == "subsampled_gaussian":
+        return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
+    if kind == "mixture_of_gaussians":
+        return "mixture"
+    if kind == "discrete_gaussian":
+        return "discrete"
+    if kind == "zcdp":
+        return "stated" if leaf["rho"] > 0.0 else "finite"
+    if kind == "rdp":
+        return "stated"
+    return "finite"
+
+
+def _sampled(leaf: Description, relation: str) -> str | None:
+    inner = leaf["mechanism"]
+    if inner["kind"] == "gaussian":
+        return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
+    if relation == _REPLACE or inner["kind"] in ("truncated_laplace", "composed", "self_composed"):
+        return None
+    known = inner["kind"] != "from_atoms" and _form(inner, relation) in ("finite", "central")
+    return "sampled" if known else None
+
+
+def _exception(leaf: Description, form: str, kind: str) -> bool:
+    """Whether a form that can be proven otherwise has no proof here."""
+    if form == "sampled" and kind in _ZCDP:
+        return _form(leaf["mechanism"], "") == "central"
+    if form == "stated" and kind in _ZCDP:
+        return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
+    if leaf["kind"] == "truncated_laplace":
+        return kind in ("natural", "additive_profile", "commit")
+    if leaf["kind"] == "from_atoms" and kind == "basic":
+        # Mass at infinity that rounding leaves of a sum is known to some ulps alone.
+        tilt = math.fsum(
+            p * math.exp(-z) for z, p in zip(leaf["losses"], leaf["masses"], strict=True)
+        )
+        return abs(tilt - 1.0) > 1e-13
+    return False
+
+
+def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:
+    """Why what is provable query by query is not provable as one, or None."""
+    rest = [(leaf, n) for leaf, n in leaves if n and _form(leaf, relation) != "gaussian"]
+    if len(rest) == 0 or (len(rest) == 1 and rest[0][1] == 1 and len(leaves) == 1):
+        return None
+    forms = {_form(leaf, relation) for leaf, _ in rest}
+    sided = any(leaf["kind"] in _SIDED for leaf, _ in rest)
+    if kind in _GAUSSIAN and (sided or (kind == _GAUSSIAN[2] and "mixture" in forms)):
+        return "queries that are not symmetric"
+    if kind in _GRID and "discrete" in forms:
+        return "discrete Gaussian noise"
+    if kind == "plan" and sided:
+        return "queries that are not symmetric"
+    if kind == "additive_profile":
+        return "queries that are not Gaussian"
+    return None
+
+
+# -- ranges -------------------------------------------------------------------------------------
+
+
+def out_of_range(leaf: Description) -> str | None:
+    """Which parameter of a mechanism is too extreme for a proof, or None."""
+    for name, value, low, high in _sizes(leaf):
+        if value and not low <= abs(value) <= high:
+            return (
+                f"{name} of {leaf['kind']} must be 0 or between {low:g} and {high:g}, got {value!r}"
+            )
+    inner = leaf.get("mechanism")
+    return None if inner is None else out_of_range(inner)
+
+
+def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
+    """What must be 0 or within a range: name, value and ends."""
+    kind = f["kind"]
+    noise = "scale" if "scale" in f else "sigma"
+    most = (
+        LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
+    )
+    if "sensitivity" in f:
+        yield f"sensitivity / {noise}", _ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
+    if kind in ("discrete_laplace", "discrete_gaussian"):
+        yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT
+    if kind == "discrete_gaussian":
+        yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
+    if kind == "truncated_laplace":
+        yield "bound / scale", _ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
+        reach = _ratio(f["sensitivity"], f["bound"])
+        yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
+    if kind == "mixture_of_gaussians":
+        for each in f["sensitivities"]:
+            yield "sensitivity / sigma", _ratio(each, f["sigma"]), LEAST_SIZE, most
+    for name in ("eps", "mu", "xi", "rho"):
+        if name in f:
+            least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
+            yield name, f[name], least, LARGEST_SIZE
+    for name in ("delta", "mass_at_infinity"):
+        if name in f:
+            yield name, f[name], LEAST_SHARE, 1.0 - LEAST_SHARE
+    if "sampling_rate" in f:
+        yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
+    if "noise_parameter" in f:
+        yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
+    for name in ("probabilities", "masses"):
+        for each in f.get(name, ()):
+            yield name, each, LEAST_SHARE, 1.0
+    for each in f.get("losses", ()):
+        yield "losses", each, LEAST_SIZE, LARGEST_SIZE
+    for each in f.get("epsilons", ()):
+        yield "epsilons", each, LEAST_SIZE**2, LARGEST_SIZE
+    for name in ("losses", "orders", "alphas", "sensitivities"):
+        if name in f:
+            yield f"the number of {name}", len(f[name]), 1, LONGEST_LIST
+    if kind == "sampled_without_replacement":
+        rate = _ratio(f["sample_size"], f["source_size"])
+        yield "sample_size / source_size", rate, LEAST_SHARE, 1.0
+    if kind == "randomized_response":
+        yield "num_buckets", f["num_buckets"], 2, LARGEST_COUNT
+
+
+def _ratio(top: float, bottom: float) -> float:
+    """The quotient, to a few ulps; infinite where no float carries it."""
+    try:
+        return top / bottom
+    except OverflowError:
+        return float("inf")

@@ -1,0 +1,108 @@
+"""Whatever a ledger admits, its verifier settles; what it could not settle is rejected at once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import residuum as rz
+from residuum import mechanisms as m
+from residuum.errors import ResiduumError
+from residuum.provable import unprovable
+from residuum.records import lines
+from verify.chains import written_by
+from verify.queries import FILTERS, Draw
+
+pytestmark = pytest.mark.needs("flint", "sqlalchemy")
+
+ROUNDS = int(os.environ.get("RESIDUUM_FUZZ", "1"))
+"""How many times as many cases as usual: a long run sets it."""
+_SLOW = {"approximate_gdp_residue": 3, "auto": 3, "menu": 3}
+"""Filters that take seconds to decide get fewer queries."""
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_what_is_admitted_is_proven(kind: str, tmp_path: Path) -> None:
+    draw = Draw(kind)
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    wanted, admitted = ROUNDS * _SLOW.get(kind, 8), 0
+    for number in range(40 * wanted):
+        if admitted >= wanted:
+            break
+        relation = draw.choice(("add-remove", "add-remove", "replace-one", "zero-out"))
+        name = f"{kind} {number}"
+        try:
+            ledger.create_budget(name, draw.filter(kind), neighbouring=relation)
+        except ResiduumError:
+            continue
+        for _ in range(3):
+            admitted += _spend(ledger, name, draw.mechanism())
+    report = ledger.verify()
+    assert report.ok, report.text.split("What this")[0]
+    assert admitted >= min(3, wanted)
+
+
+def _spend(ledger: rz.Ledger, name: str, query: m.Mechanism) -> bool:
+    try:
+        return ledger.spend(name, query, assume_budget_relation=True).admitted
+    except ResiduumError:
+        return False
+
+
+EXTREME: list[tuple[rz.Filter, m.Mechanism, str]] = [
+    (rz.GdpResidueFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
+    (rz.PureFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300), "bound / scale"),
+    (rz.GdpFilter(1.0), m.Gdp(1e-12), "mu of gdp"),
+    (rz.PureFilter(1.0), m.SelfComposed(m.PureDp(1e-9), 10**7), "copies in one query"),
+    (rz.AutoFilter(1.0, 1e-6), m.Zcdp(0.001), "zcdp under the filter auto"),
+    (rz.ZcdpFilter(1.0), m.PoissonSampled(m.Laplace(9.0), 0.1), "under the filter zcdp"),
+]
+
+
+@pytest.mark.parametrize(("filter", "query", "why"), EXTREME, ids=lambda each: str(each)[:40])
+def test_what_cannot_be_proven_is_rejected(
+    filter: rz.Filter, query: m.Mechanism, why: str, tmp_path: Path
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", filter)
+    for ask in (ledger.spend, ledger.check, ledger.reserve):
+        with pytest.raises(rz.ArgumentError, match=why):
+            ask("b", query, assume_budget_relation=True)
+    assert len(ledger.history("b")) == 1, "nothing is recorded"
+    assert ledger.verify().ok
+
+
+def test_filters_whose_steps_cannot_be_proven_are_not_created(tmp_path: Path) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    for number, filter in enumerate([
+        rz.GdpFilter(1e5),
+        rz.GdpResidueFilter(1e-50),
+        rz.PureFilter(1e-200),
+        rz.RenyiFilter(1.0 + 1e-8, 1.0),
+        rz.PlanFilter(1.0, 1e-6, [m.Laplace(1e15)]),
+    ]):  # fmt: skip
+        with pytest.raises(rz.ArgumentError, match="verified"):
+            ledger.create_budget(f"b{number}", filter)
+    assert ledger.budgets() == ()
+
+
+def test_what_a_forged_record_asks_ends_in_little_memory(tmp_path: Path) -> None:
+    """A query that made the verifier take gigabytes and die, in a process of its own."""
+    filter, query = rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300)
+    assert unprovable(query.to_dict(), filter.to_dict(), "add-remove") is not None
+    chain = written_by(filter, [query])
+    assert chain.records[1].admitted
+    export = tmp_path / "export.jsonl"
+    export.write_text("".join(lines(chain.records)), encoding="ascii")
+    command = [sys.executable, "-m", "residuum", "verify", str(export)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert "undecided" in done.stdout
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert peak < 1 << 20, f"{peak} kB"

@@ -1,0 +1,233 @@
+"""What the library refuses, the verifier never proves: both read the same forged descriptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from typing import Any
+
+import pytest
+
+import residuum as rz
+from filters.catalogue import CATALOGUE, DESCRIBED
+from mechanisms.examples import GOLDEN
+from residuum import mechanisms as m
+from residuum.errors import ResiduumError
+from residuum.filters.codec import from_dict as filter_from_dict
+from residuum.filters.describe import as_mechanism
+from residuum.ledger.asked import asked
+from residuum.provable import unprovable_filter
+from residuum.records import canonical
+from residuum.verify import verify_records
+from verify.chains import Written, plain, written_by
+from verify.mutations import mutated
+
+pytestmark = pytest.mark.needs("flint")
+
+ROUNDS = int(os.environ.get("RESIDUUM_FUZZ", "1"))
+"""How many times as many cases as usual: a long run sets it."""
+
+RELATIONS = ("add-remove", "replace-one", "zero-out")
+GENEROUS: list[rz.Filter] = [
+    rz.PureFilter(600.0),
+    rz.BasicFilter(600.0, 0.9),
+    rz.RenyiFilter(2.0, 1e6),
+    rz.RenyiCurveFilter({1.5: 1e6, 8.0: 1e6}),
+    rz.ZcdpFilter(1e6),
+    rz.ApproximateZcdpFilter(600.0, 0.9, 0.1),
+    rz.GdpFilter(1e6),
+    rz.GdpResidueFilter(1e6),
+    rz.ApproximateGdpResidueFilter(60.0, 0.9),
+]
+
+
+def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) -> bool:
+    """Whether a step is proven; it ends soon whatever is asked."""
+    from residuum.verify.descriptions import units_of
+    from residuum.verify.filters import Asked
+    from residuum.verify.steps import Task
+
+    step = Task("b", 1, "", config, before, after, Asked(mechanism, relation, {}, {}))
+    # A declared unit is compared with the budget's where chains are checked.
+    return step.prove(0.2).verdict == "proven" and set(units_of(mechanism)) <= {"person"}
+
+
+def library_reads(mechanism: Any, relation: str) -> bool:
+    """Whether a ledger would take this as a query under a relation."""
+    try:
+        query = asked(canonical(mechanism))
+        return query.contradicts(relation, "person") is None
+    except (ResiduumError, ValueError):
+        return False
+
+
+@pytest.mark.parametrize("place", range(len(GOLDEN)), ids=lambda place: GOLDEN[place][1][:60])
+def test_no_description_is_proven_that_the_library_refuses(place: int) -> None:
+    draw = random.Random(place)
+    whole = [plain(f, f.initial()) for f in GENEROUS]
+    nothing = [{**state, "left": ["0"] * len(state["left"])} for state in whole]
+    refused = 0
+    for _ in range(25 * ROUNDS):
+        made = mutated(draw, GOLDEN[place][0].to_dict(), draw.choice((1, 1, 2)))
+        relation = draw.choice(RELATIONS)
+        if library_reads(made, relation):
+            continue
+        refused += 1
+        for filter, before, after in zip(GENEROUS, whole, nothing, strict=True):
+            bad = proven(filter.to_dict(), before, after, made, relation)
+            assert not bad, (filter, relation, made)
+    assert refused > 0
+
+
+@pytest.mark.parametrize("mechanism", [
+    {"kind": "from_atoms", "losses": [0.0], "masses": [0.5], "mass_at_infinity": 0.0},
+    {"kind": "from_atoms", "losses": [0.0, 3.0], "masses": [1.0, None]},
+    {"kind": "from_atoms", "losses": [0.0, 3.0], "masses": [0.5, 0.1]},
+    {"kind": "from_atoms", "losses": [-1.0], "masses": [1.0]},
+    {"kind": "laplace", "scale": 9.0, "sensitivty": 100.0},
+    {"kind": "gaussian", "sigma": 9.0, "note": ""},
+    {"kind": "pure_dp", "eps": 0.1, "unit": 5},
+    {"kind": "pure_dp", "eps": 0.1, "relation": "remove"},
+    {"kind": "pure_dp", "eps": 0.1, "version": True},
+    {"kind": "poisson_sampled", "sampling_rate": 0.0,
+     "mechanism": {"kind": "gaussian", "sigma": 9.0, "sensitvity": 4.0}},
+    {"kind": "from_tradeoff", "alphas": [0.0, 0.1, 0.2, 1.0], "betas": [1.0, 0.2, 0.7, 0.0]},
+    {"kind": "self_composed", "count": 2**53 + 1, "mechanism": {"kind": "pure_dp", "eps": 0.0}},
+    {"kind": "composed", "mechanisms": []},
+    {"kind": "randomized_response", "eps": 0.1, "noise_parameter": 0.5},
+], ids=canonical)  # fmt: skip
+def test_descriptions_that_were_proven_once(mechanism: Any) -> None:
+    assert not library_reads(mechanism, "zero-out")
+    filter = rz.BasicFilter(600.0, 0.9)
+    before = plain(filter, filter.initial())
+    after = {**before, "left": ["0", "0"]}
+    assert not proven(filter.to_dict(), before, after, mechanism, "zero-out")
+
+
+# -- configurations and states ------------------------------------------------------------------
+
+
+def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
+    from residuum.verify.filters import Asked
+    from residuum.verify.steps import Task
+
+    step = Task("b", 0, "", config, None, state, Asked(None, None, {}, tables))
+    return step.prove(1.0).verdict == "proven"
+
+
+def _library_begins(config: Any, state: Any) -> bool:
+    """Whether the library has such a filter, and such a state of it."""
+    try:
+        filter = filter_from_dict({**config, **_labels(config)})
+        if unprovable_filter(filter.to_dict()) is not None:
+            return False
+        if filter.kind == "additive_profile":
+            return True
+        if filter.kind in LABELS:
+            return filter.to_json() == canonical(config)
+        filter.state_from_json(canonical(state))
+    except (ResiduumError, ValueError):
+        return False
+    return True
+
+
+def _labels(config: Any) -> dict[str, Any]:
+    """Of an additive profile, the natural budget: any that is one will do beside its target."""
+    label = config.get("kind") == "additive_profile" if isinstance(config, dict) else False
+    one = label and all(type(config.get(name)) is float for name in ("eps", "delta"))
+    if not one or not (1e-9 <= config["eps"] <= 100.0 and 1e-30 <= config["delta"] < 1.0):
+        return {}
+    return {"eps": 1.0, "delta": 0.001}
+
+
+LABELS = ("menu", "auto", "additive_profile")
+"""Filters whose tables are proven to keep the target: menus and natural budgets only name them."""
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
+    from residuum.verify.states import fingerprint
+
+    draw = random.Random(name)
+    filter = CATALOGUE[name].make()
+    first, tables = plain(filter, filter.initial()), filter.tables(filter.initial())
+    assert _first_is_proven(filter.to_dict(), first, tables)
+    refused = 0
+    for _ in range(60 * ROUNDS):
+        config = mutated(draw, filter.to_dict(), draw.choice((1, 1, 2)))
+        state = {**first, "of": fingerprint(config)}
+        if isinstance(config, dict) and draw.random() < 0.5:
+            state["kind"] = config.get("kind")
+        if not _library_begins(config, state):
+            refused += 1
+            assert not _first_is_proven(config, state, tables), (config, state)
+    assert refused > 0
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
+    from residuum.verify.filters import Asked
+    from residuum.verify.steps import Task
+
+    draw = random.Random(name)
+    entry = CATALOGUE[name]
+    chain = written_by(entry.make(), [as_mechanism(entry.part)] * 2)
+    config = chain.filter.to_dict()
+    step = json.loads(chain.records[2].text)
+    tables = [{n: chain.tables[h] for n, h in r.body["tables"].items()} for r in chain.records[1:]]
+    asked = Asked(step["mechanism"], "add-remove", *tables)
+    refused = 0
+    for _ in range(40 * ROUNDS):
+        after = mutated(draw, step["after"])
+        try:
+            chain.filter.state_from_json(canonical(after))
+        except (ResiduumError, ValueError):
+            refused += 1
+            task = Task("b", 2, "", config, step["before"], after, asked)
+            if task.prove(1.0).verdict == "proven":
+                assert _is_bookkeeping(name, step["after"], after), after
+    assert refused > 0
+
+
+def _is_bookkeeping(name: str, state: Any, made: Any) -> bool:
+    """Whether only what menus keep for themselves was changed: their potential is what counts.
+
+    How far a level reaches is in the value table, which the verifier does not need.
+    """
+    return name in ("menu", "auto") and all(
+        state[field] == made[field] for field in ("of", "held", "kind")
+    )
+
+
+# -- chains -------------------------------------------------------------------------------------
+
+
+def _problems(*chains: Written) -> list[str]:
+    report = verify_records({c.name: c.records for c in chains}, {})
+    return [problem.what for problem in report.problems]
+
+
+def test_a_bound_needs_a_relation_or_the_word_of_whoever_asked() -> None:
+    chain = written_by(rz.ZcdpFilter(1.0), [m.Zcdp(0.1)])
+    assert verify_records({"b": chain.records}, {}).ok
+    body = json.loads(chain.records[1].text)
+    for assumed in (False, None, 1, "true"):
+        texts = [chain.records[0].text, canonical({**body, "assumed": assumed})]
+        report = verify_records({"b": texts}, {})
+        assert report.exit_code == 1, assumed
+    declared = {**body["mechanism"], "relation": "add-remove"}
+    texts = [chain.records[0].text, canonical({**body, "assumed": False, "mechanism": declared})]
+    assert verify_records({"b": texts}, {}).ok
+
+
+def test_a_budget_is_not_spent_three_times_within_milliseconds() -> None:
+    chain = Written(rz.PureFilter(1.0), window=0.001)
+    state = plain(chain.filter, chain.filter.initial())
+    for generation in (1, 2, 3):
+        chain.spend(m.PureDp(1.0))
+        chain.append("refresh", {"generation": generation, "tables": {}, "state": state})
+        chain.state = chain.filter.initial()
+    report = verify_records({"b": chain.records}, {})
+    assert report.exit_code == 1
+    assert any("a window of 0.001 seconds" in problem.what for problem in report.problems)
