@@ -85,10 +85,10 @@ class GdpResiduePicture(Picture):
         return (
             f"A query on a Gaussian budget. {told}. Above: tradeoff curves of the budget, the"
             " query, what each filter leaves, and the query composed with it. Below: the delta of"
-            f" the budget that no later query can use; the residue filter leaves at most {a}, {b} and"
-            f" {c} unused, and its curve touches 0, so no larger Gaussian could be left. The"
-            " parameters behind the paper's third panel are unknown; (c) has the gain that it"
-            " reports."
+            " the budget that no later query can use; the residue filter leaves at most"
+            f" {a}, {b} and {c} unused, and its curve touches 0, so no larger Gaussian could be"
+            " left. The parameters behind the paper's third panel are unknown; (c) has the gain"
+            " that it reports."
         )
 
     def numbers(self) -> dict[str, Any]:
