@@ -287,10 +287,12 @@ def _approximate_dp(f: Fields, relation: str, depth: int) -> Loss:
 
 
 def _zcdp(f: Fields, relation: str, depth: int) -> Loss:
-    rho, xi = f["rho"], f.get("xi", 0.0)
+    rho, xi, delta = f["rho"], f.get("xi", 0.0), f.get("delta", 0.0)
+    # Approximate zCDP: everything is revealed with probability delta.
+    revealed = response(0.0, delta)
     if _size(rho) + _size(xi) == 0:
-        return Loss()
-    return Loss(stated=((Stated(written(rho), written(xi)), 1),))
+        return revealed
+    return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + revealed
 
 
 def _rdp(f: Fields, relation: str, depth: int) -> Loss:
