@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from residuum.adversary.closure import closure
 from residuum.adversary.finite import finite_atoms
 from residuum.adversary.freeness import triple_budget
 from residuum.adversary.update_rule import natural_update
+from residuum.filters import from_json
 
 R = rz.approximate_dp
 HALF_SEEN = rz.from_pair([0.5, 0.5], [1.0, 0.0])
@@ -90,6 +92,34 @@ def test_a_gaussian_and_another_query() -> None:
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduumError, match=said):
         call()  # type: ignore[operator]
+
+
+NOTHING: list[list[Any]] = [
+    [rz.identity()],
+    [rz.identity(), rz.identity()],
+    [rz.mechanisms.PureDp(0.0)],
+    [rz.identity(), rz.pure_dp(0.5)],
+]
+
+
+@pytest.mark.parametrize("queries", NOTHING, ids=str)
+def test_a_query_without_loss_is_a_catalogue(queries: list[Any]) -> None:
+    """What one function accepts the others accept, and they agree."""
+    budget = rz.gaussian(mu=1.0)
+    assert rz.is_universally_free(queries, 3)
+    assert rz.find_violation(queries, 3) is None
+    assert rz.find_violation(iter(queries), 3) is None  # type: ignore[arg-type]
+    for rounds in (None, 2):
+        natural = rz.NaturalFilter(budget, rounds, queries)
+        assert natural.free and natural.guarantee == budget
+        assert natural.request(rz.identity()).admitted
+        assert from_json(natural.to_json()) == natural
+    assert rz.natural_cost(queries, budget, 2).violation == 0.0
+
+
+def test_a_catalogue_of_nothing_admits_nothing_else() -> None:
+    natural = rz.NaturalFilter(rz.gaussian(mu=1.0), 2, [rz.identity()])
+    assert not natural.request(rz.pure_dp(0.01)).admitted
 
 
 def test_any_rounds_of_an_unknown_family_is_undecided() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -14,6 +16,7 @@ from residuum.adversary.coarsen import coarsened
 from residuum.adversary.finite import finite_atoms
 from residuum.adversary.plan_rule import PlanRule
 from residuum.adversary.update_rule import natural_update
+from residuum.adversary.worst_case import MOST_HISTORIES, MOST_ROUNDS
 from residuum.pld.constructors import from_exact
 
 XS = [Fraction(1, 7), Fraction(2, 3), Fraction(1), Fraction(8, 5), Fraction(4)]
@@ -52,6 +55,72 @@ def test_value_of_a_rule_given_by_history(seed: int) -> None:
             lambda past: [oracles.law(q) for q in allowed(tuple(names[p] for p in past))], 3, x
         )
         assert worst.sides[0].hockey_stick(x) == expected
+
+
+COIN = rz.from_pair([0.5, 0.5], [0.25, 0.75])
+OTHER = rz.from_pair([0.75, 0.25], [0.5, 0.5])
+
+
+class Counted:
+    """A function of the history that says how often it was asked."""
+
+    def __init__(self, allowed: Callable[[tuple[rz.Pld, ...]], list[rz.Pld]]):
+        self.allowed, self.calls, self.longest = allowed, 0, 0
+
+    def __call__(self, past: tuple[rz.Pld, ...]) -> list[rz.Pld]:
+        self.calls += 1
+        self.longest = max(self.longest, len(past))
+        return self.allowed(past)
+
+
+def test_histories_that_end_are_valued_to_the_end() -> None:
+    allowed = Counted(lambda past: [COIN, OTHER] if len(past) < 4 else [])
+    rule = rz.HistoryRule(allowed)
+    whole = rz.worst_case(rule)
+    assert (whole.unlimited, whole.rounds, whole.change) == (True, 4, 0.0)
+    assert allowed.calls == 1 + 2 + 4 + 8 + 16
+    assert whole.sides[0].same(rz.worst_case(rule, 4).sides[0])
+    nothing = rz.worst_case(rz.HistoryRule(lambda past: []))
+    assert nothing.unlimited and nothing.pld.is_identity
+
+
+def test_histories_without_an_end_are_followed_to_the_tolerance() -> None:
+    """A quarter as much each time: the seventh query has `h(1)` below 1e-4, and adds no more."""
+    allowed = Counted(lambda past: [rz.pure_dp(0.25 * 4.0 ** -len(past))])
+    worst = rz.worst_case(rz.HistoryRule(allowed), tolerance=1e-4)
+    assert not worst.unlimited, "a statement about so many rounds"
+    assert 0.0 < worst.change <= 1e-4
+    assert allowed.calls == worst.rounds <= 7
+    before = rz.worst_case(rz.HistoryRule(allowed.allowed), worst.rounds - 1)
+    at = math.exp(0.2)
+    moved = worst.hockey_stick_bounds(at).hi - before.hockey_stick_bounds(at).lo
+    assert 0.0 <= moved <= worst.change + 1e-12
+    assert worst.pld <= rz.pure_dp(1.0 / 3.0)
+
+
+@pytest.mark.parametrize("queries", [[COIN, OTHER], [COIN, OTHER, COIN + OTHER]])
+def test_histories_without_an_end_are_followed_to_a_limit(queries: list[rz.Pld]) -> None:
+    allowed = Counted(lambda past: queries)
+    worst = rz.worst_case(rz.HistoryRule(allowed))
+    assert not worst.unlimited and worst.change > 1e-6
+    assert allowed.calls <= MOST_HISTORIES
+    assert worst.states <= MOST_HISTORIES < len(queries) * worst.states + 1
+    assert allowed.longest == worst.rounds
+    assert worst.sides[0].same(
+        rz.worst_case(rz.HistoryRule(lambda past: queries), worst.rounds).sides[0]
+    )
+
+
+def test_one_history_without_an_end_is_followed_to_a_limit() -> None:
+    allowed = Counted(lambda past: [COIN])
+    worst = rz.worst_case(rz.HistoryRule(allowed), coarse=0.1)
+    assert (worst.rounds, worst.unlimited, allowed.calls) == (MOST_ROUNDS, False, MOST_ROUNDS)
+
+
+def test_too_many_queries_in_the_first_round_are_an_error() -> None:
+    queries = [rz.from_pair([k / 99, 1 - k / 99], [0.5, 0.5]) for k in range(1, 49)]
+    with pytest.raises(rz.TooLargeError, match=r"49 states or more in 1 of 1 rounds.*limit of 10"):
+        rz.worst_case(rz.HistoryRule(lambda past: queries), limit=10)
 
 
 def test_natural_rules_merge_histories() -> None:

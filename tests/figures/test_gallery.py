@@ -56,21 +56,21 @@ def test_the_papers_two_panels() -> None:
         assert said in picture.caption
 
 
-def _pairs(query: rz.Pld) -> list[tuple[Fraction, Fraction]]:
-    """Outcomes; a randomized response to 300 bits."""
-    if query.terms and query._atoms is not None:
-        return [(p, q) for p, q in oracles.law(query) if p]
-    raise AssertionError
+EPS = {"a": "0.5", "b": "0.5", "c": "0.98"}
 
 
-@pytest.mark.parametrize("panel", gdp_residue.gdp_residue_panels().panels, ids=["a", "b", "c"])
-def test_residues_touch_the_budget_and_no_more(panel: gdp_residue.ResiduePanel) -> None:
+def _panel(letter: str) -> gdp_residue.ResiduePanel:
+    return gdp_residue.gdp_residue_panels().panels["abc".index(letter)]
+
+
+@pytest.mark.parametrize("letter", EPS)
+def test_residues_touch_the_budget_and_no_more(letter: str) -> None:
     """By definition, in ball arithmetic: what is left fits, and a millionth more would not."""
-    if panel.query == rz.pure_dp(0.5):
-        e = Fraction(str(mp.nstr(mp.exp(mpf("0.5")), 60)))
-        pairs = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
-    else:
-        pairs = _pairs(panel.query)
+    panel = _panel(letter)
+    assert panel.query == rz.pure_dp(float(EPS[letter]))
+    with mp.workdps(70):
+        e = Fraction(str(mp.nstr(mp.exp(mpf(EPS[letter])), 60)))
+    pairs = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
     v = Fraction(panel.mu) ** 2
     check = Check(pairs, v)
     grid = [float(t) for t in np.linspace(-6.0, 8.0, 57)]
@@ -78,29 +78,68 @@ def test_residues_touch_the_budget_and_no_more(panel: gdp_residue.ResiduePanel) 
     assert check.largest(v - Fraction(panel.mu_res + 1e-5) ** 2, grid)[0] > 0.0
 
 
-def test_the_third_panel_is_far_from_gaussian() -> None:
-    """The least Gaussian above meets a corner of the testing region; the rest is as claimed."""
+def test_the_third_panel_is_what_the_paper_says_of_its_own() -> None:
+    """A pure-DP query on a Gaussian budget, a gain of 0.147, and little of the budget unused."""
     picture = gdp_residue.gdp_residue_panels()
     panel = picture.panels[2]
-    outcomes = sorted(oracles.law(panel.query), key=lambda o: -o[0] / o[1] if o[1] else -9)
-    nu = mpf(0)
-    p = q = Fraction(0)
+    assert (panel.mu, panel.query) == (2.0, rz.pure_dp(0.98))
+    assert (round(panel.mu_naive, 4), round(panel.mu_res, 4)) == (1.5938, 1.7409)
+    assert round(panel.gain, 4) == 0.1471
     with mp.workdps(40):
-        for dp, dq in outcomes[:-1]:
-            p, q = p + dp, q + dq
-            if 0 < q < 1 and 0 < p < 1:
-                nu = max(nu, _quantile(p) - _quantile(q))
-        naive = mp.sqrt(mpf(panel.mu) ** 2 - nu**2)
+        nu = -2 * _quantile(1 / (1 + mp.exp(mpf("0.98"))))
+        naive = mp.sqrt(4 - nu**2)
     assert panel.mu_naive <= naive
     assert panel.mu_naive == pytest.approx(float(naive), abs=1e-9)
-    largest = max(abs(math.log(p / q)) for p, q in oracles.law(panel.query) if p and q)
-    assert largest == pytest.approx(math.log(7)), "a pure query"
-    assert panel.gain > 0.14
-    assert f"{panel.mu_res - float(naive):.4f}" in picture.caption
+    for said in (
+        "mu = 1.5938",
+        "1.7409",
+        "a gain of 0.1471",
+        "parameters behind the paper's third",
+    ):
+        assert said in picture.caption
 
 
-def _quantile(p: Fraction) -> mpf:
-    return mp.sqrt(2) * mp.erfinv(2 * mpf(p.numerator) / p.denominator - 1)
+@pytest.mark.parametrize(("letter", "most"), [("a", 0.0007), ("b", 0.0037), ("c", 0.0103)])
+def test_the_residue_leaves_little_unused(letter: str, most: float) -> None:
+    """On a grid over the whole line; beyond it both curves are too close to 0 or to 1 - x."""
+    picture = gdp_residue.gdp_residue_panels()
+    panel = _panel(letter)
+    e = mp.exp(mpf(EPS[letter]))
+
+    def unused(mu: float, t: float) -> mpf:
+        x = mp.exp(mpf(t))
+        follow = (e * gaussian(mpf(mu), x / e) + gaussian(mpf(mu), x * e)) / (1 + e)
+        return gaussian(mpf(panel.mu), x) - follow
+
+    with mp.workdps(30):
+        grid = [float(t) for t in np.linspace(-20.0, 20.0, 1601)]
+        by_residue = [unused(panel.mu_res, t) for t in grid]
+        by_subtraction = [unused(panel.mu_naive, t) for t in grid]
+        assert gaussian(mpf(panel.mu), mp.exp(mpf(20))) < 1e-9
+    assert -1e-12 <= min(by_residue) <= by_residue[800] <= 1e-9, "it touches the budget at x = 1"
+    assert most - 1e-4 < max(by_residue) <= most
+    assert f"{most:.4f}" in picture.caption
+    assert panel.unused == pytest.approx(float(max(by_residue)), abs=1e-6)
+    assert max(by_subtraction) > 5 * max(by_residue)
+
+
+def test_the_panels_draw_the_residual_budgets() -> None:
+    """Six curves in each panel: budget, query, both residual budgets, both compositions."""
+    picture = gdp_residue.gdp_residue_panels()
+    for panel, axes in zip(picture.panels, picture.draw().axes[:3], strict=True):
+        drawn = {str(line.get_label()): line for line in axes.lines}
+        assert len(drawn) == 6
+        for label, mu in (
+            ("budget", panel.mu),
+            ("what the GDP filter leaves", panel.mu_naive),
+            ("what the residue filter leaves", panel.mu_res),
+        ):
+            at = np.interp(0.1, *drawn[label].get_data())
+            assert at == pytest.approx(float(gaussian_tradeoff(mpf(mu), mpf("0.1"))), abs=1e-3)
+
+
+def _quantile(p: mpf) -> mpf:
+    return mp.sqrt(2) * mp.erfinv(2 * p - 1)
 
 
 # -- counterexamples ----------------------------------------------------------------------------

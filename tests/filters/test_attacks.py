@@ -14,6 +14,7 @@ import pytest
 import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, NAMES
 from residuum import mechanisms
+from residuum.filters import amounts
 from residuum.filters.state import Left
 from residuum.filters.stated import stated_zcdp
 
@@ -260,6 +261,43 @@ def test_black_boxes_are_charged_what_they_state():
     assert stated_zcdp(mechanisms.Zcdp(0.125, 1e-9)) is None  # at order 1 no rho covers it
     assert rz.RenyiCurveFilter({2: 1.0, 8: 1.0}).request(curve).cost.rhos == (0.125, 0.5)
     assert not rz.RenyiCurveFilter({2: 9.0, 8: 9.0, 33: 9.0}).request(curve).admitted
+
+
+def test_approximate_zcdp_is_charged_what_it_states():
+    """`rho` and `delta` add up, as decimals, and only filters that have a `delta` take it."""
+    box = mechanisms.Zcdp(0.01, delta=1e-7)
+    office = rz.ApproximateZcdpFilter(3.0, 1e-6, 4e-7)
+    for times in range(1, 7):
+        decision = office.request(box)
+        assert decision.admitted
+        assert (decision.cost.rho, decision.cost.delta) == (0.01, 1e-7)
+        assert office.remaining.delta == amounts.reported(Fraction(6 - times, 10**7))
+    refused = office.check(box)
+    assert not refused.admitted and "delta" in refused.reason
+    assert office.check(mechanisms.Zcdp(0.01)).admitted, "rho is left"
+    both = mechanisms.Composed((box, mechanisms.SelfComposed(box, 2), mechanisms.Gaussian(10.0)))
+    cost = rz.ApproximateZcdpFilter(3.0, 1e-6, 4e-7).request(both).cost
+    assert (cost.rho, cost.delta) == (0.035, 3e-7)
+    whitehouse = rz.ApproximateZcdpFilter(3.0, 1e-6, 4e-7, conversion="whitehouse")
+    assert whitehouse.request(box).cost == decision.cost
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        rz.PureFilter(100.0),
+        rz.ZcdpFilter(100.0),
+        rz.RenyiFilter(2.0, 100.0),
+        rz.RenyiCurveFilter({2.0: 100.0, 8.0: 100.0}),
+        rz.GdpFilter(100.0),
+        rz.GdpResidueFilter(100.0),
+    ],
+    ids=lambda filter: filter.kind,
+)
+def test_no_other_amount_covers_a_delta(filter):
+    for box in (mechanisms.Zcdp(0.01, delta=1e-12), mechanisms.Zcdp(0.0, delta=1e-12)):
+        assert not filter.request(box).admitted
+        assert not filter.request(mechanisms.Composed((mechanisms.Zcdp(0.01), box))).admitted
 
 
 def test_statements_add_up_with_losses():

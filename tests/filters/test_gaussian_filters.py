@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 import residuum as rz
 from residuum.errors import ArgumentError
@@ -43,6 +45,64 @@ def test_the_residue_never_takes_more_than_the_parameter():
     for query in QUERIES.values():
         whole, part = rz.GdpFilter(mu=1.0), rz.GdpResidueFilter(mu=1.0)
         assert part.request(query).cost <= whole.request(query).cost
+
+
+@st.composite
+def tiny_masses(draw, least=-298.0):
+    """Two to four outcomes, all but one with masses down to `2^-1000`, the least there is."""
+    count = draw(st.integers(1, 3))
+    exponents = st.floats(least, -1.0)
+    p = [10.0 ** draw(exponents) / 4.0 for _ in range(count)]
+    alike = draw(st.booleans())
+    q = [a * draw(st.floats(0.01, 2.5)) if alike else 10.0 ** draw(exponents) / 4.0 for a in p]
+    return rz.from_pair([*p, 1.0 - sum(p)], [*q, 1.0 - sum(q)])
+
+
+def costs_no_more(query, mu):
+    """What the GDP filter admits the residue filter admits, for as much or less."""
+    whole, part = rz.GdpFilter(mu=mu).check(query), rz.GdpResidueFilter(mu=mu).check(query)
+    if whole.admitted:
+        assert part.admitted
+        assert part._price[0] <= whole._price[0]
+
+
+@settings(max_examples=150)
+@given(tiny_masses(), st.sampled_from([0.3, 1.0, 6.0]))
+def test_tiny_masses_cost_no_more_than_the_parameter(query, mu):
+    costs_no_more(query, mu)
+
+
+@settings(max_examples=60)
+@given(tiny_masses(least=-40.0), st.sampled_from([0.3, 1.0, 6.0]))
+def test_masses_next_to_the_rounding_of_losses_cost_no_more_than_the_parameter(query, mu):
+    costs_no_more(query, mu)
+
+
+@pytest.mark.parametrize("mass", [1e-18, 1e-24, 4e-29, 1e-40, 1e-120, 1e-290])
+def test_a_tiny_mass_takes_little_of_the_budget(mass):
+    """`nu = Φ⁻¹(3t) - Φ⁻¹(t)`, to 30 digits; it used to take all of `mu²`."""
+    query = rz.from_pair([mass, 1.0 - mass], [3.0 * mass, 1.0 - 3.0 * mass])
+    with mp.workdps(330):
+        p, q = mpf(mass), mpf(3.0 * mass)
+        nu = mp.sqrt(2) * (mp.erfinv(2 * q - 1) - mp.erfinv(2 * p - 1))
+        square = float(nu**2)
+    cost = rz.GdpResidueFilter(mu=1.0).check(query).cost
+    assert 0.5 * square < cost <= square * (1.0 + 1e-9)
+    assert rz.gdp_residue(1.0, query) >= math.sqrt(1.0 - square) * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("share", [0.9, 1.0 - 1e-7, 1.0 - 1e-15])
+@pytest.mark.parametrize(
+    "query",
+    [
+        rz.from_pair([1e-12, 1.0 - 1e-12], [3e-12, 1.0 - 3e-12]),
+        rz.from_pair([1e-45, 1.0 - 1e-45], [3e-45, 1.0 - 3e-45]),
+        *QUERIES.values(),
+    ],
+    ids=str,
+)
+def test_next_to_the_end_of_the_budget_it_costs_no_more_than_the_parameter(query, share):
+    costs_no_more(query, rz.gdp_parameter(query) / share)
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,12 @@ GOLDEN: list[tuple[Mechanism, str]] = [
         '{"delta":0.25,"eps":0.0,"kind":"approximate_dp","relation":"zero-out"}',
     ),
     (Gdp(0.5), '{"kind":"gdp","mu":0.5}'),
-    (Zcdp(0.125), '{"kind":"zcdp","rho":0.125,"xi":0.0}'),
+    (Zcdp(0.125), '{"delta":0.0,"kind":"zcdp","rho":0.125,"xi":0.0}'),
     (
-        Zcdp(0.1, 0.2, "add-remove"),
-        '{"kind":"zcdp","relation":"add-remove","rho":0.1,"xi":0.2}',
+        Zcdp(0.1, 0.2, relation="add-remove"),
+        '{"delta":0.0,"kind":"zcdp","relation":"add-remove","rho":0.1,"xi":0.2}',
     ),
+    (Zcdp(0.125, delta=1e-6), '{"delta":1e-06,"kind":"zcdp","rho":0.125,"xi":0.0}'),
     (
         Rdp((2.0, 8.0, 32.0), (0.1, 0.4, 1.6)),
         '{"epsilons":[0.1,0.4,1.6],"kind":"rdp","orders":[2.0,8.0,32.0]}',

@@ -97,6 +97,7 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
         "exponential": ExponentialMechanism,
         "gdp": Gdp,
         "zcdp": Zcdp,
+        "approximate zcdp": lambda e: Zcdp(e, delta=1e-6),
         "sampled pure": lambda e: PoissonSampled(PureDp(e), 0.1),
         "without replacement": lambda e: SampledWithoutReplacement(PureDp(e), 10, 3),
     }
@@ -131,6 +132,9 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
             lambda: SelfComposed(Gaussian(sigma=1.0), 2**53),
             lambda: PoissonSampled(TruncatedLaplace(1.0, 2.0), 1e-12 if THOROUGH else 1e-3),
             lambda: Zcdp(0.1, 1e308),
+            lambda: Zcdp(0.1, delta=2.0**-1074),
+            lambda: Zcdp(0.1, delta=1.0 - 2.0**-53),
+            lambda: Zcdp(0.0, 0.0, 1.0),
         ],
         "orders": [
             lambda: Rdp((1.0 + 1e-9,), (1.0,)),

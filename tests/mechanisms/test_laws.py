@@ -262,6 +262,7 @@ def _chains() -> dict[str, list[Mechanism]]:
         "approximate delta": [ApproximateDp(1.0, d) for d in (0.0, 1e-9, 0.1, 1.0)],
         "gdp": [Gdp(m) for m in (0.0, 0.5, 3.0)],
         "zcdp": [Zcdp(0.0), Gaussian(sigma=2.0), Zcdp(0.125), Zcdp(0.125, 0.2)],
+        "zcdp delta": [Zcdp(0.125, delta=d) for d in (0.0, 1e-9, 0.1, 1.0)],
         "rdp bounds": [Rdp((2.0, 9.0), (e, 4 * e)) for e in (0.01, 0.1)],
         "rdp orders": [Rdp((2.0, 9.0), (0.1, 0.4)), Rdp((9.0,), (0.4,))],
         "self composed": [SelfComposed(Laplace(3.0), n) for n in (0, 1, 2, 9)],

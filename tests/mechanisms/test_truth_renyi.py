@@ -12,6 +12,7 @@ from mpmath import mp, mpf
 
 import mechanism_oracles as oracle
 import oracles
+import residuum as rz
 from mechanisms.enclosing import FACTOR, THOROUGH, dominates
 from residuum.mechanisms import (
     Mechanism,
@@ -107,6 +108,43 @@ def test_renyi_bounds_are_attained_by_coins(mechanism: Mechanism, orders: Any, b
 def test_zcdp_holds_gaussian_noise(rho: float) -> None:
     mu = mp.sqrt(2 * oracles.real(rho))
     dominates(Zcdp(rho).pld(), lambda x: oracles.gaussian(mu, x), slack=1e-30)
+
+
+DELTAS = [1e-12, 1e-3, 0.3]
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_approximate_zcdp_holds_random_mechanisms(delta: float) -> None:
+    """By definition: outputs within the bound given an event, anything at all outside of it.
+
+    The events differ, have different probabilities, and share outcomes with what is outside.
+    """
+    rng = np.random.default_rng(7)
+    pld = Zcdp(0.1, delta=delta).pld()
+    for p, q in _random_pairs(3, FINE, 0.1 * FINE, 15 * FACTOR):
+        outputs = []
+        for given in (p, q):
+            outside = rng.dirichlet(np.full(4, 0.3))
+            lost = delta * rng.choice([1.0, 0.6])
+            outputs.append((1.0 - lost) * np.append(given, 0.0) + lost * outside)
+        p, q = outputs
+        dominates(pld, lambda x, p=p, q=q: oracle.hockey_stick(p, q, x), slack=1e-10)
+        dominates(pld, lambda x, p=p, q=q: oracle.hockey_stick(q, p, x), slack=1e-10)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_approximate_zcdp_is_attained(delta: float) -> None:
+    """`delta + (1 - delta) h`, at every point, where `h` is the curve of zCDP."""
+    plain, mine = Zcdp(0.1, 0.05), Zcdp(0.1, 0.05, delta)
+    for side in ("above", "below"):
+        known, curve = plain.pld(side=side), mine.pld(side=side)
+        for x in [0.2, 0.9, *ABOVE_ONE]:
+            zcdp, found = known.hockey_stick_bounds(x), curve.hockey_stick_bounds(x)
+            low, high = (delta + (1.0 - delta) * end for end in (zcdp.lo, zcdp.hi))
+            assert found.lo <= high * (1.0 + 1e-15) and low * (1.0 - 1e-15) <= found.hi
+            assert found.hi - found.lo <= 1e-11 * found.hi + 1e-15
+    assert mine.pld() == plain.pld() + rz.approximate_dp(0.0, delta)
+    assert Zcdp(0.1, 0.05, 0.0).pld() == plain.pld()
 
 
 @pytest.mark.parametrize("orders", [(2.0,), (1.5, 3.0, 17.0), (64.0, 256.0)])

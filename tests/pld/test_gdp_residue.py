@@ -111,7 +111,7 @@ def test_two_atoms_as_a_response(eps: float, above: float) -> None:
     assert float(cost.width) <= 1e-10 * float(cost.hi)
     listed = finite_excess(query)
     assert listed is not None
-    low, high = finite_cost(listed, mu * mu, mu * mu)
+    low, high = finite_cost(listed, mu * mu, mu * mu, 1e-300)
     assert low <= cost.hi
     assert cost.lo <= high <= float(cost.hi) * (1.0 + 1e-6)
 

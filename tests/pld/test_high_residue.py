@@ -96,7 +96,7 @@ def test_both_ends_are_within_a_millionth_of_the_cost(
     assert high - low <= Fraction(1, 10**6) * low
     if not thorough and above != (1e-3 if name == "two" else 0.2):
         return
-    contact = _searched(listed, float(v))
+    contact = _searched(listed, float(v), 1e-300)
     at = contact.l * (float(v) - contact.c)
     # Below the lower end there is a place that refutes.
     assert excess_of_both(pairs, v, low, mpf(at)) > 0

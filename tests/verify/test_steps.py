@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import struct
 from fractions import Fraction
 from typing import Any
@@ -131,6 +132,16 @@ MIXED: list[tuple[str, Any, list[Any]]] = [
 def test_mixed_runs_are_proven(name: str, make: Any, queries: list[Any]) -> None:
     relation = "replace-one" if name == "gdp_residue" else "add-remove"
     chain = written_by(make(), queries, relation=relation)
+    report = verified(chain)
+    assert report.ok, shown(report)
+    assert all(r.admitted for r in chain.records[1:])
+
+
+@pytest.mark.parametrize("mass", [1e-30, 1e-45, 1e-150, 1e-280])
+@pytest.mark.parametrize("loss", [-1.2, 0.3, 1.9])
+def test_tiny_masses_are_proven_by_their_parameter(mass: float, loss: float) -> None:
+    query = m.FromAtoms((loss, mass * (math.exp(-loss) - 1.0)), (mass, 1.0 - mass))
+    chain = written_by(rz.GdpResidueFilter(1.0), [query] * 3)
     report = verified(chain)
     assert report.ok, shown(report)
     assert all(r.admitted for r in chain.records[1:])

@@ -83,9 +83,10 @@ def is_universally_free(catalogue: Sequence[Query], rounds: int | None) -> Freen
 
     None means any number of rounds; that is decided for the closed, ordered families only.
     """
-    losses = as_catalogue(catalogue)
-    if rounds is not None:
-        rounds = as_rounds(rounds)
+    return _freeness(as_catalogue(catalogue), None if rounds is None else as_rounds(rounds))
+
+
+def _freeness(losses: Sequence[Pld], rounds: int | None) -> Freeness:
     family = free_family(losses)
     if family is not None:
         return Freeness(True, None, Verdict.YES, None, family)
@@ -102,7 +103,7 @@ def find_violation(catalogue: Sequence[Query], rounds: int) -> Violation | None:
     None is returned where no violation is proven: `is_universally_free` says which it is.
     """
     losses = as_catalogue(catalogue)
-    found = is_universally_free(losses, as_rounds(rounds))
+    found = _freeness(losses, as_rounds(rounds))
     if found.triple is None:
         return None
     budget = triple_budget(found.triple)

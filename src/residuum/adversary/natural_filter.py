@@ -127,7 +127,7 @@ class NaturalFilter(Filter):
         """The catalogue as symmetric PLDs."""
         if self.catalogue is None or isinstance(self.catalogue, str):
             return ()
-        return as_catalogue([symmetric(loss) for loss in as_catalogue(self.catalogue)])
+        return tuple(dict.fromkeys(symmetric(loss) for loss in as_catalogue(self.catalogue)))
 
     @property
     def proven(self) -> Proven:

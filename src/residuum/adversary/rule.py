@@ -53,6 +53,11 @@ class Rule(ABC):
             moves.append(Move(*given))
         return tuple(moves)
 
+    @property
+    def keeps_history(self) -> bool:
+        """Whether states are whole histories: none comes back, and there may be no end to them."""
+        return False
+
     def most_states(self, rounds: int) -> int | None:
         """How many states at most are met in so many rounds, where that is known ahead."""
         return None
@@ -71,6 +76,10 @@ class HistoryRule(Rule):
     @property
     def start(self) -> tuple[Pld, ...]:
         return ()
+
+    @property
+    def keeps_history(self) -> bool:
+        return True
 
     def _allowed(self, state: tuple[Pld, ...]) -> Iterable[tuple[Pld, Hashable]]:
         for loss in self.allowed(state):

@@ -17,6 +17,11 @@ Unlimited rounds: if no history comes back to a state it has been in, the game e
 its value is that of the longest history. Otherwise rounds are added until no state's value moves by
 more than `tolerance`; unless it stands still in every state, that is a statement about so many
 rounds and not a bound for more, and the result says so (`unlimited` is False).
+
+The states of a `HistoryRule` are histories, which never come back and need not end. If they end
+within `MOST_ROUNDS` rounds and `MOST_HISTORIES` histories, so does the game. Otherwise rounds are
+added until the value of the empty history moves by no more than `tolerance`, or one of these two
+limits is met.
 """
 
 from __future__ import annotations
@@ -45,9 +50,12 @@ if TYPE_CHECKING:
     from residuum.adversary.strategy import Strategy
 
 LIMIT = 100_000
+MOST_ROUNDS = 64
+"""How many rounds are added, at most, where no number of them is given."""
+MOST_HISTORIES = 1 << 12
+"""How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
 _MOST_ATOMS = 1 << 17
 _MANY_ATOMS = 1 << 11
-_MOST_ROUNDS = 64
 
 Progress = Callable[[int, int], None]
 """Called with the states valued so far and all of them."""
@@ -63,7 +71,8 @@ class WorstCase:
     unlimited: bool
     """Whether it is the value of any number of rounds."""
     change: float
-    """How far the last round moved the curve of any state (0.0 where rounds were given)."""
+    """How far the last round moved the curve of any state, or of the empty history where states
+    are histories (0.0 where rounds were given)."""
     states: int
     exact: bool
     """Whether both sides are the value itself."""
@@ -128,16 +137,24 @@ def worst_case(
     a factor `(1 ± coarse)^rounds`; None merges nothing, but within a tenth of `accuracy` where
     queries are not finite and atoms are many. `limit` bounds the states that are valued; beyond it
     a `TooLargeError` says how many there were.
+
+    Without `rounds`, rounds are added until the value moves by no more than `tolerance`, and at
+    most `MOST_ROUNDS` (64); of a `HistoryRule`, at most `MOST_HISTORIES` (4,096) histories are
+    followed. `unlimited` and `change` of the result say what was reached.
     """
     if not isinstance(rule, Rule):
         raise ArgumentTypeError(f"rule must be a Rule, got {checks.shown(rule)}")
     accuracy = checks.between("accuracy", accuracy, 1e-6, 1.0)
     if coarse is not None:
         coarse = checks.between("coarse", coarse, 1e-9, 0.5)
-    game = Game(rule, accuracy, coarse, checks.count("limit", limit), progress)
+    limit = checks.count("limit", limit)
+    tolerance = checks.between("tolerance", tolerance, 0.0, 1.0)
     if rounds is not None:
-        return _limited(game, as_rounds(rounds))
-    return _unlimited(game, checks.between("tolerance", tolerance, 0.0, 1.0))
+        return _limited(Game(rule, accuracy, coarse, limit, progress), as_rounds(rounds))
+    if rule.keeps_history:
+        few = min(limit, MOST_HISTORIES)
+        return _deepened(Game(rule, accuracy, coarse, few, progress), tolerance)
+    return _unlimited(Game(rule, accuracy, coarse, limit, progress), tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +314,7 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
     states = game.closed()
     above: Values = {(state, 0): EXACT_IDENTITY for state in states}
     below = above if game.exact else dict(above)
-    for rounds in range(1, _MOST_ROUNDS + 1):
+    for rounds in range(1, MOST_ROUNDS + 1):
         try:
             game.add_round(above, states, rounds, "above")
             if below is not above:
@@ -308,13 +325,34 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
             rounds -= 1
             break
         if game.progress is not None:
-            game.progress(rounds * len(states), _MOST_ROUNDS * len(states))
+            game.progress(rounds * len(states), MOST_ROUNDS * len(states))
         # A state whose value rests may still lead to one whose value does not.
         moved = [s for s in states if not above[s, rounds].same(above[s, rounds - 1])]
         change = max((_moved(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0)
         if not moved or change <= tolerance:
             break
     return WorstCase(rounds, not moved, change, len(states), below is above, game, above, below)
+
+
+def _deepened(game: Game, tolerance: float) -> WorstCase:
+    """The same where states are histories: by the value of the empty one."""
+    found: WorstCase | None = None
+    before = EXACT_IDENTITY
+    for rounds in range(1, MOST_ROUNDS + 1):
+        try:
+            if not game.layers(rounds)[-1]:
+                return replace(found or _limited(game, 1), unlimited=True, change=0.0)
+            longer = _limited(game, rounds)
+        except TooLargeError:
+            if found is None:
+                raise
+            return found
+        value = longer.sides[0]
+        found, before = replace(longer, change=_moved(before, value)), value
+        if found.change <= tolerance:
+            break
+    assert found is not None
+    return found
 
 
 def _moved(old: ExactAtoms, new: ExactAtoms) -> float:

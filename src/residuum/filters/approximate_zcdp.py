@@ -9,6 +9,9 @@ what queries lose with small probability. Two ways to read the conversion:
 * `best` (the default): a query takes its own zCDP parameter (`R_eps` has `eps tanh(eps/2)`), and
   the budget is the largest `rho` that the conversion of `conversion.py` allows at the best order.
 
+A black box that is `delta_i`-approximate `rho_i`-zCDP (Bun and Steinke 2016) takes `rho_i` and
+`delta_i`, which add up under full adaptivity (Whitehouse et al. 2023).
+
 A factor `R_{0,d}` splits off a symmetric query only: elsewhere what is left need not be a PLD.
 """
 
@@ -75,8 +78,7 @@ class ApproximateZcdpFilter(Additive):
         return self.rho, amounts.written(self.delta) - amounts.written(self._aside)
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        rho = stated_zcdp(mechanism)
-        return None if rho is None else (rho, Fraction(0))
+        return stated_zcdp(mechanism)
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = without_infinity(loss)

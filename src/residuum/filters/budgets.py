@@ -7,7 +7,7 @@ from functools import cached_property
 
 from residuum.mechanisms.rdp import Rdp
 from residuum.mechanisms.zcdp import Zcdp
-from residuum.pld.constructors import approximate_dp, identity
+from residuum.pld.constructors import approximate_dp
 from residuum.pld.value import Pld
 
 
@@ -60,5 +60,4 @@ class ZcdpBudget:
     @cached_property
     def pld(self) -> Pld:
         """The largest PLD within it, rounded up."""
-        rest = approximate_dp(0.0, self.delta) if self.delta else identity()
-        return Zcdp(self.rho).pld() + rest
+        return Zcdp(self.rho, delta=self.delta).pld()

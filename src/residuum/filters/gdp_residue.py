@@ -20,7 +20,7 @@ from residuum.filters.gdp import Gaussians, lifted
 from residuum.filters.query import Query, loss_of
 from residuum.filters.state import Left
 from residuum.filters.stated import split
-from residuum.pld.gdp_parameter import gdp_parameter
+from residuum.pld.gdp_parameter import closed_form_parameter, gdp_parameter
 from residuum.pld.gdp_residue import cost_ends
 from residuum.pld.value import Pld
 
@@ -91,8 +91,13 @@ def _rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
 
 @lru_cache(maxsize=512)
 def _bounds_at(numerator: int, denominator: int, rest: Pld) -> tuple[float, Fraction] | None:
-    above = lifted(rest)
-    cost = cost_ends(Fraction(numerator, denominator), above)
-    if cost is None:
-        return None
-    return cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])
+    left, above = Fraction(numerator, denominator), lifted(rest)
+    low, high = 0.0, left + 1
+    cost = cost_ends(left, above)
+    if cost is not None:
+        low, high = cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])
+    nu = closed_form_parameter(above)
+    if nu < math.inf:
+        # What the GDP filter charges, rounded as it rounds.
+        high = min(high, amounts.rounded_up(nu) ** 2)
+    return (low, high) if high <= left else None

@@ -24,16 +24,16 @@ from residuum.pld.value import Pld
 Amounts = tuple[Fraction, ...]
 
 
-def stated_zcdp(mechanism: Mechanism) -> Fraction | None:
-    """The `rho` of a black box that is `rho`-zCDP."""
+def stated_zcdp(mechanism: Mechanism) -> tuple[Fraction, Fraction] | None:
+    """The `rho` and the `delta` of a black box that is `delta`-approximate `rho`-zCDP."""
     if isinstance(mechanism, Zcdp) and mechanism.xi == 0.0:
-        return written(mechanism.rho)
+        return written(mechanism.rho), written(mechanism.delta)
     return None
 
 
 def stated_renyi(mechanism: Mechanism, alpha: float) -> Fraction | None:
     """A black box's bound on `D_α`; it does not decrease in the order."""
-    if isinstance(mechanism, Zcdp):
+    if isinstance(mechanism, Zcdp) and mechanism.delta == 0.0:
         return written(mechanism.xi) + written(mechanism.rho) * written(alpha)
     if isinstance(mechanism, Rdp):
         bounds = zip(mechanism.orders, mechanism.epsilons, strict=True)

@@ -51,7 +51,8 @@ class ZcdpFilter(Additive):
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         cost = stated_zcdp(mechanism)
-        return None if cost is None else (cost,)
+        # No rho covers a delta: its loss says so.
+        return None if cost is None or cost[1] else cost[:1]
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = zcdp_cost(loss)

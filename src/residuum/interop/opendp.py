@@ -40,7 +40,6 @@ from residuum.ledger import arguments
 from residuum.ledger.guard import Guard
 from residuum.mechanisms import relations
 from residuum.mechanisms.approximate_dp import ApproximateDp
-from residuum.mechanisms.composed import Composed
 from residuum.mechanisms.from_tradeoff import FromTradeoff
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.mechanisms.pure_dp import PureDp
@@ -115,8 +114,7 @@ def _made(measurement: Any, loss: Any, kind: str, relation: str) -> Mechanism:
         )
     if kind == "Approximate(ZeroConcentratedDivergence)":
         rho, delta = (_number("privacy map", part) for part in loss)
-        whole = Zcdp(rho, relation=relation)
-        return Composed((whole, ApproximateDp(0.0, delta, relation=relation))) if delta else whole
+        return Zcdp(rho, delta=delta, relation=relation)
     if kind == "RenyiDivergence":
         return _from_orders(loss, relation)
     if kind == "SmoothedMaxDivergence":

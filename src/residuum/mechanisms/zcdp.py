@@ -3,6 +3,16 @@
 Bun and Steinke 2016. The largest such loss is given by its testing region
 (`pld/renyi_region.py`), which is what a zCDP bound says and no more: looser than Gaussian noise
 of the same `rho`, tighter than the usual conversions.
+
+With `delta` it is `delta`-approximate zCDP (their definition 8.1): for each pair of neighbours
+there are events `E` of the one output and `F` of the other, each of probability at least
+`1 - delta`, such that the outputs given `E` and given `F` satisfy the bound, in both directions.
+The largest such loss is `R_{0,delta} ⊕ L`, where `L` is the largest one within the bound:
+
+* it is approximate zCDP: let the events be that `R_{0,delta}` reveals nothing;
+* nothing is larger: each output is a mixture, `1 - delta` of what it is given its event and `delta`
+  of something else. To draw from it, it is enough to know the data set with probability `delta`,
+  and to see an output given the event otherwise.
 """
 
 from __future__ import annotations
@@ -68,23 +78,32 @@ def _all_orders(rho: float, xi: float) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class Zcdp(BlackBox):
-    """Anything with Rényi divergences at most `xi + rho α` at every order `α > 1`."""
+    """Anything with Rényi divergences at most `xi + rho α`, all `α > 1`, but for a `delta`."""
 
     rho: float
+    """The slope of the bound, 0 or more."""
     xi: float = 0.0
+    """The bound at `α = 0`, 0 or more; 0 is `rho`-zCDP."""
+    delta: float = 0.0
+    """The probability, under either data set, of what the bound leaves out."""
     relation: str | None = None
     unit: str | None = None
 
     kind: ClassVar[str] = "zcdp"
     pair: ClassVar[str] = "all pairs of coins within the bound"
-    reference: ClassVar[str] = "Bun and Steinke 2016"
+    reference: ClassVar[str] = "Bun and Steinke 2016, definitions 1.1 and 8.1"
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(rho=checks.non_negative("rho", self.rho), xi=checks.non_negative("xi", self.xi))
+        self._set(
+            rho=checks.non_negative("rho", self.rho),
+            xi=checks.non_negative("xi", self.xi),
+            delta=checks.probability("delta", self.delta),
+        )
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
-        return both(relation, self._above() if side == "above" else self._below())
+        within = self._above() if side == "above" else self._below()
+        return both(relation, within + approximate_dp(0.0, self.delta))
 
     def _above(self) -> Pld:
         size = self.rho + self.xi
@@ -112,7 +131,7 @@ class Zcdp(BlackBox):
         return from_exact(largest(*_all_orders(self.rho, self.xi), "below"))
 
     def notes(self) -> tuple[str, ...]:
-        if not 0.0 < self.rho <= _RHO[1] or self.xi:
+        if not 0.0 < self.rho <= _RHO[1] or self.xi or self.delta:
             return ()
         twin = gaussian(mu=math.sqrt(2.0 * self.rho))
         return compared_with(self, twin, "Gaussian noise of the same rho")

@@ -48,6 +48,7 @@ _CHUNK = 1 << 20
 _MANY = 64
 _NEGLIGIBLE = 1e-14
 _FEW_PANELS = 8
+_UNRESOLVED = 64.0
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
 
@@ -113,6 +114,15 @@ class FiniteExcess:
     def missing(self) -> float:
         """`1 - Σ √(pq)`, about: the squared Hellinger distance."""
         return float(self.weights @ (2.0 * np.sinh(0.25 * self.losses) ** 2))
+
+    @cached_property
+    def is_resolved(self) -> bool:
+        """Whether the losses are known well enough to tell the excess from none at all.
+
+        Losses off by `d` move `A` by up to `36 d²` of the weights (`_loss_effect`), which for
+        masses below `1e-28` or so beside a loss of about 0 is as much as `A` itself.
+        """
+        return self.missing > _UNRESOLVED * self.loss_error**2
 
     def log_density(self, m2: float, l: Floats) -> Floats:
         """About `ln Σ √(pq) e^{lz - z²/2m²}`: how fast `A - B` falls as `c` grows, times two."""

@@ -80,16 +80,16 @@ def evened(excess: FiniteExcess) -> FiniteExcess:
 
 
 def finite_cost(
-    excess: FiniteExcess, v: float, v_up: float, surplus: float = 0.0
+    excess: FiniteExcess, v: float, v_up: float, least: float, surplus: float = 0.0
 ) -> tuple[float, float]:
     """Proven bounds of the cost under `G_√v`, which is known to dominate; `v` to `v_up`.
 
     The upper one is `v` itself where nothing better is proven. The lower one is for a loss whose
-    excess is less by at most `surplus`, integrated.
+    excess is less by at most `surplus`, integrated. Costs below `least` are not tried.
     """
     given, excess = excess, compressed(excess, math.sqrt(v))
     most = _ALMOST_ALL if surplus > 0.0 else LESS_THAN_ALL
-    contact = solve(excess, v, most=most)
+    contact = solve(excess, v, most=most, least=least)
     if excess is not given:
         # Steep transforms over a narrow Gaussian need more points.
         steep = abs(contact.l) / 3.0 + 1.0 / math.sqrt(max(v - contact.c, 1e-6 * v))
@@ -102,7 +102,7 @@ def finite_cost(
             break
         contact, proven = _raised(excess, v, contact, share, most)
         if proven is None and share == _SHARES[0]:
-            contact = bisected(excess, v, most=most)
+            contact = bisected(excess, v, most=most, least=least)
             contact, proven = _raised(excess, v, contact, share, most)
         if proven is not None:
             high = proven

@@ -32,7 +32,6 @@ _STEPS = 60
 _SETTLED = 2e-8
 _LARGEST = 1e12
 _BELOW = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-_INFINITE = Interval(math.inf, math.inf)
 
 
 def gdp_parameter(L: Pld) -> float:
@@ -45,12 +44,28 @@ def gdp_parameter_bounds(L: Pld) -> Interval:
     return _bounds(query("L", L))
 
 
+def closed_form_parameter(L: Pld) -> float:
+    """`gdp_parameter(L)` where it has a closed form; inf where a search would have to find it."""
+    closed = _closed_form(L)
+    return math.inf if closed is None else closed[1]
+
+
 @lru_cache(maxsize=_CACHED)
 def _bounds(L: Pld) -> Interval:
+    closed = _closed_form(L)
+    if closed is None:
+        return _searched(L)
+    low, high = closed
+    return Interval(_refuted(L, high * high) if low is None else low, high)
+
+
+@lru_cache(maxsize=_CACHED)
+def _closed_form(L: Pld) -> tuple[float | None, float] | None:
+    """Proven bounds; without the lower one where only a loss above `L` was written out."""
     if max(L.mass_at_infinity_bounds.lo, L.mass_at_minus_infinity_bounds.lo) > 0.0:
-        return _INFINITE
+        return math.inf, math.inf
     if not L.terms:
-        return Interval(_root(L._exact_variance, down=True), _root(L._exact_variance, down=False))
+        return _root(L._exact_variance, down=True), _root(L._exact_variance, down=False)
     if L.gaussian is None and list(L.terms.values()) == [1]:
         (factor,) = L.terms
         if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
@@ -61,11 +76,11 @@ def _bounds(L: Pld) -> Interval:
         written = written_out(L)
         if written is not None:
             low, high = finite_parameter(written.excess)
-            return Interval(_refuted(L, high * high) if written.surplus else low, high)
-    return _searched(L)
+            return None if written.surplus else low, high
+    return None
 
 
-def _central(law: CentralLaw) -> Interval:
+def _central(law: CentralLaw) -> tuple[float, float]:
     from scipy.special import erfcinv, erfinv
 
     at_one, lacking = height(law)
@@ -77,7 +92,7 @@ def _central(law: CentralLaw) -> Interval:
         if low == 0.0 and refuses(law, near * near * (1.0 - share)):
             low = near * (1.0 - share)
         share *= 4.0
-    return Interval(low, high)
+    return low, high
 
 
 def _root(square: Fraction, down: bool) -> float:

@@ -37,7 +37,12 @@ from residuum.pld.value import Pld, query
 _CACHED = 1 << 12
 _FEW = 1 << 5
 _MOST_QUERIES = 1 << 8
+_ALL_BUT = 1 - Fraction(1, 10**9)
+"""Of `v`: a query that takes more by its `nu²` leaves too narrow a Gaussian to search for."""
 _BLOCKS = 1 << 5
+_FIRST = 0.1
+"""Of `nu²`: where the search for the cost begins. No cost below a quarter of it is known: the
+worst is `2 KL / nu²` of two nearly disjoint laws."""
 _WIDENINGS = 8
 _WIDER = Fraction(101, 100)
 _WIDE = 1.0 + 1e-3
@@ -126,19 +131,28 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     if written is None:
         return _one_by_one(v, L)
     excess, surplus = written
-    if not finite_parameter(excess)[1] <= math.sqrt(low) * (1.0 - 2.0 * U):
+    nu = finite_parameter(excess)[1]
+    if not nu <= math.sqrt(low) * (1.0 - 2.0 * U):
         return None
+    # What is below `G_nu` costs at most `nu²`, whatever else is proven.
+    most = Fraction(nu) ** 2
+    if not excess.is_resolved or most > _ALL_BUT * v:
+        return min(Fraction(renyi_cost(L)), most), most
     # A list without surplus is that of a whole pair.
     whole = surplus == 0.0 and is_high(excess)
-    found = high_cost(excess, low, high) if whole else finite_cost(excess, low, high, surplus)
-    least = max(renyi_cost(L), found[0]) if surplus else found[0]
+    least = _FIRST * nu * nu
+    if whole:
+        found = high_cost(excess, low, high, least)
+    else:
+        found = finite_cost(excess, low, high, least, surplus)
+    below = max(renyi_cost(L), found[0]) if surplus else found[0]
     wide = found[1] == low or (not surplus and found[1] > _WIDE * found[0])
     if wide and sum(L.terms.values()) > 1:
         # Large losses, little proven: what the queries take one after the other may be less.
         apart = _one_by_one(v, L)
-        if apart is not None and apart[1] < Fraction(found[1]):
-            return Fraction(least), apart[1]
-    return _exact((least, found[1]))
+        if apart is not None:
+            most = min(most, apart[1])
+    return Fraction(below), min(Fraction(found[1]), most)
 
 
 @lru_cache(maxsize=_CACHED)

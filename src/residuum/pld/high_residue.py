@@ -17,7 +17,7 @@ from residuum.bounds import Floats
 from residuum.pld.excess import FiniteExcess, gaussian_transform
 from residuum.pld.lack import gaussian_lack, lack_at_one, query_lack
 from residuum.pld.residue_certificate import proven_by_cells
-from residuum.pld.residue_equation import FINE, LESS_THAN_ALL, Contact, places
+from residuum.pld.residue_equation import FINE, LESS_THAN_ALL, Contact, first_cost, places
 
 _LITTLE = 0.1
 """Of `1 - h(1)`: from here on `A` and `B` alone have digits enough."""
@@ -63,13 +63,13 @@ def _gap(excess: FiniteExcess, m2: float, c: float, l: Floats) -> _Gap:
     return _Gap(value, error, slope, bend, 2.0 * value * share)
 
 
-def high_cost(excess: FiniteExcess, v: float, v_up: float) -> tuple[float, float]:
+def high_cost(excess: FiniteExcess, v: float, v_up: float, least: float) -> tuple[float, float]:
     """Proven bounds of the cost under `G_√v`, which is known to dominate; `v` to `v_up`.
 
     The list is that of a whole pair: masses of either law add up to 1. The upper bound is `v`
-    itself where nothing better is proven.
+    itself where nothing better is proven. Costs below `least` are not tried.
     """
-    contact = _searched(excess, v)
+    contact = _searched(excess, v, least)
     high = v
     for share in _SHARES:
         contact, proven = _raised(excess, v, contact, share)
@@ -79,9 +79,9 @@ def high_cost(excess: FiniteExcess, v: float, v_up: float) -> tuple[float, float
     return _lowered(excess, v_up, contact), high
 
 
-def _searched(excess: FiniteExcess, v: float) -> Contact:
+def _searched(excess: FiniteExcess, v: float, least: float) -> Contact:
     """About where they touch: bisection over a fine grid, then Newton's method."""
-    low = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
+    low = first_cost(excess, v, least)
     high, at, near = v * LESS_THAN_ALL, 0.0, _NEAR
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)

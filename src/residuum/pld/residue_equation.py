@@ -29,6 +29,7 @@ _STEPS = 60
 _SETTLED = 1e-6
 """Relative steps at which the next ones would be about the squares of these."""
 LESS_THAN_ALL = 1.0 - 1e-13
+_LEAST = 1e-300
 
 
 class Contact(NamedTuple):
@@ -44,26 +45,35 @@ def solve(
     start: Contact | None = None,
     budget: Budget = gaussian_transform,
     most: float = LESS_THAN_ALL,
+    least: float = _LEAST,
 ) -> Contact:
     """About the cost under `G_√v`, from a contact to improve on or from scratch.
 
-    Costs beyond that share of `v` are not told apart.
+    Costs beyond the share `most` of `v` are not told apart; those below `least` are not tried.
     """
     if start is not None:
         return _newton(excess, v, start, budget, most) or start
     above = rough(excess)
-    c = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
-    found: Contact | None = Contact(c, 0.0)
+    found: Contact | None = Contact(first_cost(excess, v, least), 0.0)
     for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
         scanned = None if found is None else _scan(above, v, found, budget, most)
         if scanned is None:
             break
         found = _newton(above, v, scanned, budget, most)
     if found is None:
-        found = bisected(above, v, budget, most)
+        found = bisected(above, v, budget, most, least)
     if above is excess:
         return found
-    return _newton(excess, v, found, budget, most) or bisected(excess, v, budget, most)
+    return _newton(excess, v, found, budget, most) or bisected(excess, v, budget, most, least)
+
+
+def first_cost(excess: FiniteExcess, v: float, least: float) -> float:
+    """Where a search begins: what the Hellinger distance asks for, or `least` if that is more.
+
+    For tiny masses it asks for next to nothing, and such a cost puts the contact so far out that
+    floats do not reach it.
+    """
+    return min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), least), 0.9 * v)
 
 
 def bisected(
@@ -71,9 +81,10 @@ def bisected(
     v: float,
     budget: Budget = gaussian_transform,
     most: float = LESS_THAN_ALL,
+    least: float = _LEAST,
 ) -> Contact:
     """The same by bisection over a fine grid, where Newton's method loses its way."""
-    low = min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), 1e-300), 0.9 * v)
+    low = first_cost(excess, v, least)
     high, at = v * most, 0.0
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)

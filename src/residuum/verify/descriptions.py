@@ -239,10 +239,12 @@ def _approximate_dp(f: Fields, relation: str) -> Loss:
 
 def _zcdp(f: Fields, relation: str) -> Loss:
     rho, xi = f["rho"], f["xi"]
+    # Approximate zCDP: everything is revealed with probability delta.
+    revealed = response(0.0, f["delta"])
     if rho == 0.0:
         # At every order at most xi: that is pure DP.
-        return response(xi)
-    return Loss(stated=((Stated(written(rho), written(xi)), 1),))
+        return response(xi) + revealed
+    return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + revealed
 
 
 def _rdp(f: Fields, relation: str) -> Loss:

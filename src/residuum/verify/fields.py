@@ -405,7 +405,7 @@ _RULES: dict[str, _Rule] = {
     "pure_dp": _Rule(_needed(eps=_size) | _DECLARED),
     "approximate_dp": _Rule(_needed(eps=_size, delta=_share) | _DECLARED),
     "gdp": _Rule(_needed(mu=_size) | _DECLARED),
-    "zcdp": _Rule(_needed(rho=_size) | {"xi": (_size, 0.0)} | _DECLARED),
+    "zcdp": _Rule(_needed(rho=_size) | {"xi": (_size, 0.0), "delta": (_share, 0.0)} | _DECLARED),
     "rdp": _Rule(
         _needed(orders=_list(_within(1.0 + 1e-9, 1e9)), epsilons=_list(_within(0.0, 1e6)))
         | _DECLARED,

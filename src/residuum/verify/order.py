@@ -76,8 +76,14 @@ def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
 
 
 def _stated(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
-    """Whether stated Rényi bounds, with Gaussians, imply `(eps, delta)`-DP at some order."""
-    if loss.factors or not (eps >= 0 and 0 < delta < 1):
+    """Whether stated Rényi bounds, with Gaussians, imply `(eps, delta)`-DP at some order.
+
+    A factor `R_{0,d}` takes `d` of delta: `d + (1-d) h <= d + h`.
+    """
+    only = all(isinstance(f, Response) and f.eps == 0 for f, _ in loss.factors)
+    delta -= missing_mass(loss).exact
+    loss = Loss(variance=loss.variance, stated=loss.stated)
+    if not only or not (eps >= 0 and 0 < delta < 1):
         return undecided("no formula for the loss of a stated Rényi bound")
     if all(box.rho is not None for box, _ in loss.stated):
         rho = loss.variance / 2 + sum(n * (box.rho or 0) for box, n in loss.stated)
