@@ -275,7 +275,9 @@ def test_approximate_zcdp_is_charged_what_it_states():
     refused = office.check(box)
     assert not refused.admitted and "delta" in refused.reason
     assert office.check(mechanisms.Zcdp(0.01)).admitted, "rho is left"
-    both = mechanisms.Composed((box, mechanisms.SelfComposed(box, 2), mechanisms.Gaussian(10.0)))
+    both = mechanisms.Composed(
+        (box, mechanisms.SelfComposed(box, 2), mechanisms.Gaussian(sigma=10.0))
+    )
     cost = rz.ApproximateZcdpFilter(3.0, 1e-6, 4e-7).request(both).cost
     assert (cost.rho, cost.delta) == (0.035, 3e-7)
     whitehouse = rz.ApproximateZcdpFilter(3.0, 1e-6, 4e-7, conversion="whitehouse")

@@ -68,7 +68,7 @@ class Draw(random.Random):
     def leaf(self, kind: str) -> m.Mechanism:
         s, k = self.sensitivity(), self.choice((0, 1, 1, 2, 3, 10, 50, provable.LARGEST_SHIFT))
         if kind == "gaussian":
-            return m.Gaussian(self.noise(s or 1.0), s)
+            return m.Gaussian(sigma=self.noise(s or 1.0), sensitivity=s)
         if kind == "laplace":
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
@@ -163,7 +163,7 @@ class Draw(random.Random):
             prices = self.choice(((100,), None))
             return rz.MenuFilter(self.choice((1.0, 3.0)), 1e-6, (rz.pure_dp(0.25),), prices)
         if kind == "plan":
-            one = self.choice((m.PureDp(0.05), m.Laplace(20.0), m.Gaussian(20.0)))
+            one = self.choice((m.PureDp(0.05), m.Laplace(20.0), m.Gaussian(sigma=20.0)))
             return rz.PlanFilter(1.0, 1e-6, (one, m.PureDp(0.03)) * self.randint(2, 10))
         if kind == "natural":
             return self._natural()

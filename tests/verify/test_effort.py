@@ -123,7 +123,7 @@ GIGANTIC: list[tuple[rz.Filter, m.Mechanism]] = [
     (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300)),
     (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.Laplace(1e308)),
     (rz.GdpResidueFilter(1.0), m.Laplace(1e308)),
-    (rz.AutoFilter(1.0, 1e-6), m.Gaussian(1e150)),
+    (rz.AutoFilter(1.0, 1e-6), m.Gaussian(sigma=1e150)),
 ]
 
 
