@@ -20,7 +20,6 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -39,6 +38,10 @@ LONGEST_LIST = 256
 """Of atoms, points of a curve, orders, or mechanisms that are composed."""
 LARGEST_COUNT = 1_000_000
 """Of copies in one query."""
+MOST_COPIES = 1000
+"""Of what is not Gaussian in one query on a Gaussian budget."""
+LARGEST_SPREAD = 1e4
+"""Of the sizes of what is composed in one query, under the filter `gdp`."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise."""
 LARGEST_SIGMA = 256.0
@@ -67,7 +70,7 @@ _FORMS: dict[str, set[str]] = {
     **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
     **dict.fromkeys(_GRID, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
     "commit": _EVERYWHERE | {"mixture"},
-    "plan": _EVERYWHERE | {"sampled", "drawn"},
+    "plan": _EVERYWHERE,
     "natural": _EVERYWHERE,
     "additive_profile": _EVERYWHERE,
 }
@@ -90,6 +93,8 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         if len(leaves) > LONGEST_LIST:
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
     kind = config["kind"]
+    if kind == "plan" and description in config["plan"]:
+        return None  # what is planned is proven with the plan
     allowed = _FORMS.get(kind, set())
     for leaf, _ in leaves:
         form = _form(leaf, relation)
@@ -114,7 +119,8 @@ def unprovable_commit(to: Any, relation: str) -> str | None:
     if wrong is not None:
         return wrong
     forms = [_form(leaf, relation) for leaf, _ in _leaves(batch)]
-    if len(forms) > 1 and set(forms) not in ({"gaussian"}, {"finite"}):
+    copies = sum(n for _, n in _leaves(batch))
+    if copies > 1 and (set(forms) not in ({"gaussian"}, {"finite"}) or copies > MOST_COPIES):
         return "no proof is known for a commit to several queries that are not all of one form"
     return None
 
@@ -146,7 +152,10 @@ def unprovable_filter(config: Description) -> str | None:
             return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
     for name in ("plan", "menu", "expect"):
         for each in config.get(name, ()):
-            wrong = unprovable(each, config, "add-remove")
+            wrong = unprovable(each, {"kind": kind, "plan": ()}, "add-remove")
+            forms = {_form(leaf, "add-remove") for leaf, _ in _leaves(each)}
+            if wrong is None and name == "plan" and "gaussian" in forms and len(forms) > 1:
+                wrong = "no proof is known for Gaussians composed with others in one query"
             if wrong is not None:
                 return f"{name}: {wrong}"
     return _unprovable_natural(config) if kind == "natural" else None
@@ -265,15 +274,26 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
         return None
     forms = {_form(leaf, relation) for leaf, _ in rest}
     sided = any(leaf["kind"] in _SIDED for leaf, _ in rest)
-    if kind in _GAUSSIAN and (sided or (kind == _GAUSSIAN[2] and "mixture" in forms)):
-        return "queries that are not symmetric"
+    if kind in _GAUSSIAN:
+        if sided or (kind == "approximate_gdp_residue" and "mixture" in forms):
+            return "queries that are not symmetric"
+        if sum(n for _, n in rest) > MOST_COPIES:
+            return f"more than {MOST_COPIES} queries that are not Gaussian"
+        if kind == "gdp" and _spread([leaf for leaf, _ in rest]) > LARGEST_SPREAD:
+            return f"queries whose sizes are more than {LARGEST_SPREAD:g} apart, or tiny,"
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
-    if kind == "plan" and sided:
-        return "queries that are not symmetric"
+    if kind == "plan" and len(rest) < len(leaves):
+        return "Gaussians and others"
     if kind == "additive_profile":
         return "queries that are not Gaussian"
     return None
+
+
+def _spread(leaves: list[Description]) -> float:
+    """How far the sizes of queries are apart, and from 1 where they are smaller than that."""
+    sizes = [abs(next((value for _, value, *_ in _sizes(leaf) if value), 1.0)) for leaf in leaves]
+    return max(1.0, *sizes) / min(1.0, *sizes)
 
 
 # -- ranges -------------------------------------------------------------------------------------

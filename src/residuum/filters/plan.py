@@ -3,7 +3,8 @@
 The budget `B` is the composition of the longest prefix of the plan that fits `R_{eps,delta}`. A
 query on the plan, or dominated by one that is, takes that one off: `L ⊕ (B - W) ⪯ W ⊕ (B - W) = B`.
 Any other query takes off the least part `S` with `(B - S) ⊕ L ⪯ B`, found among the copies of each
-planned kind and proven with the order of PLDs. Free: both are the residue condition. On plan
+planned kind and proven with the order of PLDs: for the Gaussians on the plan, or for the others,
+by themselves, as whoever verifies the step does. Free: both are the residue condition. On plan
 nothing is lost at all; far off it, much may be.
 """
 
@@ -131,21 +132,33 @@ class PlanFilter(Filter):
         if covering:
             least = min(covering, key=lambda i: float(self.kinds[i].delta(0.0)))
             return _less(left, least, 1)
-        whole = self._budget(left)
-        if not _below(loss, whole):
+        if not _below(loss, self._budget(left)):
             return None
         found: list[tuple[float, int, int]] = []
         for i, kind in enumerate(self.kinds):
-            taken = self._least(left, i, loss, whole)
+            taken = self._least(self._alike(left, i), i, loss)
             if taken is not None:
                 found.append((taken * float(kind.delta(0.0)) ** 2, i, taken))
         if found:
             _, i, taken = min(found)
             return _less(left, i, taken)
-        return (0,) * len(left)
+        for i in range(len(left)):
+            alike = self._alike(left, i)
+            if _below(loss, self._budget(alike)):
+                return tuple(n - gone for n, gone in zip(left, alike, strict=True))
+        return None
 
-    def _least(self, left: tuple[int, ...], i: int, loss: Pld, whole: Pld) -> int | None:
+    def _alike(self, left: tuple[int, ...], i: int) -> tuple[int, ...]:
+        """What is left of the Gaussians on the plan if the kind `i` is one, else of the others."""
+        noise = self.kinds[i].gaussian is None
+        return tuple(
+            n if (kind.gaussian is None) == noise else 0
+            for n, kind in zip(left, self.kinds, strict=True)
+        )
+
+    def _least(self, left: tuple[int, ...], i: int, loss: Pld) -> int | None:
         """The least number of one kind that a query may take off; None if all do not suffice."""
+        whole = self._budget(left)
 
         def suffices(n: int) -> bool:
             return _below(self._budget(_less(left, i, n)) + loss, whole)

@@ -32,6 +32,7 @@ from residuum.ledger.asked import Asked
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.constructors import identity
 from residuum.pld.value import Pld
+from residuum.provable import unprovable
 
 PATIENCE = 1.0
 """Seconds that a refusal takes at most to work out what would fit."""
@@ -137,7 +138,7 @@ def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) ->
     if not isinstance(query.query, Mechanism):
         return None
     found = least_noise(query.query, _fits_all(standings, rule))
-    return found if isinstance(found, Mechanism) else None
+    return found if isinstance(found, Mechanism) and _provable(standings, found) else None
 
 
 def largest_soon(
@@ -146,7 +147,8 @@ def largest_soon(
     """The same; None also where it takes long to work out."""
     if not isinstance(query.query, Mechanism):
         return None
-    return _advice(query.query, _fits_all(standings, rule), time.monotonic() + PATIENCE)[0]
+    ends = time.monotonic() + PATIENCE
+    return _advice(query.query, _fits_all(standings, rule), ends, standings)[0]
 
 
 def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
@@ -233,7 +235,7 @@ def _said(
         assert isinstance(candidate, Mechanism)
         return all(_soon(each, candidate, rule) for each in among)
 
-    return left, _advice(query.query, fits, ends)[1]
+    return left, _advice(query.query, fits, ends, among)[1]
 
 
 def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
@@ -266,8 +268,25 @@ def _in_time(ends: float) -> None:
         raise _Slow
 
 
+def _provable(standings: Sequence[Standing], query: Mechanism) -> bool:
+    """Whether a query is one that could be asked for on all of these."""
+    plain = query.to_dict()
+    return all(
+        unprovable(plain, _in_force(each).to_dict(), each.relation) is None for each in standings
+    )
+
+
+def _in_force(standing: Standing) -> Filter:
+    """The filter that decides: another one where that was committed to."""
+    to = getattr(standing.state, "to", None)
+    return to if isinstance(to, Filter) else standing.filter
+
+
 def _advice(
-    query: Mechanism, fits: Callable[[object], bool], ends: float
+    query: Mechanism,
+    fits: Callable[[object], bool],
+    ends: float,
+    standings: Sequence[Standing],
 ) -> tuple[Mechanism | None, str]:
     """The query with the least noise that fits, and what to say of it, by a monotonic time."""
 
@@ -279,6 +298,6 @@ def _advice(
         found = least_noise(query, soon)
     except _Slow:
         return None, "what would fit takes long to work out: ask for largest"
-    if not isinstance(found, Mechanism):
+    if not isinstance(found, Mechanism) or not _provable(standings, found):
         return None, NOTHING_FITS
     return found, f"{described(found)} would fit"

@@ -115,9 +115,16 @@ def _carried(eps: Fraction, side: Side, make: Callable[[float], Pld]) -> Pld:
         return make(_EPS[0]) if side == "above" else constructors.identity()
     if side == "below":
         return make(float_down(eps))
-    near = float_up(eps)
-    # Filters charge the decimal that a parameter is written as: where the parameter is worked out
-    # here, that must not be less than what it stands for.
-    while Fraction(near) != eps and Fraction(Decimal(repr(near))) < eps:
+    return make(charged_up(eps))
+
+
+def charged_up(value: Fraction) -> float:
+    """A float that is at least `value`, and so is the decimal that it is written as.
+
+    Filters charge that decimal: where a parameter is worked out, it must not be less than what the
+    parameter stands for.
+    """
+    near = float_up(value)
+    while Fraction(near) != value and Fraction(Decimal(repr(near))) < value:
         near = nextafter(near, inf)
-    return make(near)
+    return near

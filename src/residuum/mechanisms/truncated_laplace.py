@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from residuum import checks
-from residuum.bounds import float_down, float_up
+from residuum.bounds import float_down
 from residuum.mechanisms import limits
 from residuum.mechanisms.mechanism import Mechanism, Side, both
 from residuum.pld.constructors import approximate_dp, identity, infinite
@@ -76,4 +76,4 @@ class TruncatedLaplace(Mechanism):
 
 def _clipped(value: Fraction, side: Side) -> float:
     within = min(max(value, Fraction(0)), Fraction(1))
-    return float_up(within) if side == "above" else float_down(within)
+    return limits.charged_up(within) if side == "above" else float_down(within)

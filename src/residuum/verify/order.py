@@ -37,10 +37,14 @@ def below(loss: Loss, other: Loss) -> bool:
         return True
     if not other.factors:
         return gdp(other.variance, loss).verdict == "proven"
-    if len(loss.factors) != 1 or len(other.factors) != 1:
-        return False
-    (one, n), (two, m) = loss.factors[0], other.factors[0]
-    return n <= m and _smaller(one, two)
+    # Each part below one of its own.
+    free = list(other.factors)
+    for one, n in loss.factors:
+        over = next((each for each in free if n <= each[1] and _smaller(one, each[0])), None)
+        if over is None:
+            return False
+        free.remove(over)
+    return True
 
 
 def _smaller(one: Factor, two: Factor) -> bool:
