@@ -31,7 +31,9 @@ LARGEST_SIZE = 600.0
 LARGEST_MIXTURE = 20.0
 """Of sensitivities divided by the noise, on a sample."""
 LEAST_SHARE = 1e-9
-"""Of probabilities, sampling rates and `delta`, where they are not 0."""
+"""Of probabilities and sampling rates, where they are not 0."""
+LEAST_MASS = 1e-300
+"""Of `delta` and of masses of atoms, where they are not 0."""
 LARGEST_CUT = 600.0
 """Of the bound of truncated noise divided by its scale."""
 LONGEST_LIST = 256
@@ -336,14 +338,14 @@ def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
             yield name, f[name], least, LARGEST_SIZE
     for name in ("delta", "mass_at_infinity"):
         if name in f:
-            yield name, f[name], LEAST_SHARE, 1.0 - LEAST_SHARE
+            yield name, f[name], LEAST_MASS, 1.0 - LEAST_SHARE
     if "sampling_rate" in f:
         yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
     if "noise_parameter" in f:
         yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
-    for name in ("probabilities", "masses"):
+    for name, least in (("probabilities", LEAST_SHARE), ("masses", LEAST_MASS)):
         for each in f.get(name, ()):
-            yield name, each, LEAST_SHARE, 1.0
+            yield name, each, least, 1.0
     for each in f.get("losses", ()):
         yield "losses", each, LEAST_SIZE, LARGEST_SIZE
     for each in f.get("epsilons", ()):

@@ -46,7 +46,7 @@ class Draw(random.Random):
         return self.choice((0.0, 1.0, 0.5, self.wide(1e-4, 1.0, provable.LEAST_SHARE, 1.0)))
 
     def delta(self) -> float:
-        return self.choice((0.0, self.wide(1e-9, 1e-3, provable.LEAST_SHARE, 0.9)))
+        return self.choice((0.0, self.wide(1e-9, 1e-3, provable.LEAST_MASS, 0.9)))
 
     # -- mechanisms ---------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Draw(random.Random):
         if kind == "laplace":
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
-            return m.DiscreteGaussian(self.wide(0.5, 50.0, 1 / 256, 256.0), k)
+            return m.DiscreteGaussian(sigma=self.wide(0.5, 50.0, 1 / 256, 256.0), sensitivity=k)
         if kind == "discrete_laplace":
             return m.DiscreteLaplace(self.noise(k or 1), k)
         if kind == "truncated_laplace":
@@ -82,8 +82,10 @@ class Draw(random.Random):
         if kind == "randomized_response":
             buckets = self.choice((2, 2, 3, 10, 1000, provable.LARGEST_COUNT))
             if self.random() < 0.6:
-                return m.RandomizedResponse(self.eps(), buckets)
-            return m.RandomizedResponse(None, buckets, self.choice((1.0, self.random())))
+                return m.RandomizedResponse(eps=self.eps(), num_buckets=buckets)
+            return m.RandomizedResponse(
+                num_buckets=buckets, noise_parameter=self.choice((1.0, self.random()))
+            )
         if kind == "exponential_mechanism":
             return m.ExponentialMechanism(self.eps(), self.random() < 0.5)
         if kind == "report_noisy_max":
@@ -101,7 +103,8 @@ class Draw(random.Random):
             return m.Gdp(self.eps())
         if kind == "zcdp":
             rho = self.wide(1e-6, 1.0, provable.LEAST_SIZE**2, provable.LARGEST_SIZE)
-            return m.Zcdp(self.choice((0.0, rho, rho, rho)), self.choice((0.0, self.eps())))
+            xi, delta = self.choice((0.0, self.eps())), self.choice((0.0, 0.0, self.delta()))
+            return m.Zcdp(self.choice((0.0, rho, rho, rho)), xi, delta)
         if kind == "rdp":
             orders = sorted(1.0 + self.size(1e-2, 100.0) for _ in range(self.randint(1, 5)))
             rho = self.size(1e-6, 1.0)
@@ -118,7 +121,9 @@ class Draw(random.Random):
 
     def _atoms(self) -> m.Mechanism:
         count = self.randint(1, 6)
-        p, q = ([self.random() ** self.choice((1, 8)) for _ in range(count)] for _ in range(2))
+        p, q = (
+            [max(self.random(), 1e-3) ** self.choice((1, 1, 8, 90)) for _ in range(count)] for _ in range(2)
+        )
         lost, gone = self.delta(), self.delta()
         p = [each / sum(p) * (1.0 - lost) for each in p]
         q = [each / sum(q) * (1.0 - gone) for each in q]
