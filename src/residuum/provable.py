@@ -260,13 +260,10 @@ def _exception(leaf: Description, form: str, kind: str) -> bool:
         return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
     if leaf["kind"] == "truncated_laplace":
         return kind in ("natural", "additive_profile", "commit")
-    if leaf["kind"] == "from_atoms" and kind == "basic":
-        # Mass at infinity that rounding leaves of a sum is known to some ulps alone.
-        tilt = math.fsum(
-            p * math.exp(-z) for z, p in zip(leaf["losses"], leaf["masses"], strict=True)
-        )
-        return abs(tilt - 1.0) > 1e-13
-    return False
+    # Sums of atoms are normalised: the largest loss is known to some ulps alone.
+    if leaf["kind"] == "from_atoms" and kind in _BOUNDED:
+        return True
+    return kind == "plan" and leaf["kind"] in _SIDED
 
 
 def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:

@@ -54,15 +54,19 @@ class Draw(random.Random):
         place = self.random()
         if depth < 2 and place < 0.1:
             parts = [self.mechanism(depth + 1) for _ in range(self.randint(1, 4))]
-            return m.Composed(tuple(parts))
+            if set.intersection(*(set(part.supported) for part in parts)):
+                return m.Composed(tuple(parts))
         if depth < 2 and place < 0.2:
             count = self.choice((0, 1, 2, 5, 20, 100, 10**4, 10**6))
             return m.SelfComposed(self.mechanism(depth + 1), count)
         if depth < 2 and place < 0.27:
-            return m.PoissonSampled(self.mechanism(2), self.rate())
+            inner = self.mechanism(2)
+            if {"add-remove", "zero-out"} & set(inner.supported):
+                return m.PoissonSampled(inner, self.rate())
         if depth < 2 and place < 0.32:
-            size = self.choice((1, 10, 1000, 10**6))
-            return m.SampledWithoutReplacement(self.mechanism(2), size, self.randint(0, size))
+            size, inner = self.choice((1, 10, 1000, 10**6)), self.mechanism(2)
+            if "replace-one" in inner.supported:
+                return m.SampledWithoutReplacement(inner, size, self.randint(0, size))
         return self.leaf(self.choice(LEAVES))
 
     def leaf(self, kind: str) -> m.Mechanism:
