@@ -126,7 +126,8 @@ class Draw(random.Random):
     def _atoms(self) -> m.Mechanism:
         count = self.randint(1, 6)
         p, q = (
-            [max(self.random(), 1e-3) ** self.choice((1, 1, 8, 90)) for _ in range(count)] for _ in range(2)
+            [max(self.random(), 1e-3) ** self.choice((1, 1, 8, 90)) for _ in range(count)]
+            for _ in range(2)
         )
         lost, gone = self.delta(), self.delta()
         p = [each / sum(p) * (1.0 - lost) for each in p]
