@@ -280,8 +280,8 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
             return f"queries whose sizes are more than {LARGEST_SPREAD:g} apart, or tiny,"
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
-    if kind == "plan" and len(rest) < len(leaves):
-        return "Gaussians and others"
+    if kind == "plan":
+        return "queries that are not Gaussian and not on the plan"
     if kind == "additive_profile":
         return "queries that are not Gaussian"
     return None
