@@ -42,11 +42,13 @@ LARGEST_COUNT = 1_000_000
 """Of copies in one query."""
 MOST_COPIES = 1000
 """Of what is not Gaussian in one query on a Gaussian budget."""
+FEW_COPIES = 8
+"""The same under the filter `gdp`, but for copies of one that is pure DP."""
 LARGEST_SPREAD = 1e4
 """Of the sizes of what is composed in one query, under the filter `gdp`."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise."""
-LARGEST_SIGMA = 256.0
+LARGEST_SIGMA = 128.0
 """Of discrete Gaussian noise."""
 
 LARGEST_MU = 60.0
@@ -280,10 +282,13 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
             return f"more than {MOST_COPIES} queries that are not Gaussian"
         if kind == "gdp" and _spread([leaf for leaf, _ in rest]) > LARGEST_SPREAD:
             return f"queries whose sizes are more than {LARGEST_SPREAD:g} apart, or tiny,"
+        coin = len(rest) == 1 and rest[0][0]["kind"] == "pure_dp"
+        if kind == "gdp" and not coin and sum(n for _, n in rest) > FEW_COPIES:
+            return f"more than {FEW_COPIES} queries that are not Gaussian"
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
-    if kind == "plan" and len(rest) < len(leaves):
-        return "Gaussians and others"
+    if kind == "plan":
+        return "queries that are not Gaussian and not on the plan"
     if kind == "additive_profile":
         return "queries that are not Gaussian"
     return None

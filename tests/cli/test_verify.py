@@ -97,7 +97,7 @@ def test_without_an_anchor_somebody_vouches_for_what_a_recovery_goes_on_with(
 
 def test_a_limit(tmp_path: Path, chain: Written) -> None:
     export = _exported(tmp_path / "e.jsonl", chain)
-    assert "work limit" in run("verify", export, "--limit", "0.0001", code=4)
+    assert "work limit" in run("verify", export, "--limit", "0.0001", code=7)
     text = run("verify", export, "--limit", "20")
     assert "1 budget, 3 steps (first states, and spends that were admitted)" in text
     assert "limit" in refusal("verify", export, "--limit", "0")

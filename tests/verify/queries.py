@@ -76,7 +76,8 @@ class Draw(random.Random):
         if kind == "laplace":
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
-            return m.DiscreteGaussian(sigma=self.wide(0.5, 50.0, 1 / 256, 256.0), sensitivity=k)
+            sigma = self.wide(0.5, 50.0, 1 / 128, provable.LARGEST_SIGMA)
+            return m.DiscreteGaussian(sigma=sigma, sensitivity=k)
         if kind == "discrete_laplace":
             return m.DiscreteLaplace(self.noise(k or 1), k)
         if kind == "truncated_laplace":

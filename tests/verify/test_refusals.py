@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from residuum.filters.codec import from_dict as filter_from_dict
 from residuum.filters.describe import as_mechanism
 from residuum.ledger.asked import asked
 from residuum.provable import unprovable_filter
-from residuum.records import canonical
+from residuum.records import NOTHING_BEFORE, canonical, digest
 from residuum.verify import verify_records
 from verify.chains import Written, plain, written_by
 from verify.mutations import mutated
@@ -231,3 +232,93 @@ def test_a_budget_is_not_spent_three_times_within_milliseconds() -> None:
     report = verify_records({"b": chain.records}, {})
     assert report.exit_code == 1
     assert any("a window of 0.001 seconds" in problem.what for problem in report.problems)
+
+
+# -- chains that are forged field by field ------------------------------------------------------
+
+
+def _honest(directory: Path) -> list[dict[str, Any]]:
+    """The records of a ledger in which most things happened."""
+    ledger = rz.open_ledger(f"sqlite:///{directory}/honest.db", principal="me")
+    ledger.create_budget("b", rz.BasicFilter(2.0, 1e-3), data="census")
+    ledger.spend("b", m.PureDp(0.5), key="one")
+    ledger.spend("b", m.Zcdp(0.0, 0.25), key="two", assume_budget_relation=True)
+    held = ledger.reserve("b", m.ApproximateDp(0.25, 1e-4), key="three")
+    ledger.spend("b", m.PureDp(9.0), key="too much")
+    ledger.commit(held.id, key="four")
+    ledger.cancel(ledger.reserve("b", m.PureDp(0.25), key="five").id)
+    ledger.retire("b", "done")
+    return [json.loads(record.text) for record in ledger.history("b")]
+
+
+def _linked(bodies: list[Any]) -> list[str] | None:
+    """Records with these bodies, linked anew by whoever forged them; None where one is none."""
+    texts: list[str] = []
+    for body in bodies:
+        if not isinstance(body, dict):
+            return None
+        prev = digest(texts[-1]) if texts else NOTHING_BEFORE
+        made = {**body, "prev": prev}
+        for member in made["group"] if isinstance(made.get("group"), list) else ():
+            if isinstance(member, dict) and member.get("budget") == made.get("budget"):
+                member["prev"] = prev
+        texts.append(canonical(made))
+    return texts
+
+
+def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
+    """Whether a ledger that is asked for the same, in this order, does all of it."""
+    ledger = rz.open_ledger(f"sqlite:///{directory}/again.db")
+    holds: dict[str, str] = {}
+    try:
+        for body in bodies:
+            mine, kind = ledger.as_principal(body["by"]), body["type"]
+            if kind == "create":
+                fields = ("neighbouring", "unit", "parent", "partition", "data", "window")
+                given = {name: body[name] for name in (*fields, "shares_data")}
+                mine.create_budget(body["budget"], body["filter"], **given)
+            elif kind in ("spend", "hold"):
+                ask = mine.spend if kind == "spend" else mine.reserve
+                assumed = {"assume_budget_relation": body["assumed"]}
+                answer = ask(body["budget"], body["mechanism"], body["key"], **assumed)
+                if answer.replayed or (body["admitted"] and not answer.admitted):
+                    return False
+                if kind == "hold":
+                    holds[body["hold"]] = answer.id  # type: ignore[union-attr]
+            elif kind == "commit":
+                if not mine.commit(holds[body["hold"]], body["key"]).admitted:
+                    return False
+            elif kind == "cancel":
+                mine.cancel(holds[body["hold"]])
+            elif kind == "retire":
+                mine.retire(body["budget"], body["reason"])
+    except (ResiduumError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+@pytest.mark.needs("sqlalchemy")
+def test_no_forged_chain_is_proven_that_a_ledger_would_not_write(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    honest = _honest(tmp_path)
+    texts = _linked(honest)
+    assert texts is not None and verify_records({"b": texts}, {}).ok
+    assert _ledger_writes(honest, tmp_path)
+    proven = 0
+    for number in range(150 * ROUNDS):
+        bodies = json.loads(json.dumps(honest))
+        at = draw.randrange(len(bodies))
+        name = draw.choice(sorted(bodies[at]))
+        bodies[at][name] = mutated(draw, bodies[at][name])
+        if draw.random() < 0.1:
+            bodies.insert(draw.randrange(1, len(bodies)), bodies[at])
+            for seq, body in enumerate(bodies):
+                body["seq"] = seq
+        forged = _linked(bodies)
+        if forged is None or not verify_records({"b": forged}, {}, limit=0.5).ok:
+            continue
+        proven += 1
+        where = tmp_path / str(number)
+        where.mkdir()
+        assert _ledger_writes(bodies, where), (at, name, bodies[at])
+    assert proven > 0

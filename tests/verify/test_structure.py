@@ -193,7 +193,13 @@ def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
 
 def _let_go(chain: Written, hold: str, how: str = "cancel") -> None:
     state = plain(chain.filter, chain.state)
-    fields = {"hold": hold, "reason": "", "group": [chain.place], "before": state, "after": state}
+    fields = {
+        "hold": hold,
+        "reason": "late",
+        "group": [chain.place],
+        "before": state,
+        "after": state,
+    }
     chain.append(how, fields)
 
 
@@ -292,7 +298,7 @@ def test_what_lets_a_hold_go_says_the_same_in_all_its_budgets(
     group = [each.place for each in family]
     for chain, kind, hold in zip(family, kinds, holds, strict=True):
         state = plain(chain.filter, chain.state)
-        fields = {"reason": "", "group": group, "before": state, "after": state, "hold": hold}
+        fields = {"reason": "late", "group": group, "before": state, "after": state, "hold": hold}
         chain.append(kind, fields)
     chains = {each.name: each.records for each in family}
     assert _found(chains, "says something else") == [("all", 3), ("ann", 3)]

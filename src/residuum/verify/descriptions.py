@@ -171,9 +171,9 @@ def _subsampled(f: Fields, relation: str) -> Loss:
     if rate == 0 or shift == 0:
         return Loss()
     if rate == 1:
-        times = 2 if relation == _REPLACE else 1
-        mu = times * written(f["sensitivity"]) / written(f["sigma"])
-        return Loss(variance=mu**2)
+        # Twice a float is one, and written as such.
+        size = f["sensitivity"] * (2.0 if relation == _REPLACE else 1.0)
+        return _gaussian({"sigma": f["sigma"], "sensitivity": size}, relation)
     hidden = (Fraction(0), 1 - rate)
     under = (hidden, (-shift, rate)) if relation == _REPLACE else ((Fraction(0), Fraction(1)),)
     return _one(Mixture((hidden, (shift, rate)), under))

@@ -16,7 +16,7 @@ from residuum.verify.additive import (
 from residuum.verify.balls import ball, bits, near
 from residuum.verify.conversions import renyi_within, zcdp_within
 from residuum.verify.curves import curve
-from residuum.verify.factors import Factor, Loss, Noise, Response
+from residuum.verify.factors import Factor, Loss, Mixture, Noise, Response
 from residuum.verify.gaussian_budget import gdp
 from residuum.verify.heights import heights
 from residuum.verify.lattice import lattice_of
@@ -52,6 +52,11 @@ def _smaller(one: Factor, two: Factor) -> bool:
         return True
     if isinstance(one, Noise) and isinstance(two, Noise):
         return one.cut == two.cut and one.eps <= two.eps and one.cut in (None, 0)
+    if isinstance(one, Mixture) and isinstance(two, Mixture):
+        # On a sample: more of it, or less noise, loses more.
+        pairs = [each.p for each in (one, two) if len(each.p) == 2 and each.p[0][0] == 0]
+        plain = one.q == two.q == ((Fraction(0), Fraction(1)),) and len(pairs) == 2
+        return plain and all(a <= b for a, b in zip(pairs[0][1], pairs[1][1], strict=True))
     if isinstance(two, Response):
         if isinstance(one, Response):
             return one.eps <= two.eps and one.delta <= two.delta

@@ -28,6 +28,7 @@ from residuum.verify.report import Problem
 from residuum.verify.windows import early, is_time, later, no_window
 
 _ASKING = ("spend", "hold", "commit")
+_LONGEST_REASON = 2000
 _GROUPED = (*_ASKING, "cancel", "expire")
 
 
@@ -115,6 +116,8 @@ def check_states(chain: Chain) -> None:
             wrong(f"a {kind} moves the committed state")
         if retired and kind in (*_ASKING, "refresh", "create"):
             wrong(f"a {kind} after the budget was retired")
+        if "reason" in body and not _is_reason(body["reason"], kind):
+            wrong(f"no reason is {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
@@ -159,6 +162,15 @@ def check_states(chain: Chain) -> None:
 def _is_name(value: Any) -> bool:
     """A name that was given before: its form was composed by whoever made it."""
     return isinstance(value, str) and is_label(unicodedata.normalize("NFC", value))
+
+
+def _is_reason(value: Any, kind: str) -> bool:
+    """A text; of whoever let something go, one that says something."""
+    if not isinstance(value, str):
+        return False
+    return kind not in ("retire", "cancel") or (
+        bool(value.strip()) and len(value) <= _LONGEST_REASON
+    )
 
 
 def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
