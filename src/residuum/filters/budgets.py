@@ -18,6 +18,15 @@ class ApproximateDpBudget:
     eps: float
     delta: float
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """What adds up."""
+        return self.eps, self.delta
+
+    def at_most(self, other: ApproximateDpBudget) -> ApproximateDpBudget:
+        """What is within both."""
+        return ApproximateDpBudget(min(self.eps, other.eps), min(self.delta, other.delta))
+
     @cached_property
     def pld(self) -> Pld:
         """The largest PLD within it."""
@@ -30,6 +39,16 @@ class RenyiBudget:
 
     alpha: float
     rho: float
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """What adds up."""
+        return (self.rho,)
+
+    def at_most(self, other: RenyiBudget) -> RenyiBudget:
+        """What is within both; this one where the other is of another order."""
+        rho = min(self.rho, other.rho) if other.alpha == self.alpha else self.rho
+        return RenyiBudget(self.alpha, rho)
 
     @cached_property
     def pld(self) -> Pld:
@@ -44,6 +63,18 @@ class RenyiCurveBudget:
     alphas: tuple[float, ...]
     rhos: tuple[float, ...]
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """What adds up."""
+        return self.rhos
+
+    def at_most(self, other: RenyiCurveBudget) -> RenyiCurveBudget:
+        """What is within both at the orders of this one."""
+        known = dict(zip(other.alphas, other.rhos, strict=True))
+        pairs = zip(self.alphas, self.rhos, strict=True)
+        rhos = tuple(min(rho, known.get(alpha, rho)) for alpha, rho in pairs)
+        return RenyiCurveBudget(self.alphas, rhos)
+
     @cached_property
     def pld(self) -> Pld:
         """The largest PLD within it, rounded up."""
@@ -56,6 +87,15 @@ class ZcdpBudget:
 
     rho: float
     delta: float = 0.0
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """What adds up."""
+        return self.rho, self.delta
+
+    def at_most(self, other: ZcdpBudget) -> ZcdpBudget:
+        """What is within both."""
+        return ZcdpBudget(min(self.rho, other.rho), min(self.delta, other.delta))
 
     @cached_property
     def pld(self) -> Pld:

@@ -368,7 +368,9 @@ class Additive(Filter):
 
     def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
         """The amounts of what another budget leaves; None where it has none of these units."""
-        return None
+        # A filter that keeps no delta has a delta of 0 in what it leaves.
+        numbers = getattr(left, "numbers", ())[: len(self._units)]
+        return tuple(map(amounts.written, numbers)) if len(numbers) == len(self._units) else None
 
     def amounts_in(self, state: State, left: Any) -> Amounts:
         assert isinstance(state, Left)

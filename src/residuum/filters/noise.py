@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from residuum.errors import ArgumentError
+from residuum.filters.losses import is_only_delta
 from residuum.filters.query import Query
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.pld.bounded_range import BoundedRange
@@ -187,12 +188,17 @@ def _pld(loss: Pld, turn: Rounding) -> Pld | None:
             moved += n * gaussian(mu=turn(d, False))
         else:
             moved += n * gaussian(sigma=turn(s, True), sensitivity=d)
+    kept = identity()
     for factor, n in loss.terms.items():
+        if is_only_delta(factor):
+            # A chance to reveal everything has no noise: it stays beside what has.
+            kept += n * Pld(None, {factor: 1})
+            continue
         part = _factor(factor, turn)
         if part is None:
             return None
         moved += n * part
-    return None if moved.is_identity else moved
+    return None if moved.is_identity else moved + kept
 
 
 def _factor(factor: Factor, turn: Rounding) -> Pld | None:

@@ -163,20 +163,27 @@ def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], b
 def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
     """What is left of the first budget, as far as its ancestors and the holds allow.
 
-    In the unit of its filter, rounded down; where that is a PLD, asking for it passes. Raises
-    `_Slow` where it is not found by the monotonic time `ends`.
+    In the unit of its filter, rounded down; where that is a PLD, or the ancestors have the same
+    unit, asking for it passes. Raises `_Slow` where it is not found by the monotonic time `ends`.
     """
     first = standings[0]
     state = follow(first, first.state, first.holds) or first.state
+    if isinstance(first.filter, GridFilter):
+        # What fits before the holds may be more than what they leave: it is looked for from above.
+        state = first.state
     left = first.filter.remaining_in(state)
-    if not isinstance(left, Pld) or (len(standings) == 1 and not first.holds):
+    if len(standings) == 1 and not (first.holds and isinstance(left, Pld)):
         return left
-    candidates = [left]
+    others = []
     for other in standings[1:]:
         after = follow(other, other.state, other.holds) or other.state
-        also = other.filter.remaining_in(after)
-        if isinstance(also, Pld):
-            candidates.append(also)
+        others.append(other.filter.remaining_in(after))
+    if not isinstance(left, Pld):
+        for also in others:
+            if type(also) is type(left) and hasattr(left, "at_most"):
+                left = left.at_most(also)
+        return left
+    candidates = [left, *(also for also in others if isinstance(also, Pld))]
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Pld)

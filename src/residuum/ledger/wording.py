@@ -111,9 +111,9 @@ def words(budget: Budget, name: str) -> str:
         return ""
     if type(value) is type(budget.capacity):
         return budget.filter.worded(value, up=name == "spent")
-    # A filter over to which it has gone, or another budget's, has amounts of its own.
-    told = plain(value)
-    return str(told["text"]) if isinstance(told, dict) and "text" in told else str(told)
+    # A filter over to which it has gone, or another budget's, has amounts of its own; a service may
+    # have said it in words.
+    return value if isinstance(value, str) else str(plain(value)["text"])
 
 
 def _said(unit: str, number: str, value: Any, roots: bool) -> str:

@@ -82,9 +82,11 @@ def hold_to_dict(hold: Hold) -> dict[str, Any]:
 
 
 def budget_to_dict(budget: Budget) -> dict[str, Any]:
-    """A budget as it stands."""
+    """A budget as it stands; one that a service showed, as it was shown."""
     import json
 
+    if isinstance(budget, ServedBudget):
+        return dict(budget._said)
     promise = budget.guarantee
     return {
         "name": budget.name,

@@ -1,0 +1,221 @@
+"""Whatever was spent or is held, all that is shown of one budget at one moment agrees.
+
+The page, the JSON of the service and of the commands, and the commands' text are read by what they
+print, over every kind of filter that can be stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import residuum as rz
+from cli.running import run, run_json
+from filters.catalogue import CATALOGUE, DESCRIBED
+from residuum import mechanisms as m
+from residuum.filters.describe import as_mechanism
+from residuum.service.values import value_of
+from service.running import Service, serving
+
+KINDS = [name for name in DESCRIBED if name != "natural"]
+"""The natural filter keeps no amounts: it says in words what is left."""
+RELATION = "add-remove"
+SIX = Context(prec=6, rounding=ROUND_FLOOR)
+
+sizes = st.integers(1, 250_000).map(lambda n: n / 1e6)
+FEW = st.sampled_from([0.05, 0.123457, 0.2])
+"""For filters that lay out tables for what they are asked first."""
+TURNED: dict[str, Callable[[float], m.Mechanism]] = {
+    "pure_dp": lambda size: m.PureDp(eps=size, relation=RELATION),
+    "laplace": lambda size: m.Laplace(scale=1.0 / size),
+    "gaussian": lambda size: m.Gaussian(sigma=1.0 / size),
+    "gdp": lambda size: m.Gdp(mu=size, relation=RELATION),
+    "zcdp": lambda size: m.Zcdp(rho=size * size, relation=RELATION),
+}
+"""Queries by their size."""
+WITH_RHO = ("renyi", "renyi_curve", "zcdp", "approximate_zcdp", "renyi_commit")
+"""Elsewhere a bound in `rho` takes long to weigh."""
+
+
+def turned(kind: str) -> list[Callable[[float], m.Mechanism]]:
+    """The queries that are asked of a filter."""
+    return [make for name, make in TURNED.items() if name != "zcdp" or kind in WITH_RHO]
+
+
+def steps(kind: str) -> st.SearchStrategy[list[tuple[str, m.Mechanism]]]:
+    some = FEW if kind in ("plan", "menu", "auto") else sizes
+    query = st.builds(lambda make, size: make(size), st.sampled_from(turned(kind)), some)
+    return st.lists(st.tuples(st.sampled_from(["spend", "spend", "reserve"]), query), max_size=4)
+
+
+SAME_UNIT = {
+    "pure_dp": r"\(?(?:eps |pure_dp\()(NUMBER)",
+    "gdp": r"mu (NUMBER)",
+    "zcdp": r"rho (NUMBER)",
+}
+"""Where the words for what is left have the unit of a query's own parameter."""
+
+
+@contextmanager
+def fresh() -> Iterator[tuple[Service, httpx.Client]]:
+    """A service without budgets, and a browser that is logged in."""
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving(f"sqlite:///{home}/b.db", Path(home) / "anchor") as service,
+        httpx.Client(base_url=service.url, timeout=60) as visitor,
+    ):
+        visitor.post("/login", data={"token": service.tokens["admin"]})
+        yield service, visitor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=5)
+@given(data=st.data())
+def test_one_budget(kind: str, data: st.DataObject) -> None:
+    asked = data.draw(steps(kind))
+    with fresh() as (service, visitor), service.client() as client:
+        client.create_budget("web", CATALOGUE[kind].make())
+        for verb, query in asked:
+            getattr(client, verb)("web", query)
+        shown = everything_agrees(service, visitor, "web")
+        own_state_is_shown(shown)
+        what_is_left_passes(client, kind, "web", shown)
+        refusals_agree(client, kind, "web")
+
+
+@pytest.mark.parametrize("kind", ["pure", "basic", "zcdp", "renyi", "gdp_residue", "auto"])
+@settings(max_examples=3)
+@given(data=st.data())
+def test_a_quota_under_a_cap(kind: str, data: st.DataObject) -> None:
+    """What is left of the quota is what the cap still allows, in every place."""
+    above, asked = data.draw(steps(kind)), data.draw(steps(kind))
+    with fresh() as (service, visitor), service.client() as client:
+        client.create_budget("cap", CATALOGUE[kind].make())
+        client.create_budget("quota", CATALOGUE[kind].make(), parent="cap")
+        for name, given_ in (("quota", asked), ("cap", above)):
+            for verb, query in given_:
+                getattr(client, verb)(name, query)
+        shown = everything_agrees(service, visitor, "quota")
+        everything_agrees(service, visitor, "cap")
+        what_is_left_passes(client, kind, "quota", shown)
+        refusals_agree(client, kind, "quota")
+
+
+def test_another_kind_of_cap_is_shown_in_its_own_words() -> None:
+    """A Gaussian quota under a pure cap has `R_eps` left, not `mu` 0."""
+    with fresh() as (service, visitor), service.client() as client:
+        client.create_budget("cap", rz.PureFilter(1.0))
+        client.create_budget("web", rz.GdpResidueFilter(1.0), parent="cap")
+        client.spend("cap", m.PureDp(eps=0.8, relation=RELATION))
+        assert client.check("web", m.PureDp(eps=0.2, relation=RELATION)).admitted
+        shown = service.http("GET", "/v1/budgets/web").json()
+        assert shown["amounts"] == [] and shown["percent"] is None
+        assert amount_and_percent(visitor, "web") == ("pure_dp(0.2) left now, of mu 1", None)
+
+
+def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dict[str, Any]:
+    """All that is shown of a budget, as JSON, after comparing it with everything else."""
+    shown: dict[str, Any] = service.http("GET", f"/v1/budgets/{name}").json()
+    at = ("--store", service.url, "--token", service.tokens["admin"])
+    assert run_json("budget", "show", name, *at) == shown
+    status = {one["name"]: one for one in run_json("status", *at)["budgets"]}
+    assert status[name] == shown
+
+    amounts = shown["amounts"]
+    # Beside holds a plan may have something else left than a part of itself, in words alone.
+    assert amounts or (shown["filter"]["kind"] == "plan" and shown["holds"])
+    shares = []
+    for one in amounts:
+        capacity, *parts = (Decimal(one[n]) for n in ("capacity", "spent", "held", "remaining"))
+        assert all(part >= 0 for part in parts) and sum(parts) == capacity, one
+        shares += [Fraction(one["remaining"]) / Fraction(one["capacity"])] if capacity else []
+    assert shown["percent"] == (math.floor(100 * min(shares)) if shares else None)
+
+    text, percent = amount_and_percent(visitor, name)
+    assert percent == shown["percent"]
+    left, capacity_text = text.split(" left now, of ")
+    lines = dict(
+        line.split(maxsplit=1) for line in run("budget", "show", name, *at).splitlines() if line
+    )
+    assert (lines["remaining"], lines["capacity"]) == (left, capacity_text)
+    assert lines.get("percent") == (None if percent is None else f"{percent} % left")
+    for field in ("remaining", "capacity", "spent") if amounts else ():
+        said = re.sub(r" \(mu [^)]*\)", "", lines[field])
+        assert said == " and ".join(f"{one['unit']} {one[field]}" for one in amounts)
+    assert ("held" in lines) == any(Decimal(one["held"]) for one in amounts)
+    listed = run("budget", "list", *at).splitlines()
+    assert any(line.startswith(name) and line.endswith(left) for line in listed)
+    return shown
+
+
+def amount_and_percent(visitor: httpx.Client, name: str) -> tuple[str, int | None]:
+    """What the page says is left, and its gauge; both ways to read the gauge agree."""
+    page = visitor.get(f"/budgets/{name}").text
+    if "working out what is left" in page:
+        page = visitor.get(f"/budgets/{name}/left").text
+    amount = re.search(r'<p class="amount">(.*?)</p>', page, re.DOTALL)
+    assert amount is not None
+    words = " ".join(unescape(re.sub(r"<[^>]*>", "", amount[1])).split())
+    spoken = re.search(r'aria-label="(less than 1|\d+) percent', page)
+    if spoken is None:
+        return words, None
+    seen = re.search(r'<span aria-hidden="true">(< 1|&lt; 1|\d+) %', page)
+    assert seen is not None
+    percent = 0 if spoken[1] == "less than 1" else int(spoken[1])
+    assert percent == (0 if "<" in unescape(seen[1]) else int(seen[1]))
+    width = re.search(r'<rect class="fill[^"]*" width="([\d.]+)"', page)
+    assert width is not None and abs(float(width[1]) - percent) <= 1.0
+    return words, percent
+
+
+def own_state_is_shown(shown: dict[str, Any]) -> None:
+    """Sums: what is shown is the exact amount in the state, rounded down to six digits."""
+    left = shown["state"].get("left")
+    exact = isinstance(left, list) and all(isinstance(one, str) for one in left)
+    if exact and not shown["holds"]:
+        for text, one in zip(left, shown["amounts"], strict=True):
+            whole = Fraction(text)
+            down = SIX.divide(Decimal(whole.numerator), Decimal(whole.denominator))
+            assert Decimal(one["remaining"]) == down
+
+
+def what_is_left_passes(client: rz.Client, kind: str, name: str, shown: dict[str, Any]) -> None:
+    """Asking for exactly what `remaining` reports is admitted."""
+    whole = CATALOGUE[kind].whole
+    if whole is None or all(Decimal(one["remaining"]) == 0 for one in shown["amounts"]):
+        return
+    query = as_mechanism(whole(value_of(shown["remaining"])))
+    answer = client.check(name, query, assume_budget_relation=True)
+    assert answer.admitted, (shown["remaining"], answer.reason)
+
+
+def refusals_agree(client: rz.Client, kind: str, name: str) -> None:
+    """What a refusal recommends is admitted, and is not more than it says is left."""
+    for query in (make(7.0) for make in turned(kind)):
+        refused = client.check(name, query)
+        assert not refused.admitted and refused.reason.count("would be refused: ") == 1
+        fits = refused.largest
+        if fits is None:
+            continue
+        assert client.check(name, fits).admitted, refused.reason
+        left = refused.reason.split("; ")[-2]
+        assert " left" in left
+        pattern = SAME_UNIT.get(query.kind, "$^").replace("NUMBER", r"\d[\d.e+-]*")
+        found = re.match(pattern, left)
+        if found:
+            (size,) = json.loads(fits.to_json()).keys() & {"eps", "mu", "rho"}
+            assert Decimal(repr(getattr(fits, size))) <= Decimal(found[1]), refused.reason
