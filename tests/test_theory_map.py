@@ -1,7 +1,9 @@
 """The map from the paper to the code: every statement, public names, tests that exist."""
 
+import math
 import re
 from collections import defaultdict
+from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
@@ -79,3 +81,40 @@ def test_the_tests_it_names_exist(statement: str, tests: str) -> None:
     for path, name in named:
         source = (ROOT / path).read_text(encoding="utf-8")
         assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{path}::{name}"
+
+
+SLIPS = (
+    "`(-eps_i, -eps_{i-1}]`",
+    "`i = n`",
+    "`3 - i`; the text prints `2 - i`",
+    "`x - x_2` should\n  be `x_2 - x`",
+    "third panel of Figure 1 are not printed",
+)
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_slips_of_the_paper_are_listed(slip: str) -> None:
+    assert slip in PAGE.partition("## Where a careful reader may stumble")[2]
+
+
+def test_the_slips_are_slips() -> None:
+    """What is printed is wrong, and what is said to be meant is right."""
+    # The lemma on a concave curve: weights of a point between two others.
+    x, x_1, x_2 = Fraction(1), Fraction(2), Fraction(5)
+    printed = (x_2 - x_1) / (x - x_2), (x_1 - x) / (x - x_2)
+    meant = (x_2 - x_1) / (x_2 - x), (x_1 - x) / (x_2 - x)
+    assert sum(printed) == -1
+    assert sum(meant) == 1 and meant[0] * x + meant[1] * x_2 == x_1
+    # Gap amplification: a loss near eps_j moves the threshold eps_1 + eps_2 + u to eps_i + u.
+    eps, u = {1: 0.3, 2: 0.7}, 0.25
+    for i in (1, 2):
+        assert eps[1] + eps[2] + u - eps[3 - i] == pytest.approx(eps[i] + u)
+    assert 2 - 2 not in eps, "the printed index is not there for i = 2"
+    assert eps[1] + eps[2] + u - eps[2 - 1] != pytest.approx(eps[1] + u), "nor right for i = 1"
+    # The last size of the pessimistic estimate: the curve of RR_infinity is 1 everywhere.
+    told = residuum.adversary.generalised_response([Fraction(1)], [math.inf], "above")
+    assert all(told.hockey_stick(x) == 1.0 for x in (1.0, 5.0, 1e6))
+    # The profile: a loss of -0.2 is not of the size [1, 2), though it lies in (-2, 2].
+    loss = residuum.from_pair([0.45, 0.55], [0.55, 0.45])
+    assert max(abs(math.log(0.55 / 0.45)), 0.0) < 1.0
+    assert residuum.adversary.tail_mass(loss, 1.0).hi == 0.0
