@@ -6,11 +6,13 @@ python docs/api_reference.py
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import isclass, isfunction
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 
 import residuum
-from residuum import interop
+from residuum import adversary, figures, filters, interop, mechanisms, planning
 
 HEAD = """# Python
 
@@ -20,6 +22,7 @@ Every public name, loaded when it is first used. `import residuum as rz`.
 """
 TITLES = {
     "pld": "Privacy loss",
+    "mechanisms": "Mechanisms",
     "filters": "Filters",
     "adversary": "Adversaries",
     "planning": "Planning",
@@ -28,6 +31,7 @@ TITLES = {
     "individual": "One budget per subject",
     "service": "Service",
     "interop": "Other libraries",
+    "figures": "Figures",
     "bounds": "Intervals and verdicts",
     "errors": "Errors",
 }
@@ -41,6 +45,8 @@ INDIVIDUAL = {
     "SpendResult": "residuum.individual.result",
 }
 """Names of a package that needs an extra: `rz.individual.create(…)`."""
+PACKAGES = (adversary, figures, filters, mechanisms, planning)
+"""Packages with public names of their own: `rz.adversary.view`."""
 
 
 def reference() -> str:
@@ -49,14 +55,22 @@ def reference() -> str:
 
 
 def _sections() -> Iterator[str]:
-    every = [
-        *residuum._HOME.items(), *interop._HOME.items(), *OPACUS.items(), *INDIVIDUAL.items(),
-    ]  # fmt: skip
-    homes = sorted(every, key=lambda item: (_place(item[1]), item[1], item[0]))
+    every = [*residuum._HOME.items(), *interop._HOME.items(), *OPACUS.items(), *INDIVIDUAL.items()]
+    for package in PACKAGES:
+        every += _named(package)
+    homes = sorted(set(every), key=lambda item: (_place(item[1]), item[1], item[0]))
     for layer, names in groupby(homes, key=lambda item: _layer(item[1])):
         yield f"## {TITLES[layer]}\n"
         for name, module in names:
             yield f"::: {module}.{name}\n"
+
+
+def _named(package: ModuleType) -> Iterator[tuple[str, str]]:
+    """The classes and functions of a package, each with the module that defines it."""
+    for name in package.__all__:
+        value = getattr(package, name)
+        if isclass(value) or isfunction(value):
+            yield name, value.__module__
 
 
 def _layer(module: str) -> str:

@@ -107,6 +107,7 @@ _HOME = {
     "gdp_parameter": "residuum.pld.gdp_parameter",
     "gdp_residue": "residuum.pld.gdp_residue",
     "gdp_residue_cost": "residuum.pld.gdp_residue",
+    "slack_cost": "residuum.pld.gdp_slack",
     "kernel": "residuum.pld.kernel",
     "infimum": "residuum.pld.lattice",
     "supremum": "residuum.pld.lattice",
@@ -127,7 +128,7 @@ _HOME = {
     "compare_filters": "residuum.planning.yardstick",
 }
 
-_PACKAGES = ("filters", "individual", "interop", "mechanisms", "planning")
+_PACKAGES = ("adversary", "figures", "filters", "individual", "interop", "mechanisms", "planning")
 
 __all__ = [
     "__version__",
@@ -201,6 +202,7 @@ __all__ = [
     "WorstCase",
     "Yardstick",
     "ZcdpFilter",
+    "adversary",
     "amplification",
     "approximate_dp",
     "as_rule",
@@ -211,6 +213,7 @@ __all__ = [
     "compare_filters",
     "compose_tradeoff",
     "discretise",
+    "figures",
     "filters",
     "find_violation",
     "from_atoms",
@@ -240,6 +243,7 @@ __all__ = [
     "pure_dp",
     "recommend",
     "simulate",
+    "slack_cost",
     "subsampled_gaussian",
     "supremum",
     "tradeoff_from_hockey_stick",
@@ -268,7 +272,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from residuum import filters, individual, interop, mechanisms, planning
+    from residuum import adversary, figures, filters, individual, interop, mechanisms, planning
     from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter
@@ -368,6 +372,7 @@ if TYPE_CHECKING:
         gdp_residue,
         gdp_residue_cost,
     )
+    from residuum.pld.gdp_slack import slack_cost
     from residuum.pld.kernel import (
         kernel,
     )

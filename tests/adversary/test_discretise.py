@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import residuum as rz
+from residuum.adversary import generalised_response, largest_total, overflow
 from residuum.adversary.additive_profile import AdditiveProfileFilter
 from residuum.adversary.discretise import discretise, tail_mass
 from residuum.errors import ArgumentError, ArgumentTypeError
@@ -64,6 +67,37 @@ def test_a_loss_of_exactly_the_size_counts():
     mass = tail_mass(rz.pure_dp(0.3), 0.3)
     assert mass.lo == mass.hi == 1.0
     assert tail_mass(rz.approximate_dp(0.3, 0.25), 0.31) == rz.Interval(0.25, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tail_mass(rz.pure_dp(1.0), 0.0), "size must be positive"),
+        (lambda: tail_mass(rz.pure_dp(1.0), math.nan), "size must be"),
+        (lambda: tail_mass(rz.pure_dp(1.0), 601.0), "size must be at most 600"),
+        (lambda: tail_mass(rz.from_pair([0.9, 0.1], [0.5, 0.5]), 1.0), "loss must be a symmetric"),
+        (lambda: tail_mass(1.0, 1.0), "loss must be a Pld, got 1.0"),
+        (lambda: generalised_response([0.7, 0.7], [1.0, 2.0], "above"), "sum of at most 1"),
+        (lambda: generalised_response([math.nan], [1.0], "above"), "masses must be"),
+        (lambda: generalised_response([0.5], [1.0, 2.0], "above"), "sizes must be as many as"),
+        (lambda: generalised_response([0.5], [-1.0], "above"), "sizes must be between 0 and 600"),
+        (lambda: generalised_response([0.5], [1.0], "beside"), "side must be"),
+        (lambda: overflow(math.nan, 1), "total must be"),
+        (lambda: overflow(-1.0, 1), "total must be"),
+        (lambda: overflow(1.0, -1), "draws must be"),
+        (lambda: largest_total(0.0, 1.0, 1e-6, 10), "e must be positive"),
+        (lambda: largest_total(1.0, 1.0, 1.5, 10), "delta must be"),
+    ],
+)
+def test_bad_input_of_the_parts_is_refused_by_name(call: Any, said: str) -> None:
+    with pytest.raises(rz.ResiduumError, match=said):
+        call()
+
+
+def test_what_is_missing_from_a_generalised_response_is_revealed() -> None:
+    made = generalised_response([0.25, Fraction(1, 4), 0.25], [0.0, 1.0, math.inf], "above")
+    assert made.mass_at_infinity == 0.5
+    assert rz.approximate_dp(0.0, 0.5) <= made <= rz.approximate_dp(1.000001, 0.5)
 
 
 def test_asymmetric_losses_are_refused_and_would_fail():

@@ -154,6 +154,10 @@ def test_runs_agree_with_the_law(name: str, truth: int) -> None:
         (lambda: view(rz.Strategy(rz.laplace(2.0))), "finite symmetric queries"),
         (lambda: view(rz.Strategy(rz.from_pair([0.9, 0.1], [0.2, 0.8]))), "finite symmetric"),
         (lambda: view(GREEDY, QUERIES[0]), "filter must be a Filter"),
+        (lambda: post_processed(GREEDY, (1.0,), 2), "plan must be a Plan"),
+        (lambda: post_processed(GREEDY, PLAN, 0), "rounds must be 1 or more"),
+        (lambda: failure_bound(None, 1.0, 1e-6, 2), "plan must be a Plan, got None"),
+        (lambda: failure_bound(PLAN, -1.0, 1e-6, 2), "eps must be"),
         (lambda: sample(GREEDY, PLAN, 6, 2, 10, 1), "truth must be 0 or 1, got 2"),
     ],
 )

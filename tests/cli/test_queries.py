@@ -32,6 +32,7 @@ LAPLACE = '{"kind": "laplace", "scale": 1.0}'
         ("gaussian sigma=4,count=3", m.SelfComposed(m.Gaussian(sigma=4.0), 3)),
         ("gaussian sigma=4,count=1", m.Gaussian(sigma=4.0)),
         (f"self_composed mechanism={LAPLACE},count=2", m.SelfComposed(m.Laplace(1.0), 2)),
+        ("zcdp rho=0.1,delta=1e-6", m.Zcdp(0.1, delta=1e-6)),
         ("gaussian mu=0.5", m.Gdp(0.5)),
         ('{"kind": "gaussian", "mu": 0.5, "count": 2}', m.SelfComposed(m.Gdp(0.5), 2)),
         ('{"kind": "laplace", "scale": 2, "steps": 3}', m.SelfComposed(m.Laplace(2.0), 3)),

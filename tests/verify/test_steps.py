@@ -147,6 +147,33 @@ def test_tiny_masses_are_proven_by_their_parameter(mass: float, loss: float) -> 
     assert all(r.admitted for r in chain.records[1:])
 
 
+@pytest.mark.parametrize(
+    "filter",
+    [
+        rz.ApproximateZcdpFilter(3.0, 1e-3, 5e-4),
+        rz.ApproximateZcdpFilter(3.0, 1e-3, 5e-4, conversion="whitehouse"),
+        rz.BasicFilter(20.0, 0.1),
+    ],
+    ids=repr,
+)
+def test_approximate_zcdp_is_proven(filter: rz.Filter) -> None:
+    box = m.Zcdp(0.01, delta=1e-4, relation="add-remove")
+    queries = [box, m.SelfComposed(box, 2), m.Zcdp(0.0, delta=1e-5, relation="add-remove")]
+    chain = written_by(filter, queries)
+    assert all(r.admitted for r in chain.records[1:])
+    report = verified(chain)
+    assert report.ok, shown(report)
+
+
+def test_a_delta_that_is_not_charged_is_refuted() -> None:
+    filter = rz.ApproximateZcdpFilter(3.0, 1e-3, 5e-4)
+    chain = written_by(filter, [m.Zcdp(0.01, delta=1e-4, relation="add-remove")])
+    before, after = filter.initial(), chain.state
+    assert isinstance(before, Left) and isinstance(after, Left)
+    free = (after.left[0], before.left[1])
+    assert _verdicts(chain, _with_left(chain, free)) == "refuted"
+
+
 def test_asymmetric_queries_are_proven_in_both_directions() -> None:
     one_way = m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.5, 0.0))
     for filter in (rz.GdpResidueFilter(3.0), rz.RenyiFilter(4.0, 5.0), rz.ZcdpFilter(5.0)):
@@ -221,6 +248,7 @@ CHEATS: list[tuple[rz.Filter, m.Mechanism]] = [
     (rz.RenyiCurveFilter({2: 0.25, 8: 1}), m.PureDp(0.2)),
     (rz.ZcdpFilter(0.5), m.Laplace(2.0)),
     (rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4), m.ApproximateDp(0.1, 1e-4)),
+    (rz.ApproximateZcdpFilter(1.0, 1e-3, 5e-4), m.Zcdp(0.01, delta=1e-4, relation="add-remove")),
     (rz.GdpFilter(1.0), m.Laplace(4.0)),
     (rz.GdpResidueFilter(1.0), m.Laplace(4.0)),
     (rz.GdpResidueFilter(1.0), m.FromTradeoff((0.0, 0.25, 1.0), (1.0, 0.6875, 0.0))),

@@ -16,4 +16,30 @@ Read it in this order:
     buckets, natural_guarantee    the natural filter, told truthfully
     discretise, additive_profile  profiles of losses, and the filter that adds them up
     attack, suite                 every filter must survive, every unsound rule must fall
+
+What is used most is at the top level (`rz.worst_case`). These are the parts of the proofs:
+
+    rz.adversary.natural_update(catalogue, rounds)    the update of the free natural filter
+    rz.adversary.tail_mass, generalised_response      sizes of losses, and the PLD of a profile
+    rz.adversary.largest_total, overflow              how much of a size passes, how often it occurs
+    rz.adversary.view, post_processed, failure_bound  the additive filter from randomized responses
 """
+
+from residuum.adversary.buckets import largest_total, overflow
+from residuum.adversary.discretise import generalised_response, tail_mass
+from residuum.adversary.natural_guarantee import Plan
+from residuum.adversary.post_processing import View, failure_bound, post_processed, view
+from residuum.adversary.update_rule import natural_update
+
+__all__ = [
+    "Plan",
+    "View",
+    "failure_bound",
+    "generalised_response",
+    "largest_total",
+    "natural_update",
+    "overflow",
+    "post_processed",
+    "tail_mass",
+    "view",
+]

@@ -23,6 +23,7 @@ import math
 
 import numpy as np
 
+from residuum import checks
 from residuum.bounds import Floats
 from residuum.pld.constructors import pure_dp
 
@@ -52,7 +53,18 @@ def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
 
 
 def largest_total(e: float, eps: float, delta: float, rounds: int) -> float:
-    """The largest total probability of losses of size `e` or more, upper bound."""
+    """The largest total probability of losses of size `e` or more, upper bound.
+
+    Args:
+        e: a size of loss, positive.
+        eps, delta: the promise that the queries, composed, keep.
+        rounds: the most queries there are.
+
+    Returns:
+        An upper bound on the sum over the queries of `Pr[|Z| >= e]`, at most `rounds`.
+    """
+    e, eps = checks.positive("e", e), checks.positive("eps", eps)
+    delta, rounds = checks.probability("delta", delta), checks.count("rounds", rounds)
     known = heights(e, eps, rounds, delta)
     total = _by_jensen(known, delta, rounds)
     if known.size > 1 and known[1] > delta:
@@ -80,7 +92,16 @@ def _by_jensen(known: Floats, delta: float, rounds: int) -> float:
 
 
 def overflow(total: float, draws: int) -> float:
-    """The probability of more than `draws` draws, for any strategy of this total, upper bound."""
+    """The probability of more than `draws` draws, for any strategy of this total, upper bound.
+
+    Args:
+        total: what the probabilities of the draws sum to, at most; they may be chosen adaptively.
+        draws: how many draws are allowed.
+
+    Returns:
+        An upper bound of the probability that there are more, at most 1.
+    """
+    total, draws = checks.non_negative("total", total), checks.count("draws", draws)
     n = draws + 1
     if total >= n:
         return 1.0

@@ -14,6 +14,7 @@ PLD takes the upper end of every tail and the optimistic one the lower.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -64,10 +65,34 @@ def discretise(loss: Pld, points: Any) -> Discretisation:
     )
 
 
-def generalised_response(masses: list[Fraction], sizes: tuple[float, ...], side: Side) -> Pld:
-    """Draw `i` with probability `masses[i]`, run `RR_{sizes[i]}`, say both; rounded to a side."""
+def generalised_response(masses: Sequence[Any], sizes: Sequence[float], side: Side) -> Pld:
+    """The PLD of generalised randomized response: draw `i`, run `RR_{sizes[i]}`, say both.
+
+    Args:
+        masses: the probability of each size; rationals or floats that sum to at most 1.
+        sizes: 0 or more each, infinity for a response that tells the truth.
+        side: "above" or "below": to which side irrational masses are rounded.
+
+    Returns:
+        A PLD that dominates it, or is dominated by it. What is missing from a sum of 1 is revealed.
+
+    Raises:
+        ArgumentError: a mass or a size that is negative or not a number, masses above 1 in total.
+    """
+    checks.one_of("side", side, ("above", "below"))
+    shares = [
+        mass if isinstance(mass, Fraction) else Fraction(checks.probability("masses", mass))
+        for mass in checks.items("masses", masses, "a list of probabilities")
+    ]
+    in_range = min(shares, default=Fraction(0)) >= 0 and sum(shares) <= 1
+    checks.require(in_range, "masses", "non-negative, with a sum of at most 1", masses)
+    given = [checks.real("sizes", size) for size in checks.items("sizes", sizes, "a list of sizes")]
+    checks.require(len(given) == len(shares), "sizes", f"as many as masses ({len(shares)})", sizes)
+    for size in given:
+        good = size == math.inf or 0.0 <= size <= 600.0
+        checks.require(good, "sizes", "between 0 and 600, or infinite", size)
     p, q = [], []
-    for mass, size in zip(masses, sizes, strict=True):
+    for mass, size in zip(shares, given, strict=True):
         if not mass or size == math.inf:
             continue
         ratio = ratio_of(Fraction(size), side)
@@ -78,7 +103,22 @@ def generalised_response(masses: list[Fraction], sizes: tuple[float, ...], side:
 
 
 def tail_mass(loss: Pld, size: float) -> Interval:
-    """`Pr[|Z| >= size]` for a symmetric PLD and `size > 0`, enclosed."""
+    """The mass of the losses of a size or more, in either direction.
+
+    Args:
+        loss: a symmetric PLD.
+        size: positive, at most 600.
+
+    Returns:
+        A proven interval for `Pr[|Z| >= size]`, infinite losses included.
+
+    Raises:
+        ArgumentError: a PLD that is not symmetric, or a size out of range.
+    """
+    if not query("loss", loss).is_symmetric:
+        raise ArgumentError(f"loss must be a symmetric PLD, got {loss!r}")
+    size = checks.positive("size", size)
+    checks.require(size <= 600.0, "size", "at most 600", size)
     if loss.is_identity:
         return Interval(0.0, 0.0)
     if not loss.gaussian and len(loss.terms) == 1:

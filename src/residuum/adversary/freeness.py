@@ -7,10 +7,11 @@ In `k` rounds over a finite catalogue `𝓛`, exactly when
 degenerate ones included. Pairs suffice: at a threshold `x` equality says that one of the two is at
 least as high as the other at `x e^{-z}` for every loss `z` of `L`; if that is so of every pair, one
 of finitely many is the highest at all of them. A pair in order satisfies it, so a totally ordered
-`𝓛^{<k}` is free; that is a shortcut to yes and no more.
-An ordered non-degenerate part is *not* enough, and an unordered pair of `𝓛^{<k}` proves failure
-only somewhere within `2k - 2` rounds. A failing triple `(L, A, C)` gives a budget that the filter
-breaks: `(L ⊕ A) ∨ (L ⊕ C)`.
+`𝓛^{<k}` is free; that is a shortcut to yes and no more. (Tran et al. 2026, independently of the
+paper, have total order as the condition for queries of unbounded support.) An ordered
+non-degenerate part is *not* enough, and an unordered pair of `𝓛^{<k}` proves failure only somewhere
+within `2k - 2` rounds. A failing triple `(L, A, C)` gives a budget that the filter breaks:
+`(L ⊕ A) ∨ (L ⊕ C)`.
 
 Free in any number of rounds: Gaussians, `R_{0,delta}`s, and the multiples of one query; each family
 is closed under composition and totally ordered.

@@ -31,7 +31,8 @@ import numpy as np
 from residuum import checks
 from residuum.adversary.buckets import overflow
 from residuum.adversary.discretise import discretise
-from residuum.adversary.natural_guarantee import Plan, total
+from residuum.adversary.natural_guarantee import Plan, arguments, total
+from residuum.adversary.rule import as_rounds
 from residuum.adversary.strategy import STOP, Strategy
 from residuum.bounds import Floats
 from residuum.errors import ArgumentError, ArgumentTypeError
@@ -84,7 +85,12 @@ class View:
 def view(strategy: Strategy, filter: Filter | None = None) -> View:
     """What an analyst sees of a filter (or of none): the adaptive composition itself.
 
-    A query that is refused ends the run.
+    Args:
+        strategy: what is asked, of finite symmetric queries.
+        filter: decides each query; a query that is refused ends the run. None admits everything.
+
+    Returns:
+        The probability of each transcript under either data set, in floats: not a bound.
     """
     masses: dict[Transcript, tuple[float, float]] = {}
     desk = _Desk(_checked(strategy, filter), filter)
@@ -105,10 +111,21 @@ def view(strategy: Strategy, filter: Filter | None = None) -> View:
 def post_processed(
     strategy: Strategy, plan: Plan, rounds: int | None, filter: Filter | None = None
 ) -> View:
-    """The exact law of the simulation with the plan's copies.
+    """The same transcripts, simulated from randomized responses about one bit.
 
-    With rounds None copies never end, those that tell the bit itself (size infinity) included.
+    Args:
+        strategy: what is asked, of finite symmetric queries.
+        plan: sizes, and how many copies of each there are; `AdditiveProfileFilter(...).plan`.
+        rounds: the most queries there are, which the copies depend on. None: copies never end,
+            those that tell the bit itself (size infinity) included.
+        filter: as for `view`.
+
+    Returns:
+        The law of the simulation, in floats; what is missing from 1 is FAIL, where copies ran out.
     """
+    plan = _planned(plan)
+    if rounds is not None:
+        rounds = as_rounds(rounds)
     found: dict[Transcript, list[float]] = {}
     none = tuple(0 for _ in plan.points)
     copies = none if rounds is None else plan.copies(rounds)
@@ -192,7 +209,18 @@ def _run(desk: _Desk, plan: Plan, pool: list[list[int]], random: np.random.Gener
 
 
 def failure_bound(plan: Plan, eps: float, delta: float, rounds: int) -> float:
-    """The probability of FAIL that the guarantee charges, upper bound."""
+    """The probability of FAIL that the guarantee charges.
+
+    Args:
+        plan: sizes, and how many copies of each there are; `AdditiveProfileFilter(...).plan`.
+        eps, delta: the promise that the natural filter checks, both positive.
+        rounds: the most queries there are.
+
+    Returns:
+        An upper bound of the probability that `post_processed` runs out of copies, for any analyst.
+    """
+    plan = _planned(plan)
+    eps, delta, rounds, _ = arguments(eps, delta, rounds, 1.0)
     allowed = zip(plan.points, plan.draws, strict=False)
     overflows = (
         overflow(total(e, eps, delta, rounds), draws) for e, draws in allowed if draws < rounds
@@ -287,6 +315,12 @@ class _Desk:
         if id(here) not in self._steps:
             self._steps[id(here)] = _step(_query(here), points)
         return self._steps[id(here)]
+
+
+def _planned(plan: Any) -> Plan:
+    if not isinstance(plan, Plan):
+        raise ArgumentTypeError(f"plan must be a Plan, got {checks.shown(plan)}")
+    return plan
 
 
 def _checked(strategy: Any, filter: Any) -> Strategy:

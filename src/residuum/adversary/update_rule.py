@@ -60,7 +60,21 @@ class UpdateRule(Rule):
 
 
 def natural_update(catalogue: Sequence[Query], rounds: int) -> Update:
-    """`U(B, L) = sup{L' ∈ 𝓛^{<k} : L ⊕ L' ⪯ B}`."""
+    """The largest update that could be sound: `U(B, L) = sup{L' ∈ 𝓛^{<k} : L ⊕ L' ⪯ B}`.
+
+    Where the natural filter over a catalogue is free for every budget, this is its update.
+
+    Args:
+        catalogue: the queries `𝓛`, PLDs or mechanisms.
+        rounds: `k`, 1 or more.
+
+    Returns:
+        A function of a budget and a query, for `UpdateRule` and `UpdateFilter`. What is not proven
+        to fit is left out of the supremum, so the budget it returns is never too large for that.
+
+    Raises:
+        TooLargeError: more than 5,000 compositions of fewer than `k` queries.
+    """
     members = tuple(closure(as_catalogue(catalogue), as_rounds(rounds)).values())
 
     def update(budget: Pld, loss: Pld) -> Pld:

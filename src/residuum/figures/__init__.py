@@ -7,5 +7,14 @@
     picture, style,
     lines                what these share
 
+    rz.figures.gdp_residue_panels().draw()        Figure 1 of the paper
+    rz.figures.natural_filter_fails().draw()      Figure 2
+    rz.figures.gaussian_budgets().draw()          Figure 3
+
 Nothing here touches global state: the caller saves or shows what is drawn.
 """
+
+from residuum.figures.counterexamples import gaussian_budgets, natural_filter_fails
+from residuum.figures.gdp_residue import gdp_residue_panels
+
+__all__ = ["gaussian_budgets", "gdp_residue_panels", "natural_filter_fails"]

@@ -1,5 +1,8 @@
 """The GDP residue filter with slack: a budget `G_mu ⊕ R_{0,delta}`.
 
+Tran et al. 2026 extend the GDP filter to such approximate GDP budgets; here a query takes the
+residue.
+
 A query takes `c` of `mu²` and `η` of `delta` if `L ⊕ G_sqrt(mu²-c) ⪯ G_mu ⊕ R_{0,η}`: then `L ⊕
 G_m ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,η} ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,delta}`, the residue condition.
 What a query loses with certainty of name, mass at infinity that splits off, is taken from `delta`

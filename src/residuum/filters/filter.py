@@ -7,9 +7,9 @@ moves on, `check` only decides. The desk is safe to share between threads.
 
 A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
 (`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
-starts; that is enough, because concurrent composition reduces to adaptive composition (Vadhan and
-Wang 2021; Lyu 2022; Haney et al. 2023): however the analyst interleaves them, what they learn is
-no more than from the mechanisms run one after the other in some order.
+starts. That is enough, however the analyst interleaves several of them: every valid filter for
+non-interactive mechanisms is one for interactive mechanisms that run concurrently, where privacy is
+measured by `(eps, delta)`-DP, `f`-DP or Rényi DP of a fixed order (Haney et al. 2023).
 """
 
 from __future__ import annotations

@@ -69,9 +69,16 @@ class SlackSplit(NamedTuple):
 
 
 def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
-    """The cost `c` for a given `η`: `L ⊕ G_sqrt(mu² - hi) ⪯ G_mu ⊕ R_{0,η}` is proven.
+    """The cost `c` of a query for a given slack: `L ⊕ G_sqrt(mu² - hi) ⪯ G_mu ⊕ R_{0,η}` is proven.
 
-    None if `L` is not proven to fit. The Gaussian part of `L` splits off; `lo` is that part alone.
+    Args:
+        mu_squared: `mu²`, 0 or more.
+        L: the query; its Gaussian part splits off.
+        eta: the slack `η`, a probability; 0 is `gdp_residue_cost`.
+
+    Returns:
+        An interval: `hi` is proven to be enough, `lo` is the Gaussian part alone. None if `L` is
+        not proven to fit.
     """
     v, share = squared(mu_squared), checks.probability("eta", eta)
     if share == 0.0:
