@@ -57,6 +57,8 @@ LEAST_DELTA = 1e-30
 LEAST_ORDER, LARGEST_ORDER = 1e-4, 1e6
 """Of a Rényi order, less 1."""
 LARGEST_ROUNDS = 1000
+LARGEST_REACH = 100.0
+"""Of Rényi orders times sensitivity divided by noise, for mixtures of Gaussians."""
 
 _REPLACE = "replace-one"
 _BOUNDED = ("pure", "basic")
@@ -104,6 +106,11 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         form = _form(leaf, relation)
         if form is None:
             return f"no proof is known for {_named(leaf)} under {relation}"
+        if form == "mixture" and kind in _RENYI and _reach(leaf, config) > LARGEST_REACH:
+            return (
+                f"alpha times sensitivity / sigma of {_named(leaf)} must be at most"
+                f" {LARGEST_REACH:g} under the filter {kind}"
+            )
         if form not in allowed or _exception(leaf, form, kind):
             return f"no proof is known for {_named(leaf)} under the filter {kind}"
     what = _together(leaves, kind, relation)
@@ -266,6 +273,14 @@ def _exception(leaf: Description, form: str, kind: str) -> bool:
     if leaf["kind"] == "from_atoms" and kind in _BOUNDED:
         return True
     return kind == "plan" and leaf["kind"] in _SIDED
+
+
+def _reach(leaf: Description, config: Description) -> float:
+    """The largest Rényi order of a filter times the size of a mixture of Gaussians."""
+    noise = leaf["mechanism"] if leaf["kind"] == "poisson_sampled" else leaf
+    size = max((value for name, value, *_ in _sizes(noise) if "/" in name), default=0.0)
+    orders = [alpha for alpha, _ in config["curve"]] if "curve" in config else [config["alpha"]]
+    return float(max(orders) * size)
 
 
 def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:

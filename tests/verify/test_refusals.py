@@ -273,6 +273,8 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
     try:
         for body in bodies:
             mine, kind = ledger.as_principal(body["by"]), body["type"]
+            if body.get("admitted") is False:
+                continue  # nothing is claimed of what was refused
             if kind == "create":
                 fields = ("neighbouring", "unit", "parent", "partition", "data", "window")
                 given = {name: body[name] for name in (*fields, "shares_data")}
@@ -280,15 +282,20 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
             elif kind in ("spend", "hold"):
                 ask = mine.spend if kind == "spend" else mine.reserve
                 assumed = {"assume_budget_relation": body["assumed"]}
-                answer = ask(body["budget"], body["mechanism"], body["key"], **assumed)
-                if answer.replayed or (body["admitted"] and not answer.admitted):
-                    return False
-                if kind == "hold":
+                try:
+                    answer = ask(body["budget"], body["mechanism"], body["key"], **assumed)
+                except ResiduumError:
+                    if kind == "spend":
+                        return False
+                    continue  # what is held and never committed claims nothing
+                if kind == "hold" and answer.admitted:
                     holds[body["hold"]] = answer.id  # type: ignore[union-attr]
+                elif answer.replayed or (kind == "spend" and not answer.admitted):
+                    return False
             elif kind == "commit":
                 if not mine.commit(holds[body["hold"]], body["key"]).admitted:
                     return False
-            elif kind == "cancel":
+            elif kind == "cancel" and body["hold"] in holds:
                 mine.cancel(holds[body["hold"]])
             elif kind == "retire":
                 mine.retire(body["budget"], body["reason"])

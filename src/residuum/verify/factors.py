@@ -27,7 +27,7 @@ from residuum.verify.laws import Central, Finite, Law
 _ULP = Fraction(1, 1 << 52)
 _MOST_TERMS = 1 << 15
 _PRECISE = 256
-MOST_CALLS = 1 << 15
+MOST_CALLS = 1 << 18
 """Of an integrand, before its integral is not known."""
 
 

@@ -19,7 +19,7 @@ _FAR = "9999-12-31T23:59:59.999Z"
 
 def no_window(window: Any) -> bool:
     """Whether this is not a number of seconds that a window may have."""
-    return type(window) not in (int, float) or not LEAST_WINDOW <= window < math.inf
+    return type(window) is not float or not LEAST_WINDOW <= window < math.inf
 
 
 def is_time(written: Any) -> bool:
