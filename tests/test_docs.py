@@ -1,5 +1,6 @@
 """The documentation is true: snippets run, the CLI reference is current, versions agree."""
 
+import ast
 import importlib.util
 import re
 import tomllib
@@ -38,6 +39,28 @@ def test_python_prints_what_is_shown(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_print_what_is_shown(page: str) -> None:
     run_console(DOCS / page)
+
+
+NOISE = {"laplace", "total", "mean"}
+"""What guarded functions in the documentation draw noise with: numpy, OpenDP, diffprivlib."""
+
+
+def test_guarded_functions_add_noise() -> None:
+    """What a reader copies is paid for, and must not release what it was computed from."""
+    guarded = []
+    for path in (ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted(DOCS.glob("*.md"))):
+        for code in re.findall(r"```py(?:thon)?\n(.*?)```", path.read_text(encoding="utf-8"), re.S):
+            for node in ast.walk(ast.parse(code)):
+                if not isinstance(node, ast.FunctionDef):
+                    continue
+                if any(".guard(" in ast.unparse(each) for each in node.decorator_list):
+                    guarded.append((path.name, node))
+    assert len(guarded) >= 4
+    for page, node in guarded:
+        (returned,) = (each for each in ast.walk(node) if isinstance(each, ast.Return))
+        calls = [each.func for each in ast.walk(returned) if isinstance(each, ast.Call)]
+        names = {ast.unparse(call).rpartition(".")[2] for call in calls}
+        assert names & NOISE, f"{page}: {node.name} releases its result without noise"
 
 
 def test_tutorial_runs_code() -> None:

@@ -92,6 +92,20 @@ def test_attack_one_kind() -> None:
     assert "holds" in run("attack", "--kind", "pure")
 
 
+def test_attack_says_which_guarantee_each_line_is_about() -> None:
+    """The natural filter keeps its own guarantee, and the natural rule does not keep its budget."""
+    text = run("attack")
+    filters, rules = text.split("unsound rules: ")
+    assert filters.startswith("filters: the worst case against the filter's own guarantee")
+    assert rules.startswith("the worst case against the rule's budget, which they do not keep")
+    natural = [line for line in filters.splitlines() if line.split()[:1] == ["natural"]]
+    assert natural and all("holds" in line and "(its budget need not)" in line for line in natural)
+    assert "budget exceeded by" in rules and "natural, pure queries" in rules
+    for kind in ("natural", "pure"):
+        rows = run_json("attack", "--kind", kind)["filters"]
+        assert {row["about"] for row in rows} == {"the filter's own guarantee"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -150,8 +150,18 @@ def test_a_file_that_is_no_ledger_is_one_line_and_2(tmp_path: Path, content: str
     run("init", "fine.db")
     if content not in ("empty", "database"):
         said = refusal("recover", "--export", "x", "--store", "fine.db")
-        assert said.count("\n") == 1 and "x is no export of a ledger" in said
+        assert said.count("\n") == 1 and "x is not an export of a ledger" in said
     assert "none" in refusal("recover", "--export", "none", "--store", "fine.db")
+
+
+@pytest.mark.parametrize("text", ["# Notes\n", "# Überschrift\n\nDie Residuen.\n"])
+def test_a_text_that_is_not_a_ledger_is_not_called_something_else(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").write_text(text, encoding="utf-8")
+    said = refusal("verify", "README.md")
+    assert "README.md is not a ledger or an export of one: " in said and "not text" not in said
 
 
 def test_exit_codes_are_in_the_help() -> None:

@@ -140,7 +140,10 @@ def read_export(given: Any) -> Exported:
         with Path(given).open(encoding="ascii") as file:
             return _read(file, str(given))
     except UnicodeDecodeError:
-        raise NotALedger(f"{given} is no export of a ledger: it is not text") from None
+        raise NotALedger(
+            f"{given} is not an export of a ledger: exports are ASCII text, and this file has other"
+            " characters"
+        ) from None
     except OSError as error:
         raise ArgumentError(f"export must be a file to read, got {given} ({error})") from None
 
@@ -162,7 +165,7 @@ def _read(given: Iterable[str], name: str) -> Exported:
                 chains.setdefault(record.budget, []).append(record)
         except BrokenRecord as error:
             if name != _UNNAMED and not chains and not tables and '"record"' not in line:
-                raise NotALedger(f"{name} is no export of a ledger: {error}") from None
+                raise NotALedger(f"{name} is not an export of a ledger: {error}") from None
             raise BrokenRecord(f"line {number} of {name}: {error}") from None
     return Exported(chains, tables)
 

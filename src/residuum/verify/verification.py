@@ -103,7 +103,10 @@ def verify_export(
         try:
             lines = Path(path).read_text(encoding="ascii").splitlines()
         except UnicodeDecodeError:
-            raise NotALedger(f"{path} is no ledger, nor an export of one: it is not text") from None
+            raise NotALedger(
+                f"{path} is not a ledger or an export of one: exports are ASCII text, and this file"
+                " has other characters"
+            ) from None
         name = str(path)
     else:
         lines, name = list(path), "the export"
@@ -135,7 +138,7 @@ def verify_export(
     if len(strange) == len(broken) and not chains and not tables:
         # Not one line is of an export, broken or not.
         why = strange[0] if strange else "it has no records"
-        raise NotALedger(f"{name} is no ledger, nor an export of one: {why}")
+        raise NotALedger(f"{name} is not a ledger or an export of one: {why}")
     report = verify_records(
         chains, tables, expect_head, since, jobs, progress, limit,
         total_limit=total_limit, memory_limit=memory_limit,
