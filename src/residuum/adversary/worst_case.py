@@ -153,7 +153,7 @@ def worst_case(
         return _limited(Game(rule, accuracy, coarse, limit, progress), as_rounds(rounds))
     if rule.keeps_history:
         few = min(limit, MOST_HISTORIES)
-        return _deepened(Game(rule, accuracy, coarse, few, progress), tolerance)
+        return _by_history_length(Game(rule, accuracy, coarse, few, progress), tolerance)
     return _unlimited(Game(rule, accuracy, coarse, limit, progress), tolerance)
 
 
@@ -334,14 +334,15 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
     return WorstCase(rounds, not moved, change, len(states), below is above, game, above, below)
 
 
-def _deepened(game: Game, tolerance: float) -> WorstCase:
+def _by_history_length(game: Game, tolerance: float) -> WorstCase:
     """The same where states are histories: by the value of the empty one."""
+    longest = _longest_history(game)
+    if longest is not None:
+        return replace(_limited(game, max(longest, 1)), unlimited=True)
     found: WorstCase | None = None
     before = EXACT_IDENTITY
     for rounds in range(1, MOST_ROUNDS + 1):
         try:
-            if not game.layers(rounds)[-1]:
-                return replace(found or _limited(game, 1), unlimited=True, change=0.0)
             longer = _limited(game, rounds)
         except TooLargeError:
             if found is None:
@@ -353,6 +354,15 @@ def _deepened(game: Game, tolerance: float) -> WorstCase:
             break
     assert found is not None
     return found
+
+
+def _longest_history(game: Game) -> int | None:
+    """How many queries the longest history has; None if it does not end within the limits."""
+    try:
+        layers = game.layers(MOST_ROUNDS + 1)
+    except TooLargeError:
+        return None
+    return None if layers[-1] else len(layers) - 2
 
 
 def _moved(old: ExactAtoms, new: ExactAtoms) -> float:
