@@ -13,8 +13,8 @@ class SpendResult:
     """One charge, and whether this call made it.
 
     A charge permits one release. Of all calls with one `spend_id`, at most one returns with
-    `replayed` false, and only that one may release an answer without further thought: see "Retry
-    with the same id" in `docs/howto-individual.md`.
+    `replayed` false, and only that call may release a new answer: see "Retry with the same id" in
+    `docs/howto-individual.md`.
 
     Columns, `num_rows` and Arrow's stream protocol (`pyarrow.table(result)`) are those of `active`.
     **The active set depends on data and must not be released**; a `repr` does not show it.

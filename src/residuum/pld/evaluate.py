@@ -100,6 +100,17 @@ class Evaluator:
         made.pld, made._is_workspace = pld, True
         return made
 
+    def go_on_from(self, made: Contour | Parted | None, is_good: bool, room: float) -> None:
+        """Start a workspace with a contour if it is good, and tune others after it.
+
+        `room` is how much longer than needed the period of those is made.
+        """
+        self.contours = (made,) if made is not None and is_good else ()
+        skeleton = self._skeleton_moments
+        self.__dict__["_contour"] = partial(
+            tuning.tuned, self._moments, skeleton=skeleton, room=room, known=made
+        )
+
     # -- entry points -----------------------------------------------------------------
 
     def at_x(self, x: Floats, accuracy: float) -> Interval:

@@ -41,8 +41,8 @@ _ALL_BUT = 1 - Fraction(1, 10**9)
 """Of `v`: a query that takes more by its `nu²` leaves too narrow a Gaussian to search for."""
 _BLOCKS = 1 << 5
 _FIRST = 0.1
-"""Of `nu²`: where the search for the cost begins. No cost below a quarter of it is known: the
-worst is `2 KL / nu²` of two nearly disjoint laws."""
+"""Of `nu²`: where the search for the cost begins. The least cost found is a quarter of `nu²`: it
+tends to `2 KL / nu²` for two nearly disjoint laws."""
 _WIDENINGS = 8
 _WIDER = Fraction(101, 100)
 _WIDE = 1.0 + 1e-3
@@ -152,7 +152,8 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         apart = _one_by_one(v, L)
         if apart is not None:
             most = min(most, apart[1])
-    return Fraction(below), min(Fraction(found[1]), most)
+    above = min(Fraction(found[1]), most)
+    return min(Fraction(below), above), above
 
 
 @lru_cache(maxsize=_CACHED)

@@ -64,9 +64,9 @@ class ManyAtoms:
     log_m: float
     log_m_error: float
     beyond: tuple[Line, float]
-    """The line as it was made, and a bound on `ln |V|` past its edge, the phantom aside."""
+    """The line before nodes were dropped, and a bound on `ln |V|` past its edge (no phantom)."""
     lost: float
-    """What the nodes that were left out since come to, relative to `C`, in either sum."""
+    """What the nodes that were dropped come to, relative to `C`, in either sum."""
     sizes: Sizes
     height: float
     """About `D/C` where it is read."""
@@ -83,7 +83,7 @@ class ManyAtoms:
         return upper + self.lost, lower + self.lost
 
     def _times(self, terms: Terms) -> ManyAtoms:
-        """The values and their errors with more factors, moments left as they are."""
+        """The values and their errors with these factors multiplied in."""
         wrong, turn = self.wrong
         top, rest = self.top
         for factor, n in terms.items():

@@ -332,7 +332,7 @@ class Pair:
     def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
         """The same, and beside it that of the loud part of `M(λ+iω)` alone (without a cut, all)."""
         best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
-        for line in _lifted(self, lam, cut):
+        for line in _moved_lines(self, lam, cut):
             phases = np.exp(-np.multiply.outer(edges, line.turn))
             inside = np.log(phases @ line.masses + 1e-300)
             inside = np.logaddexp(inside, line.outside) + line.slack
@@ -340,7 +340,7 @@ class Pair:
             loud = np.minimum(loud, inside[:, -1])
         return best, loud
 
-    def _lifted(self, lam: float, cut: Cut | None) -> list[Lifted]:
+    def moved_lines(self, lam: float, cut: Cut | None) -> list[Lifted]:
         """The moved lines, the best of which serves."""
         rule = self.quadrature(np.array([lam]))
         found: list[Lifted] = []
@@ -384,9 +384,9 @@ class Pair:
 
 
 @lru_cache(maxsize=256)
-def _lifted(pair: Pair, lam: float, cut: Cut | None) -> tuple[Lifted, ...]:
-    """The moved lines of a pair, which are asked for again with other edges."""
-    return tuple(pair._lifted(lam, cut))
+def _moved_lines(pair: Pair, lam: float, cut: Cut | None) -> tuple[Lifted, ...]:
+    """The moved lines of a pair, which are asked for again with other edges (up to 0.2 MB each)."""
+    return tuple(pair.moved_lines(lam, cut))
 
 
 def _log_sinhc(z: Floats) -> Floats:

@@ -307,8 +307,8 @@ class Pld:
         if t.size == 1 and accuracy is None:
             found = self._evaluator.single(t.item())
             if found is not None:
-                ends = Interval(*found)
-                return Interval(*(np.full(t.shape, end) for end in found)) if t.ndim else ends
+                lo, hi = (np.full(t.shape, end) if t.ndim else end for end in found)
+                return Interval(lo, hi)
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 
     def privacy_profile(self, eps: Any) -> Any:
