@@ -46,17 +46,17 @@ def reads_of_pld(name: str, make: Callable[[], rz.Pld]) -> Iterator[tuple[str, R
 
 def decisions(entry: Any) -> Any:
     """Two queries of a filter: what is decided, charged and left, and what it guarantees."""
-    office = entry.make()
+    budget = entry.make()
     told = []
     for query in (entry.part, rz.laplace(scale=30.0)):
-        decision = office.request(query)
+        decision = budget.request(query)
         told += [decision.admitted, decision.reason, decision.remaining]
-    return [exact(each) for each in (*told, office.guarantee.delta(1.0))]
+    return [exact(each) for each in (*told, budget.guarantee.delta(1.0))]
 
 
 def work() -> dict[str, Read]:
     """Everything that is read, by name."""
-    from filters import catalogue as offices
+    from filters import catalogue as filters
     from mechanisms.examples import EXAMPLES
 
     made: dict[str, Read] = {}
@@ -67,7 +67,7 @@ def work() -> dict[str, Read]:
     for mechanism in EXAMPLES:
         text = mechanism.to_json()
         made[text] = lambda m=mechanism: [exact(pld.delta_bounds(0.7)) for pld in m.plds().values()]
-    for name, entry in offices.CATALOGUE.items():
+    for name, entry in filters.CATALOGUE.items():
         made[f"{name} filter"] = lambda entry=entry: decisions(entry)
     for scale in (0.125, 0.5, 0.9, 2.0):
         made[f"residue of {scale}"] = lambda s=scale: exact(

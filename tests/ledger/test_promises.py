@@ -392,7 +392,7 @@ def test_a_batch_that_is_committed_takes_the_relation_of_the_budget(ledger: rz.L
         ledger.spend("replace-one", Commit([sampled] * 150))
     refused = ledger.spend("replace-one", Commit([PureDp(0.01, relation="add-remove")] * 2))
     assert not refused.admitted and "declares add-remove" in refused.reason
-    assert ledger.spend("replace-one", Commit([RandomizedResponse(0.1)] * 2)).admitted
+    assert ledger.spend("replace-one", Commit([RandomizedResponse(eps=0.1)] * 2)).admitted
     assert ledger.verify().ok
     ledger.create_budget("b", filter)
     with pytest.raises(rz.ArgumentError, match="symmetric"):

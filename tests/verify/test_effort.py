@@ -111,7 +111,7 @@ def test_all_steps_share_a_total_of_work() -> None:
 
 
 def test_memory_is_counted_before_it_is_used() -> None:
-    queries = [m.SelfComposed(m.RandomizedResponse(0.01, 3), 8)]
+    queries = [m.SelfComposed(m.RandomizedResponse(eps=0.01, num_buckets=3), 8)]
     chain = written_by(rz.GdpFilter(1.0), queries, relation="replace-one")
     assert _report(chain).ok
     report = _report(chain, memory_limit=0.5)

@@ -183,7 +183,8 @@ def _print(budget: "Budget", as_json: bool) -> None:
             value = words(budget, name) or None
         elif name == "amounts":
             some = any(one.held != "0" for one in budget.amounts)
-            name, value = "held", words(budget, "held") if some else None
+            name = "held" if budget.remaining is not None else "unused"
+            value = words(budget, "held") if some else None
         if value is None or name in ("state", "head"):
             continue
         if name == "percent":

@@ -20,11 +20,11 @@ class ApproximateDpBudget:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What adds up."""
+        """The numbers that add up over queries."""
         return self.eps, self.delta
 
     def at_most(self, other: ApproximateDpBudget) -> ApproximateDpBudget:
-        """What is within both."""
+        """The smaller of each number."""
         return ApproximateDpBudget(min(self.eps, other.eps), min(self.delta, other.delta))
 
     @cached_property
@@ -42,11 +42,11 @@ class RenyiBudget:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What adds up."""
+        """The numbers that add up over queries."""
         return (self.rho,)
 
     def at_most(self, other: RenyiBudget) -> RenyiBudget:
-        """What is within both; this one where the other is of another order."""
+        """The smaller of each number; this one where the other is of another order."""
         rho = min(self.rho, other.rho) if other.alpha == self.alpha else self.rho
         return RenyiBudget(self.alpha, rho)
 
@@ -65,11 +65,11 @@ class RenyiCurveBudget:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What adds up."""
+        """The numbers that add up over queries."""
         return self.rhos
 
     def at_most(self, other: RenyiCurveBudget) -> RenyiCurveBudget:
-        """What is within both at the orders of this one."""
+        """The smaller of each number at the orders of this one."""
         known = dict(zip(other.alphas, other.rhos, strict=True))
         pairs = zip(self.alphas, self.rhos, strict=True)
         rhos = tuple(min(rho, known.get(alpha, rho)) for alpha, rho in pairs)
@@ -90,11 +90,11 @@ class ZcdpBudget:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What adds up."""
+        """The numbers that add up over queries."""
         return self.rho, self.delta
 
     def at_most(self, other: ZcdpBudget) -> ZcdpBudget:
-        """What is within both."""
+        """The smaller of each number."""
         return ZcdpBudget(min(self.rho, other.rho), min(self.delta, other.delta))
 
     @cached_property

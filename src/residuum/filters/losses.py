@@ -54,7 +54,7 @@ def _top(factor: Factor) -> Fraction | None:
 
 
 def response_eps(loss: Pld) -> float | None:
-    """The `eps` of a loss that is `R_eps` as someone wrote it; None for any other loss."""
+    """The `eps` of a loss that is `R_eps` with `eps` as it was given; None for any other loss."""
     if loss.is_identity:
         return 0.0
     match list(loss.terms.items()):

@@ -3,9 +3,9 @@
 The budget `B` is the composition of the longest prefix of the plan that fits `R_{eps,delta}`. A
 query on the plan, or dominated by one that is, takes that one off: `L ⊕ (B - W) ⪯ W ⊕ (B - W) = B`.
 Any other query takes off the least part `S` with `(B - S) ⊕ L ⪯ B`, found among the copies of each
-planned kind and proven with the order of PLDs: for the Gaussians on the plan, or for the others,
-by themselves, as whoever verifies the step does. Free: both are the residue condition. On plan
-nothing is lost at all; far off it, much may be.
+planned kind and proven with the order of PLDs, separately for the planned Gaussians and for the
+other planned queries, as the verifier does. Free: both are the residue condition. On plan nothing
+is lost at all; far off it, much may be.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class BudgetedTraining:
             for inputs, targets in training.batches():
                 ...
 
-    These values may be chosen anew for each epoch, from anything that training has shown and
+    These values may be chosen again for each epoch, from anything that training has shown and
     anything public; not from raw data, and not from the number of records. The whole run is within
     the filter's guarantee under add-remove. A step that was not admitted raises `BudgetError`
     before it changes the model; steps that were admitted and not run are spent.

@@ -39,7 +39,8 @@ class Amount:
     capacity: str
     spent: str
     held: str
-    """What open reservations hold, or another budget that is charged as well does not allow."""
+    """What open reservations hold, another budget that is charged as well does not allow, or a
+    retired budget no longer gives."""
     remaining: str
 
 
@@ -111,8 +112,8 @@ def words(budget: Budget, name: str) -> str:
         return ""
     if type(value) is type(budget.capacity):
         return budget.filter.worded(value, up=name == "spent")
-    # A filter over to which it has gone, or another budget's, has amounts of its own; a service may
-    # have said it in words.
+    # After a commit, or where another budget binds, the amounts have other units; a service may
+    # send text.
     return value if isinstance(value, str) else str(plain(value)["text"])
 
 

@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from residuum.errors import ArgumentError, ResiduumError, TooLargeError
 from residuum.ledger.views import Budget
-from residuum.ledger.wording import words
 from residuum.service import models, problems
 from residuum.service.access import Caller
 from residuum.service.dispatch import query_of
@@ -122,8 +121,7 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
             name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
         )
         office.metrics.decided("check", answer.admitted)
-        left = words(office.ledger.budget(name), "remaining")
-        out["decided"] = {"admitted": answer.admitted, "reason": answer.reason, "left": left}
+        out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
         closed = office.ledger.read_only
         if closed is not None:
             reason = f"nothing would be admitted now: {closed}"
