@@ -40,10 +40,10 @@ LARGEST_COUNT = 1_000_000
 """Of copies in one query."""
 MOST_COPIES = 1000
 """Of what is not Gaussian in one query on a Gaussian budget."""
-FEW_COPIES = 8
-"""The same under the filter `gdp`, but for copies of one that is pure DP."""
-LARGEST_SPREAD = 1e4
-"""Of the sizes of what is composed in one query, under the filter `gdp`."""
+FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
+"""Of copies of Laplace noise and the like under the filter `gdp`, of their sizes and their sum."""
+MOST_COINS, LARGEST_COINS = 64, 100.0
+"""Of copies of a pure-DP query under the filter `gdp`, and of their losses together."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise."""
 LARGEST_SIGMA = 128.0
@@ -293,11 +293,8 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
             return "queries that are not symmetric"
         if sum(n for _, n in rest) > MOST_COPIES:
             return f"more than {MOST_COPIES} queries that are not Gaussian"
-        if kind == "gdp" and _spread([leaf for leaf, _ in rest]) > LARGEST_SPREAD:
-            return f"queries whose sizes are more than {LARGEST_SPREAD:g} apart, or tiny,"
-        coin = len(rest) == 1 and rest[0][0]["kind"] == "pure_dp"
-        if kind == "gdp" and not coin and sum(n for _, n in rest) > FEW_COPIES:
-            return f"more than {FEW_COPIES} queries that are not Gaussian"
+        if kind == "gdp":
+            return _below_one_gaussian(rest, len(leaves) - len(rest))
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
     if kind == "plan":
@@ -307,10 +304,22 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
     return None
 
 
-def _spread(leaves: list[Description]) -> float:
-    """How far the sizes of queries are apart, and from 1 where they are smaller than that."""
-    sizes = [abs(next((value for _, value, *_ in _sizes(leaf) if value), 1.0)) for leaf in leaves]
-    return max(1.0, *sizes) / min(1.0, *sizes)
+def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> str | None:
+    """The same under `gdp`, where the composition as a whole is compared with a Gaussian."""
+    copies = sum(n for _, n in rest)
+    if copies == 1 or all(_form(leaf, "") == "mixture" for leaf, _ in rest):
+        return None
+    leaf = rest[0][0]
+    if len(rest) > 1 or gaussians:
+        return "different queries that are not all Gaussian"
+    if leaf["kind"] == "pure_dp":
+        many = copies > MOST_COINS or copies * leaf["eps"] > LARGEST_COINS
+        return f"more than {MOST_COINS} queries, or with larger losses," if many else None
+    size = max(value for _, value, *_ in _sizes(leaf))
+    middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
+    if _form(leaf, "") != "central" or copies > FEW_COPIES or not middling:
+        return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
+    return None
 
 
 # -- ranges -------------------------------------------------------------------------------------

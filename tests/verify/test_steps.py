@@ -467,7 +467,7 @@ def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
     plan = rz.PlanFilter(3.0, 1e-6, [m.Laplace(10.0)] * 10 + [m.Gaussian(5.0)] * 5)
     for filter, queries in (
         (rz.AutoFilter(1.0, 1e-5), [m.DiscreteGaussian(20.0)] * 2),
-        (rz.GdpFilter(3.0), [m.Composed((m.Laplace(5.0), m.Laplace(7.0)))]),
+        (rz.GdpFilter(3.0), [m.SelfComposed(m.Laplace(5.0), 2)]),
         (rz.GdpResidueFilter(1.0), [m.Laplace(1e8)]),
         (plan, [m.DiscreteLaplace(20.0)]),
         (rz.RenyiCommitFilter(3.0, 1e-6), [batch]),
