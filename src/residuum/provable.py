@@ -20,6 +20,7 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,6 +35,8 @@ LEAST_SHARE = 1e-9
 """Of probabilities and sampling rates, where they are not 0."""
 LEAST_MASS = 1e-300
 """Of `delta` and of masses of atoms, where they are not 0."""
+LEAST_SPREAD = {"gdp": 1e-8, "gdp_residue": 1e-2, "approximate_gdp_residue": 1e-2}
+"""Of the mean square of the losses of given atoms, whose `q` are known to some ulps alone."""
 LARGEST_CUT = 600.0
 """Of the bound of truncated noise divided by its scale."""
 LONGEST_LIST = 256
@@ -42,10 +45,10 @@ LARGEST_COUNT = 1_000_000
 """Of copies in one query."""
 MOST_COPIES = 1000
 """Of what is not Gaussian in one query on a Gaussian budget."""
-FEW_COPIES = 8
-"""The same under the filter `gdp`, but for copies of one that is pure DP."""
-LARGEST_SPREAD = 1e4
-"""Of the sizes of what is composed in one query, under the filter `gdp`."""
+FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
+"""Of copies of Laplace noise and the like under the filter `gdp`, of their sizes and their sum."""
+MOST_COINS, LARGEST_COINS = 64, 100.0
+"""Of copies of a pure-DP query under the filter `gdp`, and of their losses together."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise."""
 LARGEST_SIGMA = 128.0
@@ -61,6 +64,10 @@ LARGEST_REACH = 100.0
 """Of Rényi orders times sensitivity divided by noise, for mixtures of Gaussians."""
 
 _REPLACE = "replace-one"
+_FINITE = (
+    *("pure_dp", "approximate_dp", "randomized_response", "discrete_laplace"),
+    *("from_atoms", "from_tradeoff"),
+)
 _BOUNDED = ("pure", "basic")
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
@@ -86,7 +93,7 @@ _FORMS: dict[str, set[str]] = {
 def unprovable(description: Description, config: Description, relation: str) -> str | None:
     """Why a step with this query could not be proven, or None.
 
-    `config` is the filter's, `relation` the budget's. A commit to a filter is no query.
+    `config` is the filter's, `relation` the budget's. A commit to a filter is not a query.
     """
     leaves = []
     for leaf, copies in _leaves(description):
@@ -113,6 +120,12 @@ def unprovable(description: Description, config: Description, relation: str) -> 
             )
         if form not in allowed or _exception(leaf, form, kind):
             return f"no proof is known for {_named(leaf)} under the filter {kind}"
+        least = LEAST_SPREAD.get(kind, 0.0)
+        if leaf["kind"] == "from_atoms" and not _mean_square(leaf) >= least:
+            return (
+                f"the mean square of the losses of from_atoms must be at least {least:g} under the"
+                f" filter {kind}, got {_mean_square(leaf):g}"
+            )
     what = _together(leaves, kind, relation)
     if what is not None:
         return f"no proof is known for compositions of {what} under the filter {kind}"
@@ -248,7 +261,7 @@ def _form(leaf: Description, relation: str) -> str | None:
         return "stated" if leaf["rho"] > 0.0 else "finite"
     if kind == "rdp":
         return "stated"
-    return "finite"
+    return "finite" if kind in _FINITE else None
 
 
 def _sampled(leaf: Description, relation: str) -> str | None:
@@ -295,11 +308,8 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
             return "queries that are not symmetric"
         if sum(n for _, n in rest) > MOST_COPIES:
             return f"more than {MOST_COPIES} queries that are not Gaussian"
-        if kind == "gdp" and _spread([leaf for leaf, _ in rest]) > LARGEST_SPREAD:
-            return f"queries whose sizes are more than {LARGEST_SPREAD:g} apart, or tiny,"
-        coin = len(rest) == 1 and rest[0][0]["kind"] == "pure_dp"
-        if kind == "gdp" and not coin and sum(n for _, n in rest) > FEW_COPIES:
-            return f"more than {FEW_COPIES} queries that are not Gaussian"
+        if kind == "gdp":
+            return _below_one_gaussian(rest, len(leaves) - len(rest))
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
     if kind == "plan":
@@ -309,10 +319,22 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
     return None
 
 
-def _spread(leaves: list[Description]) -> float:
-    """How far the sizes of queries are apart, and from 1 where they are smaller than that."""
-    sizes = [abs(next((value for _, value, *_ in _sizes(leaf) if value), 1.0)) for leaf in leaves]
-    return max(1.0, *sizes) / min(1.0, *sizes)
+def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> str | None:
+    """The same under `gdp`, where the composition as a whole is compared with a Gaussian."""
+    copies = sum(n for _, n in rest)
+    if copies == 1 or all(_form(leaf, "") == "mixture" for leaf, _ in rest):
+        return None
+    leaf = rest[0][0]
+    if len(rest) > 1 or gaussians:
+        return "different queries that are not all Gaussian"
+    if leaf["kind"] == "pure_dp":
+        many = copies > MOST_COINS or copies * leaf["eps"] > LARGEST_COINS
+        return f"more than {MOST_COINS} queries, or with larger losses," if many else None
+    size = max(value for _, value, *_ in _sizes(leaf))
+    middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
+    if _form(leaf, "") != "central" or copies > FEW_COPIES or not middling:
+        return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
+    return None
 
 
 # -- ranges -------------------------------------------------------------------------------------
@@ -378,8 +400,13 @@ def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
 
 
 def _ratio(top: float, bottom: float) -> float:
-    """The quotient, to a few ulps; infinite where no float carries it."""
+    """The quotient, to a few ulps; the least float where it underflows, inf where it overflows."""
     try:
-        return top / bottom
+        quotient = top / bottom
     except OverflowError:
-        return float("inf")
+        return math.inf
+    return quotient or (math.ulp(0.0) if top else 0.0)
+
+
+def _mean_square(leaf: Description) -> float:
+    return math.fsum(m * z * z for z, m in zip(leaf["losses"], leaf["masses"], strict=True))

@@ -111,10 +111,9 @@ def test_all_steps_share_a_total_of_work() -> None:
 
 
 def test_memory_is_counted_before_it_is_used() -> None:
-    queries = [m.SelfComposed(m.RandomizedResponse(eps=0.01, num_buckets=3), 8)]
-    chain = written_by(rz.GdpFilter(1.0), queries, relation="replace-one")
+    chain = written_by(rz.GdpFilter(1.0), [m.SelfComposed(m.PureDp(0.01), 64)])
     assert _report(chain).ok
-    report = _report(chain, memory_limit=0.5)
+    report = _report(chain, memory_limit=0.05)
     assert [step.verdict for step in report.steps] == ["proven", "undecided"]
     assert "memory limit" in report.steps[1].reason and report.exit_code == 7
 

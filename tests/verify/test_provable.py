@@ -68,6 +68,9 @@ def _spend(
 
 
 EXTREME: list[tuple[rz.Filter, m.Mechanism, str]] = [
+    (rz.PureFilter(1.0), m.Laplace(1e200, 1e-200), "sensitivity / scale of laplace"),
+    (rz.GdpFilter(1.0), m.Gaussian(sigma=1e200, sensitivity=1e-200), "sensitivity / sigma"),
+    (rz.GdpResidueFilter(1.0), m.FromAtoms((0.001, 0.0), (0.5, 0.5)), "mean square of the losses"),
     (rz.GdpResidueFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
     (rz.PureFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
     (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300), "bound / scale"),
