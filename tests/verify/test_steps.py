@@ -408,7 +408,6 @@ def test_a_profile_keeps_what_its_configuration_promises() -> None:
 def test_what_is_only_not_shown_is_not_refuted() -> None:
     """Bounds from above that a state falls short of; what the exact law needs is refuted."""
     from residuum.verify.descriptions import loss_of
-from residuum.verify.gaussian_budget import gdp_residue
     from residuum.verify.factors import Loss, Mixture
     from residuum.verify.filters import Asked, prove_step
 
@@ -536,7 +535,6 @@ def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
 def test_single_queries_are_compared_by_their_curves() -> None:
     from residuum.verify.comparing import single_below
     from residuum.verify.descriptions import loss_of
-from residuum.verify.gaussian_budget import gdp_residue
 
     queries: list[m.Mechanism] = [
         m.Laplace(10.0), m.Laplace(9.0), m.DiscreteLaplace(20.0), m.DiscreteLaplace(11.0),
