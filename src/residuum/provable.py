@@ -285,7 +285,7 @@ def _exception(leaf: Description, form: str, kind: str) -> bool:
     # Sums of atoms are normalised: the largest loss is known to some ulps alone.
     if leaf["kind"] == "from_atoms" and kind in _BOUNDED:
         return True
-    return kind == "plan" and leaf["kind"] in _SIDED
+    return kind in ("plan", "natural") and leaf["kind"] in _SIDED
 
 
 def _reach(leaf: Description, config: Description) -> float:

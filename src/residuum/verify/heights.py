@@ -33,7 +33,7 @@ def heights(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
     """`h(e^t)` of a composition and of its reversal; None where there is no formula."""
     if loss.stated:
         return None
-    lost, parts = _split(loss)
+    lost, parts = split(loss)
     there = _height(parts, loss, t, False)
     if there is None:
         return None
@@ -43,7 +43,7 @@ def heights(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
     return lost + (1 - lost) * there, lost + (1 - lost) * back
 
 
-def _split(loss: Loss) -> tuple[Ball, Parts]:
+def split(loss: Loss) -> tuple[Ball, Parts]:
     """The mass at infinity that splits off, and what is left."""
     kept, parts = arb(1), []
     for factor, n in loss.factors:

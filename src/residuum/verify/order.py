@@ -18,7 +18,7 @@ from residuum.verify.conversions import renyi_within, zcdp_within
 from residuum.verify.curves import curve
 from residuum.verify.factors import Factor, Loss, Mixture, Noise, Response
 from residuum.verify.gaussian_budget import gdp
-from residuum.verify.heights import heights
+from residuum.verify.heights import heights, split
 from residuum.verify.lattice import lattice_of
 from residuum.verify.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -117,8 +117,6 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
     with bits(_BITS):
-        if _ends_before(loss, eps):
-            return proven("no loss is larger than eps")
         sides = heights(loss, ball(eps))
         if sides is not None:
             exact = sides[0].max(sides[1])
@@ -128,22 +126,41 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
                 return refuted("the composition exceeds (eps, delta)")
             if exact.is_finite() and exact.rad() < ball(delta) / 1000:
                 return undecided("the composition is not told from (eps, delta)")
+        if _shifted(loss, eps, delta):
+            return proven("the composition lies within (eps, delta), small parts by their sizes")
         if eps == 0 or delta <= 0:
             return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
 
 
-def _ends_before(loss: Loss, eps: Fraction) -> bool:
-    """Whether even the largest loss is at most `eps`."""
-    if loss.variance or any(f.unbounded for f, _ in loss.factors):
-        return False
-    total = arb(0)
-    for factor, n in loss.factors:
+def _shifted(loss: Loss, eps: Fraction, delta: Fraction) -> bool:
+    """Whether it lies within `(eps, delta)` less its smallest parts and their largest losses.
+
+    What loses at most `t` for sure adds no more than that to any loss: `h_{L+M}(e^eps)` is at most
+    `h_M(e^{eps-t})`. Mass at infinity splits off first.
+    """
+    lost, parts = split(loss)
+    sizes = []
+    for factor, n in parts:
         tops = factor.top(), factor.top(True)
         if tops[0] is None or tops[1] is None or not factor.missing().is_zero():
             return False
-        total += n * tops[0].max(tops[1])
-    return bool(total <= ball(eps))
+        sizes.append((n * tops[0].max(tops[1]), factor, n))
+    sizes.sort(key=lambda each: near(each[0]))
+    allowed = (ball(delta) - lost) / (1 - lost)
+    taken = arb(0)
+    for place, (size, _, _) in enumerate(sizes):
+        taken += size
+        rest = Loss(loss.variance, tuple((f, n) for _, f, n in sizes[place + 1 :]))
+        left = ball(eps) - taken
+        if not left >= 0:
+            return False
+        if rest.is_identity:
+            return bool(allowed >= 0)
+        found = heights(rest, left)
+        if found is not None and found[0] <= allowed and found[1] <= allowed:
+            return True
+    return False
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
