@@ -302,7 +302,7 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
     if len(rest) == 0 or (len(rest) == 1 and rest[0][1] == 1 and len(leaves) == 1):
         return None
     forms = {_form(leaf, relation) for leaf, _ in rest}
-    sided = any(leaf["kind"] in _SIDED for leaf, _ in rest)
+    sided = any(leaf["kind"] in _SIDED and _form(leaf, relation) != "mixture" for leaf, _ in rest)
     if kind in _GAUSSIAN:
         if sided or (kind == "approximate_gdp_residue" and "mixture" in forms):
             return "queries that are not symmetric"
@@ -310,6 +310,7 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
             return f"more than {MOST_COPIES} queries that are not Gaussian"
         if kind == "gdp":
             return _below_one_gaussian(rest, len(leaves) - len(rest))
+        return _on_a_residue(rest)
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
     if kind == "plan":
@@ -334,6 +335,21 @@ def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> 
     middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
     if _form(leaf, "") != "central" or copies > FEW_COPIES or not middling:
         return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
+    return None
+
+
+def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
+    """The same under the residue filters, where the outcomes of all queries are written out."""
+    for leaf, _ in rest:
+        if leaf["kind"] == "truncated_laplace":
+            return "truncated Laplace noise with other queries"
+        if leaf["kind"] == "discrete_laplace" and leaf["sensitivity"] > 1:
+            return "discrete Laplace noise of a sensitivity above 1"
+    if len({repr(sorted(leaf.items())) for leaf, _ in rest}) > 1:
+        return "different queries that are not Gaussian"
+    sizes = [(n * value, n) for leaf, n in rest for _, value, *_ in _sizes(leaf)]
+    if any(size > LARGEST_COINS for size, n in sizes if n > 1):
+        return f"queries whose losses are above {LARGEST_COINS:g} together"
     return None
 
 

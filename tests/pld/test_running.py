@@ -77,6 +77,14 @@ def test_nothing_composed_yet() -> None:
     assert running.delta(0.0) == 0.0 and running.epsilon(0.0) == 0.0
 
 
+def test_everything_revealed() -> None:
+    running = rz.RunningComposition(rz.laplace(scale=2.0) + rz.gaussian(mu=1.0))
+    running.delta(1.0)
+    for loss in (rz.approximate_dp(0.0, 1.0), rz.gaussian(mu=1.0)):
+        running.compose(loss)
+        assert (running.delta(1.0), running.epsilon(1e-5)) == (1.0, float("inf"))
+
+
 def test_threads_compose_everything_once() -> None:
     running, loss = rz.RunningComposition(), rz.gaussian(sigma=30.0) + rz.laplace(scale=50.0)
 

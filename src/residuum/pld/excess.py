@@ -270,7 +270,9 @@ class FiniteExcess:
         scale = width * self.weights
         tents = (integrand @ w) * scale
         whole = np.abs(tents).sum(axis=1)
-        total = np.maximum(tents.sum(axis=1), U * whole)
+        # Where every part underflows nothing is known of the sum.
+        lost = whole == 0.0
+        total = np.where(lost, 1.0, np.maximum(tents.sum(axis=1), U * whole))
         mean = ((pulled @ w) * scale) @ np.sign(self.losses) / total
         spread = (((pulled * y) @ w) * scale).sum(axis=1) / total - mean * mean
         # Of the weights, the losses (see `_loss_effect`), the exponents and the sums.
@@ -278,7 +280,8 @@ class FiniteExcess:
         ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 8.0 * size
         wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
         wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
-        return Transform(np.log(total) + top, 1.01 * wrong, mean, spread)
+        wrong = np.where(lost, np.inf, 1.01 * wrong)
+        return Transform(np.log(total) + top, wrong, mean, spread)
 
     def _loss_effect(self, l: Floats, length: Floats, tents: Floats) -> Floats:
         """How far errors of the losses move the sum: `d ln Ψ / d|z| <= 2/|z| + 1/2 + |l|`.

@@ -75,6 +75,9 @@ class RunningComposition:
         if self._since.is_identity:
             return self._workspace
         kept, self._workspace = self._workspace._evaluator.contours, self._pld._workspace()
+        if self._pld.is_infinite:
+            self._since = identity()
+            return self._workspace
         extended = self._extended(kept)
         evaluator = self._workspace._evaluator
         # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
