@@ -49,6 +49,9 @@ FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
 """Of copies of Laplace noise and the like under the filter `gdp`, of their sizes and their sum."""
 MOST_COINS, LARGEST_COINS = 64, 100.0
 """Of copies of a pure-DP query under the filter `gdp`, and of their losses together."""
+LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
+"""Of the sizes of several queries that are not Gaussian under the residue filters: how far they are
+apart, and all of them together."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise."""
 LARGEST_SIGMA = 128.0
@@ -345,11 +348,12 @@ def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
             return "truncated Laplace noise with other queries"
         if leaf["kind"] == "discrete_laplace" and leaf["sensitivity"] > 1:
             return "discrete Laplace noise of a sensitivity above 1"
-    if len({repr(sorted(leaf.items())) for leaf, _ in rest}) > 1:
-        return "different queries that are not Gaussian"
-    sizes = [(n * value, n) for leaf, n in rest for _, value, *_ in _sizes(leaf)]
-    if any(size > LARGEST_COINS for size, n in sizes if n > 1):
-        return f"queries whose losses are above {LARGEST_COINS:g} together"
+    sizes = [(max((value for _, value, *_ in _sizes(leaf)), default=0.0), n) for leaf, n in rest]
+    copies, total = sum(n for _, n in sizes), sum(size * n for size, n in sizes)
+    if copies > 2 and max(sizes)[0] > LARGEST_RATIO * min(sizes)[0]:
+        return f"more than two queries with sizes more than {LARGEST_RATIO:g} times apart"
+    if copies > 1 and total > LARGEST_TOTAL:
+        return f"queries whose losses are above {LARGEST_TOTAL:g} together"
     return None
 
 
