@@ -109,7 +109,7 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         if len(leaves) > LONGEST_LIST:
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
     kind = config["kind"]
-    if kind == "plan" and description in config["plan"]:
+    if kind == "plan" and all(leaf in config["plan"] for leaf, _ in leaves):
         return None  # what is planned is proven with the plan
     allowed = _FORMS.get(kind, set())
     for leaf, _ in leaves:
