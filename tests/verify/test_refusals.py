@@ -37,8 +37,8 @@ GENEROUS: list[rz.Filter] = [
     rz.RenyiCurveFilter({1.5: 1e6, 8.0: 1e6}),
     rz.ZcdpFilter(1e6),
     rz.ApproximateZcdpFilter(600.0, 0.9, 0.1),
-    rz.GdpFilter(1e6),
-    rz.GdpResidueFilter(1e6),
+    rz.GdpFilter(60.0),
+    rz.GdpResidueFilter(60.0),
     rz.ApproximateGdpResidueFilter(60.0, 0.9),
 ]
 

@@ -78,8 +78,8 @@ def verify(
     proven in ball arithmetic from the recorded description alone, by code that shares no numerics
     with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
     broken, 7 if something stays undecided, as do steps that would exceed a limit. Limits are
-    counted, not timed: the verdict is the same on every machine. The report says what the ends of
-    the chains were held against: the anchor, heads that were given, or nothing.
+    counted, not timed: the verdict is the same on every machine. The report says which heads the
+    chains were verified against: the anchor's, given ones, or none.
 
     \b
     Example:

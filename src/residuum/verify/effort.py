@@ -23,11 +23,11 @@ from typing import ParamSpec, TypeVar
 from flint import ctx
 
 LIMIT = 60.0
-"""Seconds of counted work for one step, unless told."""
+"""Seconds of counted work for one step, by default."""
 TOTAL = 3600.0
-"""Seconds of counted work for all steps together, unless told."""
+"""Seconds of counted work for all steps together, by default."""
 MEMORY = 1024.0
-"""Megabytes that a process may use for proofs, by counting, unless told."""
+"""Megabytes that a process may use for proofs, by counting, by default."""
 RATE = 1_000_000
 _WORD = 192
 _HEAD = 112

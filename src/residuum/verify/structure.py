@@ -3,9 +3,8 @@
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
 cancels and expiries move nothing; nothing is asked after a retirement; windows count up, and none
-begins before the last one is over or while something is held; a bound that holds under a relation
-which nobody declared was said to hold under the budget's. Names, times and flags are what a ledger
-accepts as such.
+begins before the last one is over or while something is held; a bound without a declared relation
+is recorded with `assumed: true`. Names, times and flags are what a ledger accepts as such.
 
 Across chains: the records of one request name the same group, in which each is where the others
 say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
@@ -79,9 +78,14 @@ def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
             chain.wrong(record.seq, broken)
             chain.whole = False
         if not is_time(record.body["time"]):
-            chain.wrong(record.seq, f"no time is written {record.body['time']!r:.60}")
+            chain.wrong(
+                record.seq,
+                f"time must be YYYY-MM-DDThh:mm:ss.mmmZ, got {record.body['time']!r:.60}",
+            )
         if not _is_name(record.body["by"]):
-            chain.wrong(record.seq, f"no principal is called {record.body['by']!r:.60}")
+            chain.wrong(
+                record.seq, f"by must be one line of printable text, got {record.body['by']!r:.60}"
+            )
         chain.records.append(record)
         before = record
     if not chain.records:
@@ -117,7 +121,7 @@ def check_states(chain: Chain) -> None:
         if retired and kind in (*_ASKING, "refresh", "create"):
             wrong(f"a {kind} after the budget was retired")
         if "reason" in body and not _is_reason(body["reason"], kind):
-            wrong(f"no reason is {body['reason']!r:.60}")
+            wrong(f"reason must be a text, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
@@ -160,12 +164,12 @@ def check_states(chain: Chain) -> None:
 
 
 def _is_name(value: Any) -> bool:
-    """A name that was given before: its form was composed by whoever made it."""
+    """Whether this is a name after NFC normalisation."""
     return isinstance(value, str) and is_label(unicodedata.normalize("NFC", value))
 
 
 def _is_reason(value: Any, kind: str) -> bool:
-    """A text; of whoever let something go, one that says something."""
+    """Whether this is a text; a retirement or cancellation needs a non-empty one."""
     if not isinstance(value, str):
         return False
     return kind not in ("retire", "cancel") or (
@@ -175,15 +179,15 @@ def _is_reason(value: Any, kind: str) -> bool:
 
 def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
     if body["neighbouring"] not in RELATIONS:
-        wrong(f"no neighbouring relation is {body['neighbouring']!r:.60}")
+        wrong(f"neighbouring must be a known relation, got {body['neighbouring']!r:.60}")
     if body["window"] is not None and no_window(body["window"]):
         wrong(f"a window of {body['window']!r:.60} seconds")
     for name in ("budget", "unit"):
         if not is_label(body[name]):
-            wrong(f"no {name} is called {body[name]!r:.60}")
+            wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
     for name in ("data", "parent", "partition"):
         if body[name] is not None and not is_label(body[name]):
-            wrong(f"no {name} is called {body[name]!r:.60}")
+            wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
     if type(body["shares_data"]) is not bool:
         wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
 
@@ -212,7 +216,7 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
     if bound is not None:
         wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
     if not _is_name(body["key"]):
-        wrong(f"no key is {body['key']!r:.60}")
+        wrong(f"key must be one line of printable text, got {body['key']!r:.60}")
     if body["admitted"] and body["binding"] is not None:
         wrong("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
