@@ -377,6 +377,18 @@ def test_partitions_do_not_charge_their_parent() -> None:
     assert any("partitions" in p.what for p in _report(parent, part).problems)
 
 
+@pytest.mark.parametrize("partition", [None, "x"])
+def test_no_budget_stands_above_itself(partition: str | None) -> None:
+    for parents in (("p",), ("q", "p")):
+        names = ("p", "q")[: len(parents)]
+        chains = [
+            Written(rz.PureFilter(2.0), name=name, parent=parent, partition=partition)
+            for name, parent in zip(names, parents, strict=True)
+        ]
+        problems = _report(*chains).problems
+        assert {p.budget for p in problems if "stands above itself" in p.what} == set(names)
+
+
 def test_nothing_after_a_retirement() -> None:
     chain = _chain()
     state = plain(chain.filter, chain.state)

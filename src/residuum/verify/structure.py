@@ -403,6 +403,17 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     own, window = chain.first["window"], above.first["window"]
     if chain.first["partition"] is not None and own is not None and own != window:
         chain.wrong(0, f"a partition whose window is not that of the parent {parent!r}")
+    _check_ancestors(chain, chains)
+
+
+def _check_ancestors(chain: Chain, chains: Mapping[str, Chain]) -> None:
+    above, seen = _above(chain, chains), {chain.name}
+    while above is not None:
+        if above.name in seen:
+            chain.wrong(0, f"the budget {above.name!r} stands above itself")
+            return
+        seen.add(above.name)
+        above = _above(above, chains)
 
 
 def _check_line(
