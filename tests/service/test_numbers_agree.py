@@ -124,7 +124,7 @@ def test_another_kind_of_cap_is_shown_in_its_own_words() -> None:
         assert client.check("web", m.PureDp(eps=0.2, relation=RELATION)).admitted
         shown = service.http("GET", "/v1/budgets/web").json()
         assert shown["amounts"] == [] and shown["percent"] is None
-        assert amount_and_percent(visitor, "web") == ("pure_dp(0.2) left now, of mu 1", None)
+        assert amount_and_percent(visitor, "web")[:2] == ("pure_dp(0.2) left now, of mu 1", None)
 
 
 def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dict[str, Any]:
@@ -145,14 +145,14 @@ def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dic
         shares += [Fraction(one["remaining"]) / Fraction(one["capacity"])] if capacity else []
     assert shown["percent"] == (math.floor(100 * min(shares)) if shares else None)
 
-    text, percent = amount_and_percent(visitor, name)
+    text, percent, gauge = amount_and_percent(visitor, name)
     assert percent == shown["percent"]
     left, capacity_text = text.split(" left now, of ")
     lines = dict(
         line.split(maxsplit=1) for line in run("budget", "show", name, *at).splitlines() if line
     )
     assert (lines["remaining"], lines["capacity"]) == (left, capacity_text)
-    assert lines.get("percent") == (None if percent is None else f"{percent} % left")
+    assert lines.get("percent") == (None if percent is None else f"{gauge} left")
     for field in ("remaining", "capacity", "spent") if amounts else ():
         said = re.sub(r" \(mu [^)]*\)", "", lines[field])
         assert said == " and ".join(f"{one['unit']} {one[field]}" for one in amounts)
@@ -162,8 +162,8 @@ def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dic
     return shown
 
 
-def amount_and_percent(visitor: httpx.Client, name: str) -> tuple[str, int | None]:
-    """What the page says is left, and its gauge; both ways to read the gauge agree."""
+def amount_and_percent(visitor: httpx.Client, name: str) -> tuple[str, int | None, str]:
+    """What the page says is left, its gauge and the gauge's text; all ways to read it agree."""
     page = visitor.get(f"/budgets/{name}").text
     if "working out what is left" in page:
         page = visitor.get(f"/budgets/{name}/left").text
@@ -172,14 +172,14 @@ def amount_and_percent(visitor: httpx.Client, name: str) -> tuple[str, int | Non
     words = " ".join(unescape(re.sub(r"<[^>]*>", "", amount[1])).split())
     spoken = re.search(r'aria-label="(less than 1|\d+) percent', page)
     if spoken is None:
-        return words, None
-    seen = re.search(r'<span aria-hidden="true">(< 1|&lt; 1|\d+) %', page)
+        return words, None, ""
+    seen = re.search(r'<span aria-hidden="true">((?:< |&lt; )?\d+) %(.*?)</span>', page)
     assert seen is not None
     percent = 0 if spoken[1] == "less than 1" else int(spoken[1])
     assert percent == (0 if "<" in unescape(seen[1]) else int(seen[1]))
     width = re.search(r'<rect class="fill[^"]*" width="([\d.]+)"', page)
     assert width is not None and abs(float(width[1]) - percent) <= 1.0
-    return words, percent
+    return words, percent, f"{unescape(seen[1])} %{seen[2]}"
 
 
 def own_state_is_shown(shown: dict[str, Any]) -> None:

@@ -170,7 +170,7 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
 
 
 def _print(budget: "Budget", as_json: bool) -> None:
-    from residuum.ledger.wording import words
+    from residuum.ledger.wording import percent_words, words
     from residuum.service.values import budget_to_dict
 
     shown = budget_to_dict(budget)
@@ -188,7 +188,7 @@ def _print(budget: "Budget", as_json: bool) -> None:
         if value is None or name in ("state", "head"):
             continue
         if name == "percent":
-            value = f"{value} % left"
+            value = f"{percent_words(budget.amounts)} left"
         elif name == "filter":
             value = " ".join(
                 f"{field}={item}" if field != "kind" else item for field, item in value.items()

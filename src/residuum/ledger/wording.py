@@ -24,7 +24,7 @@ from residuum.ledger.receipts import plain
 if TYPE_CHECKING:
     from residuum.ledger.views import Budget
 
-__all__ = ["Amount", "amounts_of", "percent_of", "share_of", "words"]
+__all__ = ["Amount", "amounts_of", "percent_of", "percent_words", "share_of", "words"]
 
 _DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 _EXACT = Context(prec=2000)
@@ -94,6 +94,16 @@ def percent_of(amounts: Sequence[Amount]) -> int | None:
     """The same in percent, rounded down."""
     share = share_of(amounts)
     return None if share is None else math.floor(100 * share[0])
+
+
+def percent_words(amounts: Sequence[Amount]) -> str | None:
+    """The same as text: `34 %`, `< 1 %`, and of which unit where there are several."""
+    share = share_of(amounts)
+    if share is None:
+        return None
+    percent = math.floor(100 * share[0])
+    text = "< 1 %" if percent == 0 < share[0] else f"{percent} %"
+    return f"{text} of {share[1]}" if len(amounts) > 1 else text
 
 
 def words(budget: Budget, name: str) -> str:

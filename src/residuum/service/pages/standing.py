@@ -6,7 +6,7 @@ from typing import Any
 
 from residuum.filters.filter import Additive
 from residuum.ledger.views import Budget
-from residuum.ledger.wording import percent_of, share_of, words
+from residuum.ledger.wording import percent_of, percent_words, share_of, words
 
 
 def row(budget: Budget) -> dict[str, Any]:
@@ -38,5 +38,6 @@ def left(budget: Budget) -> dict[str, Any]:
         "capacity": words(budget, "capacity"),
         "share": None if share is None else float(share[0]),
         "percent": percent_of(budget.amounts),
+        "percent_words": percent_words(budget.amounts),
         "of": share[1] if share is not None and len(budget.amounts) > 1 else None,
     }
