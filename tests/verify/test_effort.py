@@ -91,6 +91,8 @@ def test_whatever_a_record_asks_the_verifier_ends(filter: rz.Filter) -> None:
 
 
 def test_all_steps_share_a_total_of_work() -> None:
+    import flint
+
     chain = written_by(rz.GdpResidueFilter(2.0), [m.Laplace(4.0 + k) for k in range(8)])
     whole = _report(chain)
     assert whole.ok
@@ -104,6 +106,13 @@ def test_all_steps_share_a_total_of_work() -> None:
         assert report.exit_code == json.loads(report.to_json())["exit_code"] == 7
         # As often as one likes, and in as many processes.
         assert verdicts == [s.verdict for s in _report(chain, total_limit=0.01).steps]
+        # And whatever precision the caller works with.
+        before, flint.ctx.prec = flint.ctx.prec, 1500
+        try:
+            assert verdicts == [s.verdict for s in _report(chain, total_limit=0.01).steps]
+            assert flint.ctx.prec == 1500
+        finally:
+            flint.ctx.prec = before
     for wrong in (0.0, -1.0, float("nan"), "1"):
         for name in ("total_limit", "memory_limit"):
             with pytest.raises(ValueError, match=name):

@@ -29,7 +29,7 @@ TOTAL = 3600.0
 MEMORY = 1024.0
 """Megabytes that a process may use for proofs, by counting, by default."""
 RATE = 1_000_000
-_WORD = 192
+_BITS, _WORD = 53, 192
 _HEAD = 112
 """Bytes of a ball besides its mantissa."""
 _LISTS = 8
@@ -70,12 +70,17 @@ _share: ContextVar[Share] = ContextVar("share")
 
 @contextmanager
 def effort(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
-    """Within, no more than so much work is done and memory used."""
+    """Within, no more than so much work is done and memory used.
+
+    Precision starts at flint's default, whatever the caller has set: it counts in the work.
+    """
     share = Share(seconds, megabytes)
     token = _share.set(share)
+    before, ctx.prec = ctx.prec, _BITS
     try:
         yield share
     finally:
+        ctx.prec = before
         _share.reset(token)
 
 
