@@ -72,17 +72,14 @@ Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
 _TRIED, _CROWD = 8, 256
 """From `_CROWD` points on, a contour is first tried at about `_TRIED` of them."""
-_MANY_KINDS = 12
-"""Kinds of query up to which other ways are as good as `many_atoms.py`."""
-_WIDE = 1e-4
-"""Relative width up to which it is used."""
+_MANY_KINDS, _WIDE = 12, 1e-4
+"""Kinds of query up to which others are as good as `many_atoms.py`, and its largest width."""
 _LONG = 1 << 12
 """Contours with more nodes than this are read only where they may serve."""
 _MANY = 32
 """Arguments from which on they tell of each other how wide they are."""
 _ALL = Interval(1.0, 1.0)
-_KEPT = 8
-"""Contours kept by a search, and cached per PLD."""
+_KEPT = 8  # contours kept by a search, and cached per PLD
 
 
 class Evaluator:
@@ -106,10 +103,8 @@ class Evaluator:
         `room` is how much longer than needed the period of those is made.
         """
         self.contours = (made,) if made is not None and is_good else ()
-        skeleton = self._skeleton_moments
-        self.__dict__["_contour"] = partial(
-            tuning.tuned, self._moments, skeleton=skeleton, room=room, known=made
-        )
+        tune = partial(tuning.tuned, self._moments, skeleton=self._skeleton_moments)
+        self.__dict__["_contour"] = partial(tune, room=room, known=made)
 
     # -- entry points -----------------------------------------------------------------
 
