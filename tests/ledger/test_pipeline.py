@@ -91,7 +91,7 @@ def test_a_connection_that_is_cut_before_the_commit_was_reached_is_replaced(
     """The commit was sent already, but the server never came to it: it is known not to count."""
 
     def cut(watcher: Any) -> None:
-        watcher.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}")
+        watcher.execute(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {WAITING}")
         while watcher.execute(
             f"SELECT count(*) FROM pg_stat_activity WHERE {WAITING}"
         ).fetchone() == (0,):
@@ -119,7 +119,7 @@ def test_a_server_that_was_away_is_noticed_once_however_many_connections_were_id
             remote.store.ask(connection, [(BUDGETS, {"names": "[]"})])
     with psycopg.connect(postgres, autocommit=True) as watcher:
         watcher.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE application_name = 'residuum'"
         )
     assert remote.spend("b", PureDp(0.25), key="k").admitted
