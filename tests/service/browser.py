@@ -23,7 +23,7 @@ ACCESSIBLE = Path(__file__).with_name("accessible.js").read_text("utf-8")
 
 def chromium(own: str) -> str:
     """Where Chromium is, on the path or fetched by playwright itself; skips where it is not."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "/usr/bin/chromium", own):
+    for name in ("chromium", "chromium-browser", "google-chrome", own):
         found = shutil.which(name)
         if found:
             return found
