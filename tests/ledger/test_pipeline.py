@@ -91,7 +91,7 @@ def test_a_connection_that_is_cut_before_the_commit_was_reached_is_replaced(
     """The commit was sent already, but the server never came to it: it is known not to count."""
 
     def cut(watcher: Any) -> None:
-        watcher.execute(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {WAITING}")
+        watcher.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}")
         while watcher.execute(
             f"SELECT count(*) FROM pg_stat_activity WHERE {WAITING}"
         ).fetchone() == (0,):
