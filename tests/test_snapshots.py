@@ -1,0 +1,133 @@
+"""What the package looked like and what it computed at a known moment.
+
+`snapshots/api.json` holds every public name with its parameters, `snapshots/intervals.json` the
+proven interval of every number of the catalogues. A new interval must overlap the recorded one:
+both contain the exact value, so disjoint intervals prove one of them wrong. Equality is not asked
+for.
+
+`python tests/test_snapshots.py` writes both files again, for a change that is meant.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import catalogue as plds
+import residuum as rz
+from residuum.bounds import Interval
+from residuum.pld.gdp_parameter import gdp_parameter_bounds
+
+SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
+PACKAGES = ("adversary", "figures", "filters", "individual", "mechanisms", "planning")
+"""`interop` is left out: its names need the libraries that they are for."""
+
+Read = Callable[[], Interval]
+
+
+def parameters(function: Any) -> str:
+    """The parameters of a callable: names, kinds and defaults, without annotations."""
+    empty = inspect.Parameter.empty
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "?"
+    plain = [each.replace(annotation=empty) for each in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+def described(value: Any) -> Any:
+    """A public name as JSON: a class with its members, a function with its parameters."""
+    if inspect.isclass(value):
+        builtin = set(dir(BaseException)) | set(dir(str)) | set(dir(int))
+        members = {
+            name: "property" if isinstance(member, property) else parameters(member)
+            for name, member in inspect.getmembers(value)
+            if not name.startswith("_")
+            and name not in builtin
+            and (callable(member) or isinstance(member, property))
+        }
+        made = "exception" if issubclass(value, BaseException) else parameters(value)
+        return {"class": made, "members": members}
+    return parameters(value) if callable(value) else type(value).__name__
+
+
+def public_api() -> dict[str, Any]:
+    """Every public name of the top level and of the public packages."""
+    found = {f"rz.{name}": described(getattr(rz, name)) for name in rz.__all__}
+    for package in PACKAGES:
+        module = import_module(f"residuum.{package}")
+        for name in getattr(module, "__all__", ()):
+            found[f"rz.{package}.{name}"] = described(getattr(module, name))
+    return found
+
+
+def reads() -> Iterator[tuple[str, Read]]:
+    """The numbers of the catalogues by name."""
+    from mechanisms.examples import EXAMPLES
+
+    for name in plds.NAMES:
+        pld = plds.case(name).pld
+        for method, points in (
+            ("delta_bounds", (-0.5, 0.3, 1.0, 4.0)),
+            ("epsilon_bounds", (1e-6, 0.01)),
+            ("tradeoff_bounds", (0.01, 0.5)),
+            ("renyi_bounds", (1.5, 8.0)),
+        ):
+            for x in points:
+                yield f"{name}.{method}({x})", partial(getattr(pld, method), x)
+        yield f"gdp_parameter({name})", partial(gdp_parameter_bounds, pld)
+    for mechanism in EXAMPLES:
+        for direction, pld in mechanism.plds().items():
+            name = f"{mechanism.to_json()} {direction}"
+            yield name, partial(pld.delta_bounds, 0.7)
+    for mu in (0.5, 2.0, 5.0):
+        for name, pld in {
+            "pure_dp": rz.pure_dp(0.4),
+            "laplace": rz.laplace(scale=3.0),
+            "gaussian": rz.gaussian(sigma=4.0),
+            "3 laplace + gaussian": 3 * rz.laplace(scale=9.0) + rz.gaussian(sigma=5.0),
+        }.items():
+            yield (
+                f"residue of {name} on {mu}",
+                lambda mu=mu, pld=pld: rz.gdp_residue_cost(mu * mu, pld),
+            )
+
+
+def snapshot(name: str) -> Any:
+    return json.loads((SNAPSHOTS / f"{name}.json").read_text())
+
+
+@pytest.mark.needs("duckdb", "matplotlib", "typer")
+def test_the_public_api_is_as_recorded() -> None:
+    recorded, now = snapshot("api"), public_api()
+    assert sorted(now) == sorted(recorded)
+    for name, value in recorded.items():
+        assert now[name] == value, name
+
+
+def test_every_interval_overlaps_the_recorded_one() -> None:
+    recorded = snapshot("intervals")
+    names = []
+    for name, read in reads():
+        names.append(name)
+        now, (lo, hi) = read(), map(float, recorded[name])
+        assert not math.isnan(now.lo) and not math.isnan(now.hi), name
+        assert now.lo <= hi and lo <= now.hi, f"{name}: {now} does not meet [{lo}, {hi}]"
+    assert names == list(recorded)
+
+
+if __name__ == "__main__":
+    SNAPSHOTS.mkdir(exist_ok=True)
+    found = {name: read() for name, read in reads()}
+    intervals = {name: [repr(each.lo), repr(each.hi)] for name, each in found.items()}
+    for file, made in (("api", public_api()), ("intervals", intervals)):
+        (SNAPSHOTS / f"{file}.json").write_text(json.dumps(made, indent=1) + "\n")
