@@ -10,24 +10,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import alone, machine
+from benchmarks.harness import alone, machine
+from benchmarks.harness.run import Run
+from benchmarks.harness.section import Section
 from benchmarks.peers.participants import PACKAGES, open_field
 from benchmarks.report import html, markdown, pictures, text
-from benchmarks.run import Run
-from benchmarks.section import Section
 
-BESIDE = (
-    "build",
-    "many_equal",
-    "streaming",
-    "tradeoff",
-    "accuracy",
-    "soundness",
-    "bad_inputs",
-    "filter_history",
-    "admitted",
-    "claims",
-)
+BESIDE = {
+    "build": "benchmarks.pld.build",
+    "many_equal": "benchmarks.pld.many_equal",
+    "streaming": "benchmarks.pld.streaming",
+    "tradeoff": "benchmarks.pld.tradeoff",
+    "accuracy": "benchmarks.pld.accuracy",
+    "soundness": "benchmarks.pld.soundness",
+    "bad_inputs": "benchmarks.bad_inputs",
+    "filter_history": "benchmarks.filters.filter_history",
+    "admitted": "benchmarks.filters.admitted",
+    "claims": "benchmarks.claims",
+}
+"""The module of each benchmark that is run beside the peers."""
+
 NAMES = (*BESIDE, *alone.MODULES)
 
 
@@ -95,7 +97,7 @@ def saved(found: dict[str, Any], path: Path) -> None:
 def _section(name: str, run: Run) -> Section:
     if name in alone.MODULES:
         return alone.section(name, run)
-    found: Section = importlib.import_module(f"benchmarks.{name}").measure(run)
+    found: Section = importlib.import_module(BESIDE[name]).measure(run)
     return found
 
 

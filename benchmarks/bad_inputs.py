@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from benchmarks.parts import Parts, gaussian, laplace, subsampled
+from benchmarks.harness.parts import Parts, gaussian, laplace, subsampled
+from benchmarks.harness.run import Run
+from benchmarks.harness.section import Goal, Section, table
 from benchmarks.peers.participants import (
     AUTODP_RDP,
     GOOGLE_FINE,
@@ -17,8 +19,6 @@ from benchmarks.peers.participants import (
     US,
 )
 from benchmarks.peers.worker import Answer
-from benchmarks.run import Run
-from benchmarks.section import Goal, Section, table
 
 NAN, INF = math.nan, math.inf
 WHO = (US, GOOGLE_FINE, GOOGLE_RDP, MICROSOFT, OPACUS_PRV, OPACUS_RDP, AUTODP_RDP, OPENDP)

@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.run import Run
-from benchmarks.section import Goal, Section, table
+from benchmarks.harness.run import Run
+from benchmarks.harness.section import Goal, Section, table
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -7,7 +7,7 @@ import sys
 import time
 from statistics import median
 
-from benchmarks.rows import Row, milliseconds_below
+from benchmarks.harness.rows import Row, milliseconds_below
 
 FIRST_READ = "import residuum as rz; (rz.gaussian(mu=1.0) + rz.laplace(scale=2.0)).delta(1.0)"
 LOADED = "import sys, residuum; print(' '.join({m.split('.')[0] for m in sys.modules}))"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import residuum as rz
-from benchmarks.rows import Row, Target
-from residuum.individual.quote import quote
+from benchmarks.harness.rows import Row, Target
+from residuum.individual.pricing.cost_model import quote
 
 SIZE = 1 << 20
 LOOP = 300

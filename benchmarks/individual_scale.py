@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import residuum as rz
-from benchmarks import pages
+from benchmarks.harness import pages
+from benchmarks.harness.rows import aligned
 from benchmarks.ledger_constants import processor_seconds, told
-from benchmarks.rows import aligned
-from residuum.individual.quote import quote
+from residuum.individual.pricing.cost_model import quote
 
 Line = tuple[str, ...]
 HEAD: Line = ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", "")

@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.progress import track
 
 import residuum as rz
-from residuum.ledger.calls import Call
+from residuum.ledger.api.commands import Call
 
 CLIENTS = (1, 4, 16)
 PROCESSES = 2
@@ -162,7 +162,7 @@ def bare_sqlite(folder: Path, pragmas: list[str], clients: int, seconds: float) 
 
 def pragmas_of() -> list[str]:
     """The settings that the ledger chooses for this library."""
-    from residuum.ledger.sqlite import wal_is_safe
+    from residuum.ledger.storage.sqlite import wal_is_safe
 
     if wal_is_safe(sqlite3.sqlite_version_info):
         return ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"]

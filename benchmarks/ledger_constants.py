@@ -26,7 +26,7 @@ import numpy as np
 
 import residuum as rz
 from benchmarks.ledger import QUERY, postgres, rate
-from residuum.ledger.calls import Call
+from residuum.ledger.api.commands import Call
 
 SIZES = (1, 4, 16, 64)
 CLIENTS = 16

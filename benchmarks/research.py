@@ -137,7 +137,7 @@ def replay() -> Lines:
     """A reserved query that is run or cancelled after looking at later answers."""
     from residuum.adversary.finite import finite_atoms
     from residuum.pld.constructors import from_exact
-    from residuum.pld.lattice import exact_supremum
+    from residuum.pld.lattice.supremum import exact_supremum
 
     for mu, held, ran, eps in (
         (1.0, rz.pure_dp(0.7), rz.pure_dp(0.5), 0.53),
@@ -158,7 +158,7 @@ def replay() -> Lines:
 
 def slack() -> Lines:
     """What a subsampled Gaussian costs a Gaussian budget, without slack and with it."""
-    from residuum.pld.gdp_slack import slack_cost
+    from residuum.pld.residue.slack import slack_cost
 
     step = rz.subsampled_gaussian(sigma=1.0, sampling_rate=0.01)
     whole = rz.gaussian(sigma=1.0)

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import pages
+from benchmarks.harness import pages
+from benchmarks.harness.rows import aligned
 from benchmarks.ledger_constants import CLIENTS, Constants, measured
-from benchmarks.rows import aligned
 
 _MOST = 200
 """Spends in one transaction."""

@@ -29,9 +29,9 @@ from threading import Thread
 from typing import Any
 
 import residuum as rz
-from benchmarks.load import load_of
-from residuum.service import tokens
-from residuum.service.token_store import TokenStore
+from benchmarks.harness.load import load_of
+from residuum.service.auth import tokens
+from residuum.service.auth.token_store import TokenStore
 
 QUERY = rz.mechanisms.Gaussian(sigma=10_000.0)
 TARGET = 0.6

@@ -15,7 +15,7 @@ import numpy as np
 
 import residuum as rz
 from residuum import mechanisms as m
-from residuum.verify.filters import Asked, prove_step
+from residuum.verify.proofs.filters import Asked, prove_step
 
 Query = m.Mechanism
 

@@ -30,7 +30,7 @@ def table(measured: rz.Yardstick) -> str:
 
 
 def _shown(ratio: float | None) -> str:
-    from residuum.planning.yardstick import shown
+    from residuum.planning.comparison import shown
 
     return shown(ratio)
 

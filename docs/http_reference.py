@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from residuum.service.access import PERMISSIONS
 from residuum.service.app import description
+from residuum.service.auth.access import PERMISSIONS
 from residuum.service.problems import STATUS, TITLES, name_of
 
 HEADING = """# HTTP

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import claims, pages, soundness
+from benchmarks import claims
 from benchmarks.__main__ import main
-from benchmarks.parts import gaussian
+from benchmarks.harness import pages
+from benchmarks.harness.parts import gaussian
+from benchmarks.harness.section import Section
 from benchmarks.peers.participants import (
     AUTODP_RDP,
     GOOGLE_COARSE,
@@ -27,7 +29,7 @@ from benchmarks.peers.participants import (
     Participant,
     open_field,
 )
-from benchmarks.section import Section
+from benchmarks.pld import soundness
 
 from snippets import ROOT
 

@@ -24,7 +24,7 @@ import pytest
 import catalogue as plds
 import residuum as rz
 from residuum.bounds import Interval
-from residuum.pld.gdp_parameter import gdp_parameter_bounds
+from residuum.pld.residue.gdp_parameter import gdp_parameter_bounds
 
 SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
 PACKAGES = ("adversary", "figures", "filters", "individual", "mechanisms", "planning")

@@ -50,8 +50,11 @@ MUTATORS = {
     *("popitem", "popleft", "remove", "setdefault", "update"),
 }
 RESOURCES = {
-    ("individual/duck.py", "_LOCKS"): "one lock for each file that is open, under a lock",
-    ("ledger/faults.py", "_passed"): "counts the points at which a test kills the process",
+    ("individual/engines/duckdb.py", "_LOCKS"): "one lock for each file that is open, under a lock",
+    (
+        "ledger/operations/faults.py",
+        "_passed",
+    ): "counts the points at which a test kills the process",
     ("service/client/transport.py", "_TRANSPORTS"): "open connections, closed in a forked child",
     ("service/pages/html.py", "_templates"): "filled while the module is imported",
 }

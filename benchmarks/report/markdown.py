@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.section import Goal, Section, Table
+from benchmarks.harness.section import Goal, Section, Table
 
 COMMAND = "make bench"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.section import Plot
+from benchmarks.harness.section import Plot
 from residuum.figures import style
 
 _STYLES = ("-", "--", "-.", ":")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.rows import aligned
-from benchmarks.section import Section
+from benchmarks.harness.rows import aligned
+from benchmarks.harness.section import Section
 
 
 def page(facts: Mapping[str, str], sections: Sequence[Section]) -> str:

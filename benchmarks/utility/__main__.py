@@ -9,7 +9,7 @@ import time
 
 import residuum as rz
 from benchmarks.utility.held_out import held_out
-from residuum.planning.contenders import kinds
+from residuum.planning.candidates import kinds
 from residuum.planning.suite import named, names
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))

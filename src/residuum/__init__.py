@@ -23,10 +23,10 @@ _HOME = {
     "Freeness": "residuum.adversary.freeness",
     "find_violation": "residuum.adversary.freeness",
     "is_universally_free": "residuum.adversary.freeness",
-    "NaturalCost": "residuum.adversary.natural_cost",
-    "natural_cost": "residuum.adversary.natural_cost",
-    "NaturalFilter": "residuum.adversary.natural_filter",
-    "NaturalRule": "residuum.adversary.natural_rule",
+    "NaturalCost": "residuum.adversary.natural.cost",
+    "natural_cost": "residuum.adversary.natural.cost",
+    "NaturalFilter": "residuum.adversary.natural.filter",
+    "NaturalRule": "residuum.adversary.natural.rule",
     "HistoryRule": "residuum.adversary.rule",
     "Rule": "residuum.adversary.rule",
     "simulate": "residuum.adversary.simulate",
@@ -62,28 +62,28 @@ _HOME = {
     "UnsafeStore": "residuum.errors",
     "AsyncClient": "residuum.service.client.asynchronous",
     "Client": "residuum.service.client.sync",
-    "Ledger": "residuum.ledger.ledger",
-    "open_ledger": "residuum.ledger.opening",
-    "Receipt": "residuum.ledger.receipts",
-    "Reservation": "residuum.ledger.receipts",
+    "Ledger": "residuum.ledger.api.ledger",
+    "open_ledger": "residuum.ledger.api.opening",
+    "Receipt": "residuum.ledger.domain.receipts",
+    "Reservation": "residuum.ledger.domain.receipts",
     "TooLargeError": "residuum.errors",
     "UnsupportedError": "residuum.errors",
     "Decision": "residuum.filters.decision",
-    "Filter": "residuum.filters.filter",
-    "ApproximateGdpResidueFilter": "residuum.filters.approximate_gdp_residue",
-    "ApproximateZcdpFilter": "residuum.filters.approximate_zcdp",
-    "BasicFilter": "residuum.filters.basic",
-    "GdpFilter": "residuum.filters.gdp",
-    "GdpResidueFilter": "residuum.filters.gdp_residue",
-    "AutoFilter": "residuum.filters.auto",
-    "MenuFilter": "residuum.filters.menu",
-    "PlanFilter": "residuum.filters.plan",
-    "PureFilter": "residuum.filters.pure",
-    "RenyiCommitFilter": "residuum.filters.renyi_commit",
-    "RenyiCurveFilter": "residuum.filters.renyi_curve",
-    "RenyiFilter": "residuum.filters.renyi",
-    "UpdateFilter": "residuum.filters.update",
-    "ZcdpFilter": "residuum.filters.zcdp",
+    "Filter": "residuum.filters.base",
+    "ApproximateGdpResidueFilter": "residuum.filters.residue.approximate_gdp_residue",
+    "ApproximateZcdpFilter": "residuum.filters.additive.approximate_zcdp",
+    "BasicFilter": "residuum.filters.additive.basic",
+    "GdpFilter": "residuum.filters.additive.gdp",
+    "GdpResidueFilter": "residuum.filters.residue.gdp_residue",
+    "AutoFilter": "residuum.filters.potential.auto",
+    "MenuFilter": "residuum.filters.potential.menu",
+    "PlanFilter": "residuum.filters.potential.plan",
+    "PureFilter": "residuum.filters.additive.pure",
+    "RenyiCommitFilter": "residuum.filters.potential.renyi_commit",
+    "RenyiCurveFilter": "residuum.filters.additive.renyi_curve",
+    "RenyiFilter": "residuum.filters.additive.renyi",
+    "UpdateFilter": "residuum.filters.residue.update",
+    "ZcdpFilter": "residuum.filters.additive.zcdp",
     "approximate_dp": "residuum.pld.constructors",
     "bounded_range": "residuum.pld.constructors",
     "from_atoms": "residuum.pld.constructors",
@@ -96,36 +96,36 @@ _HOME = {
     "mixture_of_gaussians": "residuum.pld.constructors",
     "pure_dp": "residuum.pld.constructors",
     "subsampled_gaussian": "residuum.pld.constructors",
-    "compose_tradeoff": "residuum.pld.curves",
-    "hockey_stick_from_tradeoff": "residuum.pld.curves",
-    "tradeoff_from_hockey_stick": "residuum.pld.curves",
-    "AdditiveProfileFilter": "residuum.adversary.additive_profile",
-    "Discretisation": "residuum.adversary.discretise",
-    "discretise": "residuum.adversary.discretise",
-    "Guarantee": "residuum.adversary.natural_guarantee",
-    "natural_guarantee": "residuum.adversary.natural_guarantee",
-    "gdp_parameter": "residuum.pld.gdp_parameter",
-    "gdp_residue": "residuum.pld.gdp_residue",
-    "gdp_residue_cost": "residuum.pld.gdp_residue",
-    "slack_cost": "residuum.pld.gdp_slack",
-    "kernel": "residuum.pld.kernel",
-    "infimum": "residuum.pld.lattice",
-    "supremum": "residuum.pld.lattice",
-    "Comparison": "residuum.pld.order",
-    "Order": "residuum.pld.order",
-    "Witness": "residuum.pld.domination",
-    "compare": "residuum.pld.order",
-    "RunningComposition": "residuum.pld.running",
-    "Pld": "residuum.pld.value",
-    "zcdp_parameter": "residuum.pld.zcdp_parameter",
+    "compose_tradeoff": "residuum.pld.curve.piecewise_linear",
+    "hockey_stick_from_tradeoff": "residuum.pld.curve.piecewise_linear",
+    "tradeoff_from_hockey_stick": "residuum.pld.curve.piecewise_linear",
+    "AdditiveProfileFilter": "residuum.adversary.natural.additive_profile",
+    "Discretisation": "residuum.adversary.natural.discretise",
+    "discretise": "residuum.adversary.natural.discretise",
+    "Guarantee": "residuum.adversary.natural.guarantee",
+    "natural_guarantee": "residuum.adversary.natural.guarantee",
+    "gdp_parameter": "residuum.pld.residue.gdp_parameter",
+    "gdp_residue": "residuum.pld.residue.gdp_residue",
+    "gdp_residue_cost": "residuum.pld.residue.gdp_residue",
+    "slack_cost": "residuum.pld.residue.slack",
+    "kernel": "residuum.pld.lattice.kernel",
+    "infimum": "residuum.pld.lattice.supremum",
+    "supremum": "residuum.pld.lattice.supremum",
+    "Comparison": "residuum.pld.order.compare",
+    "Order": "residuum.pld.order.compare",
+    "Witness": "residuum.pld.order.domination",
+    "compare": "residuum.pld.order.compare",
+    "RunningComposition": "residuum.pld.running_composition",
+    "Pld": "residuum.pld.pld",
+    "zcdp_parameter": "residuum.pld.residue.zcdp_parameter",
     "how_many": "residuum.planning.how_many",
     "least_noise": "residuum.planning.least_noise",
     "Odometer": "residuum.planning.odometer",
     "Recommendation": "residuum.planning.recommend",
     "recommend": "residuum.planning.recommend",
     "Workload": "residuum.planning.workload",
-    "Yardstick": "residuum.planning.yardstick",
-    "compare_filters": "residuum.planning.yardstick",
+    "Yardstick": "residuum.planning.comparison",
+    "compare_filters": "residuum.planning.comparison",
 }
 
 _PACKAGES = ("adversary", "figures", "filters", "individual", "interop", "mechanisms", "planning")
@@ -273,16 +273,16 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from residuum import adversary, figures, filters, individual, interop, mechanisms, planning
-    from residuum.adversary.additive_profile import AdditiveProfileFilter
     from residuum.adversary.amplification import amplification
     from residuum.adversary.attack import attack, attack_filter
-    from residuum.adversary.discretise import Discretisation, discretise
     from residuum.adversary.filter_rule import as_rule
     from residuum.adversary.freeness import Freeness, find_violation, is_universally_free
-    from residuum.adversary.natural_cost import NaturalCost, natural_cost
-    from residuum.adversary.natural_filter import NaturalFilter
-    from residuum.adversary.natural_guarantee import Guarantee, natural_guarantee
-    from residuum.adversary.natural_rule import NaturalRule
+    from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
+    from residuum.adversary.natural.cost import NaturalCost, natural_cost
+    from residuum.adversary.natural.discretise import Discretisation, discretise
+    from residuum.adversary.natural.filter import NaturalFilter
+    from residuum.adversary.natural.guarantee import Guarantee, natural_guarantee
+    from residuum.adversary.natural.rule import NaturalRule
     from residuum.adversary.rule import HistoryRule, Rule
     from residuum.adversary.simulate import simulate
     from residuum.adversary.strategy import Strategy
@@ -320,31 +320,31 @@ if TYPE_CHECKING:
         UnsafeStore,
         UnsupportedError,
     )
-    from residuum.filters.approximate_gdp_residue import ApproximateGdpResidueFilter
-    from residuum.filters.approximate_zcdp import ApproximateZcdpFilter
-    from residuum.filters.auto import AutoFilter
-    from residuum.filters.basic import BasicFilter
+    from residuum.filters.additive.approximate_zcdp import ApproximateZcdpFilter
+    from residuum.filters.additive.basic import BasicFilter
+    from residuum.filters.additive.gdp import GdpFilter
+    from residuum.filters.additive.pure import PureFilter
+    from residuum.filters.additive.renyi import RenyiFilter
+    from residuum.filters.additive.renyi_curve import RenyiCurveFilter
+    from residuum.filters.additive.zcdp import ZcdpFilter
+    from residuum.filters.base import Filter
     from residuum.filters.decision import Decision
-    from residuum.filters.filter import Filter
-    from residuum.filters.gdp import GdpFilter
-    from residuum.filters.gdp_residue import GdpResidueFilter
-    from residuum.filters.menu import MenuFilter
-    from residuum.filters.plan import PlanFilter
-    from residuum.filters.pure import PureFilter
-    from residuum.filters.renyi import RenyiFilter
-    from residuum.filters.renyi_commit import RenyiCommitFilter
-    from residuum.filters.renyi_curve import RenyiCurveFilter
-    from residuum.filters.update import UpdateFilter
-    from residuum.filters.zcdp import ZcdpFilter
-    from residuum.ledger.ledger import Ledger
-    from residuum.ledger.opening import open_ledger
-    from residuum.ledger.receipts import Receipt, Reservation
+    from residuum.filters.potential.auto import AutoFilter
+    from residuum.filters.potential.menu import MenuFilter
+    from residuum.filters.potential.plan import PlanFilter
+    from residuum.filters.potential.renyi_commit import RenyiCommitFilter
+    from residuum.filters.residue.approximate_gdp_residue import ApproximateGdpResidueFilter
+    from residuum.filters.residue.gdp_residue import GdpResidueFilter
+    from residuum.filters.residue.update import UpdateFilter
+    from residuum.ledger.api.ledger import Ledger
+    from residuum.ledger.api.opening import open_ledger
+    from residuum.ledger.domain.receipts import Receipt, Reservation
+    from residuum.planning.comparison import Yardstick, compare_filters
     from residuum.planning.how_many import how_many
     from residuum.planning.least_noise import least_noise
     from residuum.planning.odometer import Odometer
     from residuum.planning.recommend import Recommendation, recommend
     from residuum.planning.workload import Workload
-    from residuum.planning.yardstick import Yardstick, compare_filters
     from residuum.pld.constructors import (
         approximate_dp,
         bounded_range,
@@ -359,36 +359,20 @@ if TYPE_CHECKING:
         pure_dp,
         subsampled_gaussian,
     )
-    from residuum.pld.curves import (
+    from residuum.pld.curve.piecewise_linear import (
         compose_tradeoff,
         hockey_stick_from_tradeoff,
         tradeoff_from_hockey_stick,
     )
-    from residuum.pld.domination import Witness
-    from residuum.pld.gdp_parameter import (
-        gdp_parameter,
-    )
-    from residuum.pld.gdp_residue import (
-        gdp_residue,
-        gdp_residue_cost,
-    )
-    from residuum.pld.gdp_slack import slack_cost
-    from residuum.pld.kernel import (
-        kernel,
-    )
-    from residuum.pld.lattice import (
-        infimum,
-        supremum,
-    )
-    from residuum.pld.order import (
-        Comparison,
-        Order,
-        compare,
-    )
-    from residuum.pld.running import RunningComposition
-    from residuum.pld.value import (
-        Pld,
-    )
-    from residuum.pld.zcdp_parameter import zcdp_parameter
+    from residuum.pld.lattice.kernel import kernel
+    from residuum.pld.lattice.supremum import infimum, supremum
+    from residuum.pld.order.compare import Comparison, Order, compare
+    from residuum.pld.order.domination import Witness
+    from residuum.pld.pld import Pld
+    from residuum.pld.residue.gdp_parameter import gdp_parameter
+    from residuum.pld.residue.gdp_residue import gdp_residue, gdp_residue_cost
+    from residuum.pld.residue.slack import slack_cost
+    from residuum.pld.residue.zcdp_parameter import zcdp_parameter
+    from residuum.pld.running_composition import RunningComposition
     from residuum.service.client.asynchronous import AsyncClient
     from residuum.service.client.sync import Client

@@ -11,7 +11,7 @@ import pytest
 from adversary.games import query
 from residuum.adversary.amplification import Span, find_link, kinks, regions
 from residuum.adversary.finite import finite_atoms
-from residuum.pld.exact import ExactAtoms
+from residuum.pld.arithmetic.exact import ExactAtoms
 
 PAIRS = range(40)
 

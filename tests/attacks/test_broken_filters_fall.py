@@ -17,8 +17,8 @@ from residuum.filters.amounts import rounded_up
 from residuum.filters.decision import Decision
 from residuum.filters.losses import largest_loss
 from residuum.filters.query import Query, loss_of
+from residuum.filters.residue.update import Budget
 from residuum.filters.state import State
-from residuum.filters.update import Budget
 
 CATALOGUES = suite.catalogues()
 GRID = np.linspace(-6.0, 6.0, 241)

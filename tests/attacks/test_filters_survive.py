@@ -11,7 +11,7 @@ import residuum as rz
 from residuum.adversary import suite
 from residuum.adversary.finite import is_exact
 from residuum.filters import KINDS
-from residuum.filters.renyi_commit import Commit
+from residuum.filters.potential.renyi_commit import Commit
 
 CATALOGUES = suite.catalogues()
 ROUNDED = 1e-9

@@ -11,15 +11,15 @@ from mpmath import mp
 
 import residuum as rz
 from residuum.adversary import suite
-from residuum.adversary.any_order_renyi import AnyOrderRenyi, fitted_query
 from residuum.adversary.attack import Attack
 from residuum.adversary.finite import finite_atoms
-from residuum.adversary.optimal_conversion import optimal_renyi_budget
 from residuum.adversary.plan_rule import PlanRule
-from residuum.adversary.replay_rule import ReplayRule
+from residuum.adversary.unsound.any_order_renyi import AnyOrderRenyi, fitted_query
+from residuum.adversary.unsound.optimal_conversion import optimal_renyi_budget
+from residuum.adversary.unsound.replay_rule import ReplayRule
 from residuum.filters.conversion import renyi_budget
 from residuum.pld.constructors import from_exact
-from residuum.pld.lattice import exact_supremum
+from residuum.pld.lattice.supremum import exact_supremum
 
 UNSOUND = {rule.name: rule for rule in suite.UNSOUND}
 

@@ -10,7 +10,7 @@ import pytest
 import residuum as rz
 from cli.running import run
 from residuum.cli.output import columns
-from residuum.ledger.wording import words
+from residuum.ledger.api.wording import words
 
 NAMES = ("web", "a budget with a name of some length", "Rényi", "closed")
 LEFT = (

@@ -51,8 +51,12 @@ def test_running_a_command_loads_no_other() -> None:
         "atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr))\n" + MAIN
     )
     loaded = set(python(code, "version").stderr.splitlines())
-    assert "residuum.cli.version" in loaded
-    assert not loaded & {"residuum.cli.demo", "residuum.cli.delta", "residuum.cli.compare"}
+    assert "residuum.cli.tools.version" in loaded
+    assert not loaded & {
+        "residuum.cli.tools.demo",
+        "residuum.cli.analysis.delta",
+        "residuum.cli.analysis.compare",
+    }
 
 
 @pytest.mark.parametrize("hidden", ["typer", "rich", "typer,rich"])

@@ -22,7 +22,7 @@ import residuum as rz
 from faults import writers
 from faults.conftest import KILLS
 from faults.harness import _CONTEXT, Place, batched, begun, check, kill_at, kill_within
-from residuum.ledger.faults import POINTS
+from residuum.ledger.operations.faults import POINTS
 
 A_TRIAL = 25
 """Kills before the books are closed and a new ledger is taken, so that budgets do not run dry."""

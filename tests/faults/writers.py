@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import residuum as rz
-from residuum.ledger import faults
+from residuum.ledger.operations import faults
 
 BUDGETS = {
     "pure": rz.PureFilter(eps=3.0),

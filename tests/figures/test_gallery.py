@@ -19,7 +19,7 @@ import adversary_oracles as oracles
 import residuum as rz
 from oracles import gaussian, gaussian_tradeoff
 from residue_oracles import Check
-from residuum.adversary.natural_guarantee import best_plan, total
+from residuum.adversary.natural.guarantee import best_plan, total
 from residuum.figures import gdp_residue, lines
 from residuum.figures.counterexamples import (
     Counterexample,

@@ -11,7 +11,7 @@ from typing import Any
 
 import residuum as rz
 from residuum import mechanisms
-from residuum.adversary.additive_profile import AdditiveProfileFilter
+from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
 from residuum.filters.query import Query
 
 

@@ -15,8 +15,8 @@ import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, NAMES
 from residuum import mechanisms
 from residuum.filters import amounts
+from residuum.filters.declared_costs import stated_zcdp
 from residuum.filters.state import Left
-from residuum.filters.stated import stated_zcdp
 
 EXTREMES = {
     "tiny response": rz.pure_dp(2.0**-1000),

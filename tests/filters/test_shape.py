@@ -16,7 +16,7 @@ import residuum as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
 from residuum import mechanisms
 from residuum.filters import amounts
-from residuum.filters.filter import Additive
+from residuum.filters.base import Additive
 from residuum.filters.kinds import KINDS, filter_class
 from residuum.filters.noise import scaled
 from residuum.filters.state import Left, State

@@ -19,12 +19,12 @@ from mixture_oracles import Blend
 from oracles import Finite, Law
 from residuum import mechanisms
 from residuum.filters import amounts
-from residuum.filters.approximate_zcdp import _whitehouse
+from residuum.filters.additive.approximate_zcdp import _whitehouse
+from residuum.filters.additive.zcdp import zcdp_cost
 from residuum.filters.conversion import best_order, renyi_budget, zcdp_budget
 from residuum.filters.divergence import renyi_cost
-from residuum.filters.potential import log_constant, potential_cost
-from residuum.filters.zcdp import zcdp_cost
-from residuum.pld.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
+from residuum.filters.potential.renyi_potential import log_constant, potential_cost
+from residuum.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 
 TIGHT = 1e-5
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import residuum as rz
 from catalogue import CASES
 from residuum.bounds import Interval
-from residuum.pld.order import dominated
+from residuum.pld.order.compare import dominated
 
 MORE: dict[str, Callable[[], rz.Pld]] = {
     "30 different laplaces": lambda: sum(rz.laplace(scale=9.0 + 0.37 * k) for k in range(30)),

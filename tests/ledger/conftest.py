@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import update
 
 import residuum as rz
-from residuum.ledger import schema
+from residuum.ledger.storage import schema
 
 with warnings.catch_warnings(), contextlib.suppress(ImportError):
     # While it is imported, the server's package warns where there is no runtime directory.

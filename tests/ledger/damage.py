@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlalchemy import delete, select, update
 
 import residuum as rz
-from residuum.ledger import schema
+from residuum.ledger.storage import schema
 
 
 def spent(ledger: rz.Ledger, name: str) -> Fraction:

@@ -18,7 +18,7 @@ import pytest
 import residuum as rz
 from residuum import records
 from residuum.filters.kinds import KINDS
-from residuum.ledger.export import read_export
+from residuum.ledger.recovery.export import read_export
 from residuum.mechanisms import Gaussian, Laplace, PureDp, SubsampledGaussian
 from residuum.mechanisms.relations import RELATIONS
 from residuum.verify import verify_export
@@ -164,7 +164,7 @@ def kinds_written(path: Path) -> None:
     """A ledger with the kinds that `written` has not, exported."""
     import tempfile
 
-    from residuum.filters.renyi_commit import Commit
+    from residuum.filters.potential.renyi_commit import Commit
 
     with (
         tempfile.TemporaryDirectory() as directory,

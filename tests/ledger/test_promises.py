@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import residuum as rz
 from residuum import mechanisms
-from residuum.filters.renyi_commit import Commit
-from residuum.ledger import clock, rules
-from residuum.ledger.receipts import Standings
+from residuum.filters.potential.renyi_commit import Commit
+from residuum.ledger.domain import clock, rules
+from residuum.ledger.domain.receipts import Standings
 from residuum.mechanisms import (
     ApproximateDp,
     Composed,
@@ -463,7 +463,7 @@ def test_a_record_of_the_future_holds_later_ones_at_its_time(ledger: rz.Ledger) 
     """A clock that was set back: numbers go on, times stand still."""
     from sqlalchemy import update
 
-    from residuum.ledger import schema
+    from residuum.ledger.storage import schema
     from residuum.records import Record, canonical
 
     ledger.create_budget("b", rz.PureFilter(1.0))
@@ -496,7 +496,7 @@ def test_refusals_are_recorded_too(ledger: rz.Ledger) -> None:
 def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_alone(
     ledger: rz.Ledger,
 ) -> None:
-    from residuum.ledger.calls import Call
+    from residuum.ledger.api.commands import Call
 
     ledger.create_budget("b", rz.PureFilter(1.0))
     ask = {"budgets": "b", "query": {"kind": "pure_dp", "eps": 0.4}}

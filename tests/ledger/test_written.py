@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residuum as rz
-from residuum.ledger import anchor
-from residuum.ledger.asked import asked
-from residuum.ledger.entry import new_entry
+from residuum.ledger.domain.budget_row import new_entry
+from residuum.ledger.domain.described_query import asked
+from residuum.ledger.storage import anchor
 from residuum.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residuum.records import FIELDS, VERSION, Canonical, canonical, read, record, written
 

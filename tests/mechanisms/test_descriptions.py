@@ -44,7 +44,7 @@ from residuum.mechanisms import (
     Zcdp,
     from_json,
 )
-from residuum.mechanisms.black_box import BlackBox
+from residuum.mechanisms.black_boxes.black_box import BlackBox
 
 every = pytest.mark.parametrize("mechanism", EXAMPLES, ids=name)
 

@@ -8,7 +8,7 @@ import mpmath as mp
 import pytest
 
 import residuum as rz
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
 
 Answers = tuple[int, ...]
 Strategy = Callable[[Answers], float]

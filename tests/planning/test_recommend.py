@@ -4,8 +4,8 @@ import pytest
 
 import residuum as rz
 from residuum import mechanisms as m
+from residuum.planning.comparison import measured
 from residuum.planning.workload import Workload
-from residuum.planning.yardstick import measured
 
 QUICK = ["basic", "gdp_residue", "renyi", "plan"]
 

@@ -16,8 +16,8 @@ import residuum as rz
 import strategies
 from oracles import Finite
 from residuum import Order
-from residuum.pld import table
-from residuum.pld.randomized_response import RandomizedResponse
+from residuum.pld.families.randomized_response import RandomizedResponse
+from residuum.pld.support import small_support
 
 positive = strategies.log_uniform(1e-40, 1e40)
 levels = st.one_of(st.floats(0, 1), strategies.log_uniform(1e-300, 1))
@@ -230,7 +230,7 @@ def test_tiny_masses_keep_their_loss(tiny):
 @pytest.mark.parametrize("eps", [0.01, 0.4, 2.0])
 def test_sums_made_beforehand_give_the_same_curve(eps):
     """For many arguments: both enclose the exact value, so they meet, and are hardly wider."""
-    atoms = table.build([(RandomizedResponse(eps, 0.0), 60)])
+    atoms = small_support.build([(RandomizedResponse(eps, 0.0), 60)])
     t = np.concatenate([np.linspace(0.0, 61.0 * eps, 200), eps * np.arange(60.0)])
     slack = np.full(t.shape, 1e-15)
     plain_lo, plain_hi = atoms.curve(t, slack)

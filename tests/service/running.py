@@ -20,13 +20,13 @@ import httpx
 import uvicorn
 
 import residuum as rz
-from residuum.service import tokens
-from residuum.service.access import Gatekeeper
+from residuum.service.auth import tokens
+from residuum.service.auth.access import Gatekeeper
+from residuum.service.context import Office, opened
+from residuum.service.fast_path.short import ShortWay
 from residuum.service.limits import Rate
-from residuum.service.office import Office, opened
 from residuum.service.serving import bound, config
 from residuum.service.settings import Settings
-from residuum.service.short import ShortWay
 
 LAPLACE = {"kind": "laplace", "scale": 4.0}
 FILTER = {"kind": "gdp_residue", "mu": 1.0}

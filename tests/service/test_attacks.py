@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 import residuum as rz
-from residuum.service import access, logs, tokens
+from residuum.service import logs
+from residuum.service.auth import access, tokens
 from service.running import LAPLACE, Service, process, raw
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2")

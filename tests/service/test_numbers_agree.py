@@ -28,7 +28,7 @@ from cli.running import run, run_json
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residuum import mechanisms as m
 from residuum.filters.describe import as_mechanism
-from residuum.service.values import value_of
+from residuum.service.api.values import value_of
 from service.running import Service, serving
 
 KINDS = [name for name in DESCRIBED if name != "natural"]

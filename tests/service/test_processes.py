@@ -15,8 +15,8 @@ import pytest
 import residuum as rz
 from residuum.errors import LedgerError, ResiduumError
 from residuum.records import follows
-from residuum.service import tokens
-from residuum.service.token_store import TokenStore
+from residuum.service.auth import tokens
+from residuum.service.auth.token_store import TokenStore
 from service.running import process
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import residuum as rz
-from residuum.filters.renyi_commit import Commit
-from residuum.ledger.asked import asked
+from residuum.filters.potential.renyi_commit import Commit
+from residuum.ledger.domain.described_query import asked
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.records import NOTHING_BEFORE, Record, canonical, digest, record
 

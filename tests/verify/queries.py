@@ -8,7 +8,7 @@ import random
 import residuum as rz
 from residuum import mechanisms as m
 from residuum import provable
-from residuum.adversary.additive_profile import AdditiveProfileFilter
+from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
 
 FILTERS = (
     "pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp", "gdp_residue",

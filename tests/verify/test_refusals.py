@@ -17,7 +17,7 @@ from residuum import mechanisms as m
 from residuum.errors import ResiduumError
 from residuum.filters.codec import from_dict as filter_from_dict
 from residuum.filters.describe import as_mechanism
-from residuum.ledger.asked import asked
+from residuum.ledger.domain.described_query import asked
 from residuum.provable import unprovable_filter
 from residuum.records import NOTHING_BEFORE, canonical, digest
 from residuum.verify import verify_records
@@ -45,9 +45,9 @@ GENEROUS: list[rz.Filter] = [
 
 def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) -> bool:
     """Whether a step is proven; it ends soon whatever is asked."""
-    from residuum.verify.descriptions import units_of
-    from residuum.verify.filters import Asked
-    from residuum.verify.steps import Task
+    from residuum.verify.chains.steps import Task
+    from residuum.verify.descriptions.mechanisms import units_of
+    from residuum.verify.proofs.filters import Asked
 
     step = Task("b", 1, "", config, before, after, Asked(mechanism, relation, {}, {}))
     # A declared unit is compared with the budget's where chains are checked.
@@ -110,8 +110,8 @@ def test_descriptions_that_were_proven_once(mechanism: Any) -> None:
 
 
 def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
-    from residuum.verify.filters import Asked
-    from residuum.verify.steps import Task
+    from residuum.verify.chains.steps import Task
+    from residuum.verify.proofs.filters import Asked
 
     step = Task("b", 0, "", config, None, state, Asked(None, None, {}, tables))
     return step.prove(1.0).verdict == "proven"
@@ -148,7 +148,7 @@ LABELS = ("menu", "auto", "additive_profile")
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
-    from residuum.verify.states import fingerprint
+    from residuum.verify.descriptions.states import fingerprint
 
     draw = random.Random(name)
     filter = CATALOGUE[name].make()
@@ -168,8 +168,8 @@ def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
-    from residuum.verify.filters import Asked
-    from residuum.verify.steps import Task
+    from residuum.verify.chains.steps import Task
+    from residuum.verify.proofs.filters import Asked
 
     draw = random.Random(name)
     entry = CATALOGUE[name]

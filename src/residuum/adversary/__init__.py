@@ -25,10 +25,10 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.view, post_processed, failure_bound  the additive filter from randomized responses
 """
 
-from residuum.adversary.buckets import largest_total, overflow
-from residuum.adversary.discretise import generalised_response, tail_mass
-from residuum.adversary.natural_guarantee import Plan
-from residuum.adversary.post_processing import View, failure_bound, post_processed, view
+from residuum.adversary.natural.buckets import largest_total, overflow
+from residuum.adversary.natural.discretise import generalised_response, tail_mass
+from residuum.adversary.natural.guarantee import Plan
+from residuum.adversary.natural.post_processing import View, failure_bound, post_processed, view
 from residuum.adversary.update_rule import natural_update
 
 __all__ = [

@@ -30,11 +30,11 @@ from typing import NamedTuple
 
 from residuum.adversary.finite import finite_atoms
 from residuum.adversary.freeness import exact_gap
-from residuum.pld.domination import Witness
-from residuum.pld.exact import ExactAtoms
-from residuum.pld.lattice import exact_supremum
-from residuum.pld.value import Pld
-from residuum.pld.value import query as as_pld
+from residuum.pld.arithmetic.exact import ExactAtoms
+from residuum.pld.lattice.supremum import exact_supremum
+from residuum.pld.order.domination import Witness
+from residuum.pld.pld import Pld
+from residuum.pld.pld import query as as_pld
 
 Span = tuple[Fraction, Fraction | None]
 """An open interval of `x`; None is infinity."""

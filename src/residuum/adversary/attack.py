@@ -18,12 +18,12 @@ from residuum.adversary.rule import Rule
 from residuum.adversary.strategy import Strategy
 from residuum.adversary.worst_case import LIMIT, Progress, WorstCase, worst_case
 from residuum.bounds import Verdict
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
+from residuum.filters.potential.renyi_commit import Commit
 from residuum.filters.query import Query
-from residuum.filters.renyi_commit import Commit
-from residuum.pld.order import dominated
-from residuum.pld.value import Pld
-from residuum.pld.value import query as as_pld
+from residuum.pld.order.compare import dominated
+from residuum.pld.pld import Pld
+from residuum.pld.pld import query as as_pld
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import comb
 
 from residuum.errors import TooLargeError
 from residuum.pld.constructors import identity
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 MOST = 5_000
 

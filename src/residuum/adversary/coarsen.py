@@ -23,9 +23,9 @@ from fractions import Fraction
 import numpy as np
 
 from residuum.bounds import Floats
-from residuum.pld.discretise import region_above
-from residuum.pld.exact import ExactAtoms, floats, region
-from residuum.pld.rational import Side
+from residuum.pld.arithmetic.exact import ExactAtoms, floats, region
+from residuum.pld.arithmetic.rational import Side
+from residuum.pld.discretise.finite import region_above
 
 _GRID = 1 << 400
 _FEW = 8

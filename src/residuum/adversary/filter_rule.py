@@ -17,12 +17,12 @@ from typing import Any
 from residuum import checks
 from residuum.adversary.rule import Rule, as_queries
 from residuum.errors import ArgumentTypeError
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
+from residuum.filters.potential.renyi_commit import Commit, Potential
 from residuum.filters.query import Query, loss_of
-from residuum.filters.renyi_commit import Commit, Potential
 from residuum.filters.state import State
 from residuum.pld.constructors import identity
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ of 64 bits or more, so that it stays symmetric:
     (0, delta),  (1 - delta - p, delta + p),  (1 - delta, 1),      p = (1 - delta)/(1 + e^-eps).
 
 Everything else (Gaussians, Laplaces, mixtures) is replaced by a finite PLD just above or just
-below it (`pld/profile.py`), `accuracy` apart in `eps`, with atoms merged within that share
-(`coarsen.py`).
+below it (`pld/discretise/profile.py`), `accuracy` apart in `eps`, with atoms merged within that
+share (`coarsen.py`).
 
 Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are monotone.
 """
@@ -21,12 +21,12 @@ from functools import lru_cache
 
 from residuum.adversary.coarsen import coarsened
 from residuum.bounds import Floats
-from residuum.pld.atoms import Atoms
-from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
-from residuum.pld.profile import Profile, finite
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.rational import Side, exp_of
-from residuum.pld.value import Pld
+from residuum.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.arithmetic.rational import Side, exp_of
+from residuum.pld.discretise.profile import Profile, finite
+from residuum.pld.families.atoms import Atoms
+from residuum.pld.families.randomized_response import RandomizedResponse
+from residuum.pld.pld import Pld
 
 BITS = 64
 """Masses of randomized responses are rounded to multiples of 2^-BITS, or finer."""

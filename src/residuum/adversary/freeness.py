@@ -33,18 +33,18 @@ import numpy as np
 
 from residuum.adversary.closure import closure
 from residuum.adversary.finite import finite_atoms, is_exact
-from residuum.adversary.natural_cost import NaturalCost, natural_cost
+from residuum.adversary.natural.cost import NaturalCost, natural_cost
 from residuum.adversary.rule import as_catalogue, as_rounds
 from residuum.bounds import Verdict, float_down
 from residuum.errors import TooLargeError
 from residuum.filters.query import Query
-from residuum.pld.atoms import Atoms, atoms_from_exact
+from residuum.pld.arithmetic.exact import ExactAtoms, region
 from residuum.pld.constructors import from_exact
-from residuum.pld.domination import Witness
-from residuum.pld.exact import ExactAtoms, region
-from residuum.pld.lattice import exact_supremum
-from residuum.pld.order import dominated
-from residuum.pld.value import Pld
+from residuum.pld.families.atoms import Atoms, atoms_from_exact
+from residuum.pld.lattice.supremum import exact_supremum
+from residuum.pld.order.compare import dominated
+from residuum.pld.order.domination import Witness
+from residuum.pld.pld import Pld
 
 Triple = tuple[Pld, Pld, Pld]
 _BUDGET_BITS = 40

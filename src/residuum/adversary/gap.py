@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 
 from residuum.bounds import Floats, Verdict, float_down
-from residuum.pld.atoms import atoms_from_exact
+from residuum.pld.arithmetic.exact import ExactAtoms
 from residuum.pld.constructors import from_exact
-from residuum.pld.domination import Witness
-from residuum.pld.exact import ExactAtoms
-from residuum.pld.order import dominated
-from residuum.pld.value import Pld
+from residuum.pld.families.atoms import atoms_from_exact
+from residuum.pld.order.compare import dominated
+from residuum.pld.order.domination import Witness
+from residuum.pld.pld import Pld
 
 _LARGEST = 690.0
 _NET = 800

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from residuum.adversary.rule import Rule, as_catalogue, as_queries
 from residuum.filters.query import Query, loss_of
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.query import Query, as_query, loss_of
 from residuum.pld.constructors import identity
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 class Move(NamedTuple):

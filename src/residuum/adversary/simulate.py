@@ -27,9 +27,9 @@ from residuum import checks
 from residuum.adversary.strategy import Strategy
 from residuum.bounds import Floats, Interval
 from residuum.errors import ArgumentTypeError
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
 from residuum.filters.state import State
-from residuum.pld.exact import floats
+from residuum.pld.arithmetic.exact import floats
 
 
 @dataclass(frozen=True)

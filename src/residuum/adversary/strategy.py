@@ -26,11 +26,11 @@ from residuum.adversary.finite import ACCURACY, BITS, finite_atoms, irrational_f
 from residuum.bounds import Verdict
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters.query import Query, as_query, described, loss_of
+from residuum.pld.arithmetic.exact import ExactAtoms, region
+from residuum.pld.arithmetic.rational import Side, from_masses
 from residuum.pld.constructors import from_exact, identity
-from residuum.pld.exact import ExactAtoms, region
-from residuum.pld.order import dominated
-from residuum.pld.rational import Side, from_masses
-from residuum.pld.value import Pld
+from residuum.pld.order.compare import dominated
+from residuum.pld.pld import Pld
 
 if TYPE_CHECKING:
     from residuum.adversary.worst_case import Game, Values

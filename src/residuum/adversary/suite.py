@@ -17,22 +17,22 @@ from functools import cache
 from typing import Any
 
 from residuum import checks
-from residuum.adversary.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residuum.adversary.attack import Attack, attack, attack_filter
 from residuum.adversary.finite import ACCURACY
 from residuum.adversary.freeness import triple_budget
-from residuum.adversary.natural_rule import NaturalRule
+from residuum.adversary.natural.rule import NaturalRule
 from residuum.adversary.plan_rule import PlanRule
-from residuum.adversary.replay_rule import ReplayRule
 from residuum.adversary.rule import Rule
-from residuum.adversary.several_budgets import SeveralBudgets
+from residuum.adversary.unsound.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
+from residuum.adversary.unsound.replay_rule import ReplayRule
+from residuum.adversary.unsound.several_budgets import SeveralBudgets
 from residuum.errors import ArgumentError
 from residuum.filters.amounts import reported
+from residuum.filters.base import Filter
 from residuum.filters.codec import from_dict
 from residuum.filters.divergence import renyi_cost
-from residuum.filters.filter import Filter
-from residuum.filters.gdp_residue import GdpResidueFilter
 from residuum.filters.kinds import KINDS
+from residuum.filters.residue.gdp_residue import GdpResidueFilter
 from residuum.pld.constructors import (
     approximate_dp,
     from_exact,
@@ -41,7 +41,7 @@ from residuum.pld.constructors import (
     laplace,
     pure_dp,
 )
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 ROUNDS = 3
 _ACCURACY = 0.05

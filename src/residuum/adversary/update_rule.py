@@ -20,10 +20,10 @@ from residuum.adversary.closure import closure
 from residuum.adversary.rule import Rule, as_catalogue, as_queries, as_rounds
 from residuum.errors import ArgumentTypeError
 from residuum.filters.query import Query
-from residuum.pld.lattice import supremum
-from residuum.pld.order import dominated
-from residuum.pld.value import Pld
-from residuum.pld.value import query as as_pld
+from residuum.pld.lattice.supremum import supremum
+from residuum.pld.order.compare import dominated
+from residuum.pld.pld import Pld
+from residuum.pld.pld import query as as_pld
 
 Update = Callable[[Pld, Pld], Pld]
 

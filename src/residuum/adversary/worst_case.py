@@ -40,11 +40,11 @@ from residuum.adversary.finite import ACCURACY, finite_atoms, is_exact
 from residuum.adversary.rule import Move, Rule, as_rounds
 from residuum.bounds import Interval, float_down, float_up
 from residuum.errors import ArgumentTypeError, TooLargeError
+from residuum.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residuum.pld.arithmetic.rational import Side
 from residuum.pld.constructors import from_exact
-from residuum.pld.exact import EXACT_IDENTITY, ExactAtoms
-from residuum.pld.lattice import exact_supremum
-from residuum.pld.rational import Side
-from residuum.pld.value import Pld
+from residuum.pld.lattice.supremum import exact_supremum
+from residuum.pld.pld import Pld
 
 if TYPE_CHECKING:
     from residuum.adversary.strategy import Strategy

@@ -28,7 +28,7 @@ from residuum.errors import (
 )
 
 if TYPE_CHECKING:
-    from residuum.ledger.ledger import Ledger
+    from residuum.ledger.api.ledger import Ledger
 
 __all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at", "warn"]
 
@@ -134,7 +134,7 @@ def _names(books: Any) -> list[str]:
         return [one.name for one in books.budgets()]
     from sqlalchemy import select
 
-    from residuum.ledger.schema import budgets
+    from residuum.ledger.storage.schema import budgets
 
     with books.store.reading() as connection:
         return list(connection.execute(select(budgets.c.name)).scalars())
@@ -151,7 +151,7 @@ def ledger_at(
             " ledger is: --store sqlite:///budgets.db, or the one it was started with"
         )
     need("sqlalchemy")
-    from residuum.ledger.opening import open_ledger
+    from residuum.ledger.api.opening import open_ledger
     from residuum.service.settings import from_environment
 
     settings = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from residuum.adversary.freeness import triple_budget
-from residuum.adversary.natural_cost import natural_cost
+from residuum.adversary.natural.cost import natural_cost
 from residuum.figures import style
 from residuum.figures.lines import delta_line, thinned, tradeoff_line
 from residuum.figures.picture import Picture
 from residuum.figures.style import as_math
 from residuum.pld.constructors import approximate_dp, gaussian, pure_dp
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

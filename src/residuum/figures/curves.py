@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from residuum.bounds import Interval
-    from residuum.pld.value import Pld
+    from residuum.pld.pld import Pld
 
 __all__ = ["curves", "hockey_stick", "tradeoff"]
 

@@ -26,9 +26,9 @@ from residuum.figures.lines import delta_line, thinned, tradeoff_line
 from residuum.figures.picture import Picture
 from residuum.figures.style import as_math
 from residuum.pld.constructors import gaussian, pure_dp
-from residuum.pld.gdp_parameter import gdp_parameter
-from residuum.pld.gdp_residue import gdp_residue
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
+from residuum.pld.residue.gdp_parameter import gdp_parameter
+from residuum.pld.residue.gdp_residue import gdp_residue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ import numpy as np
 from residuum.bounds import Floats
 
 if TYPE_CHECKING:
-    from residuum.pld.value import Pld
+    from residuum.pld.pld import Pld
 
 __all__ = ["delta_line", "thinned", "tradeoff_line"]
 

@@ -1,7 +1,7 @@
 """What the natural `(eps, delta)` filter really guarantees, against rounds.
 
 For arbitrary symmetric queries, chosen adaptively: the least `eps'` that is proven at a larger
-delta (`adversary/natural_guarantee.py`), beside what composing the budget with itself would give.
+delta (`adversary/natural/guarantee.py`), beside what composing the budget with itself would give.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from residuum.adversary.natural_guarantee import Guarantee, natural_guarantee
+from residuum.adversary.natural.guarantee import Guarantee, natural_guarantee
 from residuum.figures import style
 from residuum.figures.picture import Picture
 from residuum.pld.constructors import approximate_dp

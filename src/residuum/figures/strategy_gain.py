@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from residuum.adversary.natural_rule import NaturalRule
+from residuum.adversary.natural.rule import NaturalRule
 from residuum.adversary.strategy import Strategy
 from residuum.adversary.worst_case import worst_case
 from residuum.figures import style
 from residuum.figures.picture import Picture
 from residuum.figures.strategy_tree import draw_tree, size
 from residuum.pld.constructors import approximate_dp, from_pair
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from residuum.pld.value import Pld
+    from residuum.pld.pld import Pld
 
 __all__ = ["draw_tree", "size", "strategy_tree"]
 

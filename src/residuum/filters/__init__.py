@@ -6,9 +6,9 @@
 One filter a file. Each is a frozen configuration with a pure `decide(state, query)`.
 """
 
+from residuum.filters.base import Filter
 from residuum.filters.codec import from_json
 from residuum.filters.decision import Decision
-from residuum.filters.filter import Filter
 from residuum.filters.kinds import KINDS
 from residuum.filters.state import State
 

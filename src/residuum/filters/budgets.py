@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from residuum.mechanisms.rdp import Rdp
-from residuum.mechanisms.zcdp import Zcdp
+from residuum.mechanisms.black_boxes.rdp import Rdp
+from residuum.mechanisms.black_boxes.zcdp import Zcdp
 from residuum.pld.constructors import approximate_dp
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,15 @@ from typing import Any
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.filters import amounts
+from residuum.filters.base import Filter
 from residuum.filters.describe import as_mechanism
-from residuum.filters.filter import Filter
 from residuum.filters.kinds import KINDS, filter_class
 from residuum.filters.state import State
 from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.mechanisms.codec import parsed_json
 from residuum.mechanisms.kinds import KINDS as MECHANISMS
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 def to_dict(filter: Filter) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from residuum.filters.query import Query
 from residuum.filters.state import State
 
 if TYPE_CHECKING:
-    from residuum.filters.filter import Filter
+    from residuum.filters.base import Filter
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from residuum.errors import ArgumentError
 from residuum.filters.query import Query, described
-from residuum.mechanisms.approximate_dp import ApproximateDp
-from residuum.mechanisms.composed import Composed
-from residuum.mechanisms.exponential_mechanism import ExponentialMechanism
-from residuum.mechanisms.gaussian import Gaussian
-from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residuum.mechanisms.black_boxes.pure_dp import PureDp
+from residuum.mechanisms.composition.composed import Composed
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.pure_dp import PureDp
-from residuum.mechanisms.self_composed import SelfComposed
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
-from residuum.pld import laplace
-from residuum.pld.atoms import Atoms
-from residuum.pld.bounded_range import BoundedRange
-from residuum.pld.factors import Factor
-from residuum.pld.gaussian_mixture import GaussianMixture
-from residuum.pld.randomized_response import RandomizedResponse
+from residuum.mechanisms.noise.gaussian import Gaussian
+from residuum.mechanisms.noise.laplace import Laplace
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.selection.exponential_mechanism import ExponentialMechanism
+from residuum.pld.families import laplace
+from residuum.pld.families.atoms import Atoms
+from residuum.pld.families.bounded_range import BoundedRange
+from residuum.pld.families.factors import Factor
+from residuum.pld.families.gaussian_mixture import GaussianMixture
+from residuum.pld.families.randomized_response import RandomizedResponse
 
 
 def as_mechanism(query: Query) -> Mechanism:

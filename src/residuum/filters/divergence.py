@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from residuum.filters.amounts import rounded_up, written
-from residuum.pld.value import Pld
-from residuum.pld.zcdp_parameter import zcdp_parameter
+from residuum.pld.pld import Pld
+from residuum.pld.residue.zcdp_parameter import zcdp_parameter
 
 _WIDTH = 1e-6
 _NOTHING = Fraction(0)

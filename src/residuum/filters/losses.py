@@ -8,14 +8,14 @@ from typing import Any
 
 from residuum import checks
 from residuum.filters.amounts import rounded_up, written
-from residuum.pld.atoms import Atoms
-from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.constructors import pure_dp
-from residuum.pld.ends import largest_loss_bounds
-from residuum.pld.factors import Factor
-from residuum.pld.laplace import Laplace
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.value import Pld
+from residuum.pld.families.atoms import Atoms
+from residuum.pld.families.bounded_range import BoundedRange
+from residuum.pld.families.factors import Factor
+from residuum.pld.families.laplace import Laplace
+from residuum.pld.families.randomized_response import RandomizedResponse
+from residuum.pld.pld import Pld
+from residuum.pld.support.support_ends import largest_loss_bounds
 
 
 def largest_eps(value: Any) -> float:

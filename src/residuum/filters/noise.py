@@ -15,7 +15,6 @@ from residuum.errors import ArgumentError
 from residuum.filters.losses import is_only_delta
 from residuum.filters.query import Query
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.bounded_range import BoundedRange
 from residuum.pld.constructors import (
     approximate_dp,
     bounded_range,
@@ -24,11 +23,12 @@ from residuum.pld.constructors import (
     laplace,
     with_sigma,
 )
-from residuum.pld.factors import Factor
-from residuum.pld.gaussian_mixture import GaussianMixture
-from residuum.pld.laplace import Laplace
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.value import Pld
+from residuum.pld.families.bounded_range import BoundedRange
+from residuum.pld.families.factors import Factor
+from residuum.pld.families.gaussian_mixture import GaussianMixture
+from residuum.pld.families.laplace import Laplace
+from residuum.pld.families.randomized_response import RandomizedResponse
+from residuum.pld.pld import Pld
 
 _GROWING = ("scale", "sigma", "bound")
 """Fields of a mechanism that are noise: they grow with it."""

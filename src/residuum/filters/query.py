@@ -16,7 +16,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.mechanisms.relations import ADD_REMOVE
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 Query = Pld | Mechanism
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, MissingPackage
+from residuum.individual.engines.engine import Store
+from residuum.individual.engines.memory import MemoryStore
 from residuum.individual.header import Header, header
-from residuum.individual.memory import MemoryStore
 from residuum.individual.state import State
-from residuum.individual.store import Store
 
 _ENGINES = {"memory": ("numpy",), "duckdb": ("duckdb",), "parquet": ("spark", "numpy")}
 
@@ -59,18 +59,18 @@ def _store(address: Any, engine: Any, asked: Header | None, spark: Any) -> Store
         return MemoryStore(asked, address)
     if kind == "duckdb":
         try:
-            from residuum.individual.duck import DuckStore
+            from residuum.individual.engines.duckdb import DuckStore
         except ModuleNotFoundError as error:
             raise MissingPackage.behind(error, f"the address {address!r}") from None
 
         return DuckStore(place, address, asked)
-    from residuum.individual.parquet import ParquetStore
+    from residuum.individual.engines.parquet import ParquetStore
 
     if chosen == "spark":
-        from residuum.individual.spark import SparkEngine
+        from residuum.individual.engines.spark import SparkEngine
 
         return ParquetStore(place, address, asked, SparkEngine(spark))
-    from residuum.individual.numpy_engine import NumpyEngine
+    from residuum.individual.engines.numpy_engine import NumpyEngine
 
     return ParquetStore(place, address, asked, NumpyEngine())
 

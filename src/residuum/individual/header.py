@@ -14,8 +14,8 @@ from typing import Any
 from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.filters.codec import from_json
-from residuum.individual.budgets import IndividualFilter, individual_filter, units_of
-from residuum.individual.units import Units
+from residuum.individual.pricing.budgets import IndividualFilter, individual_filter, units_of
+from residuum.individual.pricing.units import Units
 
 FORMAT = 1
 SUBJECT = "subject"

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.individual.budgets import capacities_in_units
 from residuum.individual.digest import fingerprint
 from residuum.individual.header import Header
-from residuum.individual.levels import Levels
-from residuum.individual.quote import COLUMNS
+from residuum.individual.pricing.budgets import capacities_in_units
+from residuum.individual.pricing.cost_model import COLUMNS
+from residuum.individual.pricing.levels import Levels
 
 CAPACITY = "capacity"
 

@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from residuum import checks
 from residuum.filters.query import Query
-from residuum.individual.budgets import IndividualFilter, in_parameter, parameter
-from residuum.individual.levels import given_levels
+from residuum.individual.engines.engine import Store
 from residuum.individual.losses import flat
-from residuum.individual.order import Order, checked_id
-from residuum.individual.quote import check_request
+from residuum.individual.pricing.budgets import IndividualFilter, in_parameter, parameter
+from residuum.individual.pricing.cost_model import check_request
+from residuum.individual.pricing.levels import given_levels
 from residuum.individual.result import SpendResult
-from residuum.individual.store import Store
-from residuum.pld.value import Pld
+from residuum.individual.spend_request import Order, checked_id
+from residuum.pld.pld import Pld
 
 
 class State:

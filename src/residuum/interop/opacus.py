@@ -29,13 +29,13 @@ from opacus.optimizers import DPOptimizer
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError, BudgetError, UnsupportedError
+from residuum.filters.base import Filter
 from residuum.filters.decision import Decision
-from residuum.filters.filter import Filter
 from residuum.mechanisms import relations
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.mechanism import Mechanism
 from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE
-from residuum.mechanisms.self_composed import SelfComposed
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
 from residuum.pld.constructors import identity
 
 NAME = "residuum"

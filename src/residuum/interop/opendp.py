@@ -36,18 +36,18 @@ from opendp.mod import Measurement, PrivacyProfile
 from residuum import checks
 from residuum.bounds import float_down
 from residuum.errors import ArgumentError, ArgumentTypeError, ResiduumError, UnsupportedError
-from residuum.ledger import arguments
-from residuum.ledger.guard import Guard
+from residuum.ledger.api.guard import Guard
+from residuum.ledger.domain import arguments
 from residuum.mechanisms import relations
-from residuum.mechanisms.approximate_dp import ApproximateDp
-from residuum.mechanisms.from_tradeoff import FromTradeoff
+from residuum.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residuum.mechanisms.black_boxes.from_tradeoff import FromTradeoff
+from residuum.mechanisms.black_boxes.pure_dp import PureDp
+from residuum.mechanisms.black_boxes.rdp import Rdp
+from residuum.mechanisms.black_boxes.zcdp import Zcdp
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.pure_dp import PureDp
-from residuum.mechanisms.rdp import Rdp
 from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
-from residuum.mechanisms.zcdp import Zcdp
-from residuum.pld.discretise import region_above
-from residuum.pld.rational import exp_of
+from residuum.pld.arithmetic.rational import exp_of
+from residuum.pld.discretise.finite import region_above
 
 _LEAST_CHANGE = {
     # An exchange takes one record away and puts another in.

@@ -15,9 +15,9 @@ from typing import Any
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.kinds import KINDS
 from residuum.mechanisms.mechanism import DEEPEST, Mechanism
-from residuum.mechanisms.self_composed import SelfComposed
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from residuum import checks
 from residuum.bounds import Interval
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 if TYPE_CHECKING:
     from residuum.mechanisms.mechanism import Mechanism

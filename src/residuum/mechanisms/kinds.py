@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from residuum.mechanisms.approximate_dp import ApproximateDp
-from residuum.mechanisms.composed import Composed
-from residuum.mechanisms.discrete_gaussian import DiscreteGaussian
-from residuum.mechanisms.discrete_laplace import DiscreteLaplace
-from residuum.mechanisms.exponential_mechanism import ExponentialMechanism
-from residuum.mechanisms.from_atoms import FromAtoms
-from residuum.mechanisms.from_tradeoff import FromTradeoff
-from residuum.mechanisms.gaussian import Gaussian
-from residuum.mechanisms.gdp import Gdp
-from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residuum.mechanisms.black_boxes.from_atoms import FromAtoms
+from residuum.mechanisms.black_boxes.from_tradeoff import FromTradeoff
+from residuum.mechanisms.black_boxes.gdp import Gdp
+from residuum.mechanisms.black_boxes.pure_dp import PureDp
+from residuum.mechanisms.black_boxes.rdp import Rdp
+from residuum.mechanisms.black_boxes.zcdp import Zcdp
+from residuum.mechanisms.composition.composed import Composed
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.mixture_of_gaussians import MixtureOfGaussians
-from residuum.mechanisms.poisson_sampled import PoissonSampled
-from residuum.mechanisms.pure_dp import PureDp
-from residuum.mechanisms.randomized_response import RandomizedResponse
-from residuum.mechanisms.rdp import Rdp
-from residuum.mechanisms.report_noisy_max import ReportNoisyMax
-from residuum.mechanisms.sampled_without_replacement import SampledWithoutReplacement
-from residuum.mechanisms.self_composed import SelfComposed
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
-from residuum.mechanisms.truncated_laplace import TruncatedLaplace
-from residuum.mechanisms.zcdp import Zcdp
+from residuum.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+from residuum.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from residuum.mechanisms.noise.gaussian import Gaussian
+from residuum.mechanisms.noise.laplace import Laplace
+from residuum.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
+from residuum.mechanisms.noise.truncated_laplace import TruncatedLaplace
+from residuum.mechanisms.sampled.poisson_sampled import PoissonSampled
+from residuum.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.selection.exponential_mechanism import ExponentialMechanism
+from residuum.mechanisms.selection.randomized_response import RandomizedResponse
+from residuum.mechanisms.selection.report_noisy_max import ReportNoisyMax
 
 KINDS: dict[str, type[Mechanism]] = {
     cls.kind: cls

@@ -15,7 +15,7 @@ from math import inf, nextafter
 from residuum.bounds import float_down, float_up
 from residuum.mechanisms.mechanism import Side
 from residuum.pld import constructors
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 _MU = (1e-100, 1e100)
 _EPS = (2.0**-1000, 600.0)

@@ -16,7 +16,7 @@ from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
 from residuum.mechanisms import relations
 from residuum.mechanisms.explanation import Explanation, explain
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 Side = Literal["above", "below"]
 

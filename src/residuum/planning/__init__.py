@@ -9,13 +9,13 @@ rz.planning.frontier(filter)
 `Odometer` is no filter: it reports what was lost and refuses nothing.
 """
 
+from residuum.planning.comparison import Yardstick, compare_filters
 from residuum.planning.frontier import Frontier, frontier
 from residuum.planning.how_many import how_many
 from residuum.planning.least_noise import least_noise
 from residuum.planning.odometer import Odometer, Reading
 from residuum.planning.recommend import Recommendation, recommend
 from residuum.planning.workload import Workload
-from residuum.planning.yardstick import Yardstick, compare_filters
 
 __all__ = [
     "Frontier",

@@ -15,10 +15,10 @@ import numpy as np
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import State
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
 from residuum.planning.how_many import as_filter, counted
 from residuum.pld.constructors import gaussian, laplace, pure_dp
 from residuum.pld.svg import chart

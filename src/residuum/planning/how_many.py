@@ -3,8 +3,8 @@
 The answer is that of requesting one by one until the first refusal. Filters that charge a query the
 same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
 fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
-left (GDP residues) most requests are jumped over (`falling.py`). Elsewhere (plans, menus, rules of
-your own) each request is decided.
+left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Elsewhere (plans, menus,
+rules of your own) each request is decided.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from fractions import Fraction
 
 from residuum import checks
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters.filter import FallingCost, Filter
+from residuum.filters.base import FallingCost, Filter
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import Left, State
 from residuum.mechanisms import relations
-from residuum.planning import falling
+from residuum.planning import decreasing_cost
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
-_SLACKS = (falling.SLACK, 1e-6)
+_SLACKS = (decreasing_cost.SLACK, 1e-6)
 _MANY = 10**4
 """Of more requests, a hundredth of one more or less is no matter."""
 
@@ -58,7 +58,7 @@ def counted(
     state = filter.state if state is None else filter.own(state)
     found = None
     if known := _falling(filter, state, queries, relation):
-        found = falling.count(*known, most)
+        found = decreasing_cost.count(*known, most)
     return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
 
@@ -90,8 +90,8 @@ def are_admitted(
 def _at_least(left: Fraction, costs: list[FallingCost], n: int) -> bool | None:
     for slack in _SLACKS:
         try:
-            found = falling.at_least(left, costs, n, slack)
-        except falling.WideError:
+            found = decreasing_cost.at_least(left, costs, n, slack)
+        except decreasing_cost.WideError:
             continue
         return False if found is None and n > _MANY else found
     return None

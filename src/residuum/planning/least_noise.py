@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from residuum import checks
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
 from residuum.filters.noise import Noisy, Queries, least, private_side, scaled
 from residuum.filters.query import Query, as_query
 from residuum.filters.state import State

@@ -28,13 +28,13 @@ from fractions import Fraction
 from residuum import checks
 from residuum.errors import ArgumentError
 from residuum.filters import amounts
+from residuum.filters.additive.renyi import order
+from residuum.filters.declared_costs import split, stated_renyi
 from residuum.filters.divergence import renyi_cost
 from residuum.filters.losses import largest_loss, missing_mass
 from residuum.filters.query import Query, as_query, described, relation_of
-from residuum.filters.renyi import order
-from residuum.filters.stated import split, stated_renyi
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 _PRECISION = 40
 _SLACK = Decimal("1e-30")

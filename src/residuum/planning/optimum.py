@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from residuum.planning.how_many import MOST
 from residuum.planning.workload import Workload
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 
 def optimum(

@@ -1,6 +1,6 @@
 """Which filter, and with how much noise, for a workload that is described.
 
-The filters are measured on the workload (`yardstick.py`) and the one that admits most is taken; of
+The filters are measured on the workload (`comparison.py`) and the one that admits most is taken; of
 equals the one that rests on less: those that know the budget alone come before those that were told
 what to expect. Where all of a workload that ends is to be answered, the least noise for that is
 found too: all parameters turned by one factor until the composition is proven to be within
@@ -17,15 +17,21 @@ from typing import Any
 
 from residuum import checks
 from residuum.errors import ArgumentError
-from residuum.filters.filter import Filter
+from residuum.filters.base import Filter
 from residuum.filters.noise import Queries, least, scaled
 from residuum.filters.query import described
-from residuum.planning.contenders import Setting, contenders
+from residuum.planning.candidates import Setting, contenders
+from residuum.planning.comparison import (
+    Progress,
+    Yardstick,
+    as_workloads,
+    compare_filters,
+    measured,
+)
 from residuum.planning.how_many import MOST
 from residuum.planning.workload import Run, Workload
-from residuum.planning.yardstick import Progress, Yardstick, as_workloads, compare_filters, measured
 from residuum.pld import svg
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 _RESTS_ON = (
     ("basic", "adding up eps and delta, which loses little for a few queries"),

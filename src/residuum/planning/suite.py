@@ -12,12 +12,12 @@ from functools import lru_cache
 from random import Random
 
 from residuum import checks
-from residuum.mechanisms.gaussian import Gaussian
-from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.black_boxes.pure_dp import PureDp
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.pure_dp import PureDp
-from residuum.mechanisms.self_composed import SelfComposed
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.noise.gaussian import Gaussian
+from residuum.mechanisms.noise.laplace import Laplace
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
 from residuum.planning.optimum import optimum
 from residuum.planning.workload import Run, Workload
 

@@ -28,7 +28,7 @@ from residuum.filters.query import Query, as_query, loss_of
 from residuum.mechanisms.codec import from_dict as mechanism_from_dict
 from residuum.mechanisms.codec import parsed_json
 from residuum.pld.constructors import identity
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 _MOST = 1 << 53
 

@@ -18,15 +18,15 @@ import numpy as np
 from residuum import checks
 from residuum.bounds import Floats, float_down
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.pld.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
-from residuum.pld.bounded_range import BoundedRange
-from residuum.pld.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
-from residuum.pld.factors import Factor
-from residuum.pld.gaussian import Gaussian
-from residuum.pld.gaussian_mixture import GaussianMixture, subsampled
-from residuum.pld.laplace import Laplace
-from residuum.pld.randomized_response import RandomizedResponse
-from residuum.pld.value import Pld
+from residuum.pld.arithmetic.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
+from residuum.pld.families.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
+from residuum.pld.families.bounded_range import BoundedRange
+from residuum.pld.families.factors import Factor
+from residuum.pld.families.gaussian import Gaussian
+from residuum.pld.families.gaussian_mixture import GaussianMixture, subsampled
+from residuum.pld.families.laplace import Laplace
+from residuum.pld.families.randomized_response import RandomizedResponse
+from residuum.pld.pld import Pld
 
 SUM_TOLERANCE = 1e-9
 """How far from 1 given masses may sum; they are then normalised exactly."""
@@ -359,7 +359,7 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     checks.require(worst <= SHAPE_TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
     worst = float(np.max(np.diff(v), initial=0.0))
     checks.require(worst <= SHAPE_TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
-    from residuum.pld.discretise import region_above
+    from residuum.pld.discretise.finite import region_above
 
     places = [Fraction(a) for a in x.tolist()]
     heights = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from residuum.pld.value import Pld
+    from residuum.pld.pld import Pld
 
 _WIDTH, _HEIGHT = 380, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 14, 40

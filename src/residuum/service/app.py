@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from residuum.errors import ResiduumError
 from residuum.service import pages, problems
-from residuum.service.described import add_kinds
-from residuum.service.direct import Direct
-from residuum.service.frame import ASKED, Frame, Straight, encoded
-from residuum.service.office import Office
+from residuum.service.api.described import add_kinds
+from residuum.service.api.direct import Direct
+from residuum.service.api.routes import asking, budgets, curves, history, plan, status
+from residuum.service.context import Office
+from residuum.service.middleware import ASKED, Frame, Straight, encoded
 from residuum.service.pages.html import trouble
 from residuum.service.pages.session import perhaps
 from residuum.service.problems import Problem
-from residuum.service.routes import asking, budgets, curves, history, plan, status
 from residuum.version import __version__
 
 DESCRIPTION = """A budget office: filters decide what differential-privacy queries may run, and a

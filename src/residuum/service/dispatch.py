@@ -18,11 +18,11 @@ from threading import Condition, Lock, Thread
 from typing import Any
 
 from residuum.errors import ResiduumError
-from residuum.filters.filter import Additive
-from residuum.ledger.asked import Asked, asked, from_text
-from residuum.ledger.calls import Call
-from residuum.ledger.ledger import Ledger
-from residuum.ledger.receipts import Receipt, Reservation
+from residuum.filters.base import Additive
+from residuum.ledger.api.commands import Call
+from residuum.ledger.api.ledger import Ledger
+from residuum.ledger.domain.described_query import Asked, asked, from_text
+from residuum.ledger.domain.receipts import Receipt, Reservation
 from residuum.records import canonical
 from residuum.service.problems import Problem
 

@@ -16,14 +16,14 @@ from contextlib import contextmanager
 import uvicorn
 
 from residuum.errors import ArgumentError
-from residuum.ledger.opening import open_ledger
+from residuum.ledger.api.opening import open_ledger
 from residuum.service import logs
 from residuum.service.app import create_app
-from residuum.service.connections import Sweeper, as_many_as_allowed
-from residuum.service.office import Office, opened
-from residuum.service.protocol import Way, protocol
+from residuum.service.context import Office, opened
+from residuum.service.fast_path.connections import Sweeper, as_many_as_allowed
+from residuum.service.fast_path.protocol import Way, protocol
+from residuum.service.fast_path.short import ShortWay
 from residuum.service.settings import Settings
-from residuum.service.short import ShortWay
 
 _YOUNG = 20_000
 """Objects made since the last look for garbage: some hundred requests."""

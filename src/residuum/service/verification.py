@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Any
 
-from residuum.ledger.ledger import Ledger
+from residuum.ledger.api.ledger import Ledger
 from residuum.service import logs
 from residuum.service.metrics import Metrics
 

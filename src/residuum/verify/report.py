@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from residuum.verify.verdict import Word
+from residuum.verify.proofs.verdict import Word
 
 NOTES = (
     "A proof is about what the records say. No verifier can prove that the mechanism that ran is"

@@ -17,11 +17,11 @@ from typing import Any
 
 from residuum.errors import ArgumentError, BrokenRecord, NotALedger
 from residuum.records import Record, digest, from_line
-from residuum.verify.effort import LIMIT, MEMORY, TOTAL
-from residuum.verify.heads import check_heads, check_verified, expected_marks, verified_marks
+from residuum.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
+from residuum.verify.chains.heads import check_heads, check_verified, expected_marks, verified_marks
+from residuum.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of
+from residuum.verify.chains.structure import check_across, check_states, load, part_of
 from residuum.verify.report import ANCHOR, GIVEN, NOTES, UNHELD, Problem, Report
-from residuum.verify.steps import Limits, Progress, TableSource, prove_all, tasks_of
-from residuum.verify.structure import check_across, check_states, load, part_of
 
 
 def verify_records(

@@ -16,8 +16,8 @@ from residuum import checks
 from residuum.errors import UnsupportedError
 from residuum.interop.dp_accounting.events import from_dp_event, is_everything, relation_of
 from residuum.mechanisms.relations import directions
-from residuum.pld.running import RunningComposition
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
+from residuum.pld.running_composition import RunningComposition
 
 
 class PrivacyAccountant(Interface):  # type: ignore[misc]

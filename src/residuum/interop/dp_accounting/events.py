@@ -36,22 +36,22 @@ from residuum.bounds import float_down
 from residuum.errors import ArgumentTypeError, UnsupportedError
 from residuum.interop.dp_accounting.repeat_and_select import repeat_and_select
 from residuum.mechanisms import relations
-from residuum.mechanisms.approximate_dp import ApproximateDp
-from residuum.mechanisms.composed import Composed
-from residuum.mechanisms.discrete_laplace import DiscreteLaplace
-from residuum.mechanisms.from_tradeoff import FromTradeoff
-from residuum.mechanisms.gaussian import Gaussian
-from residuum.mechanisms.laplace import Laplace
+from residuum.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residuum.mechanisms.black_boxes.from_tradeoff import FromTradeoff
+from residuum.mechanisms.black_boxes.pure_dp import PureDp
+from residuum.mechanisms.black_boxes.zcdp import Zcdp
+from residuum.mechanisms.composition.composed import Composed
+from residuum.mechanisms.composition.self_composed import SelfComposed
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.mixture_of_gaussians import MixtureOfGaussians
-from residuum.mechanisms.poisson_sampled import PoissonSampled
-from residuum.mechanisms.pure_dp import PureDp
-from residuum.mechanisms.randomized_response import RandomizedResponse
+from residuum.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from residuum.mechanisms.noise.gaussian import Gaussian
+from residuum.mechanisms.noise.laplace import Laplace
+from residuum.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
 from residuum.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
-from residuum.mechanisms.sampled_without_replacement import SampledWithoutReplacement
-from residuum.mechanisms.self_composed import SelfComposed
-from residuum.mechanisms.subsampled_gaussian import SubsampledGaussian
-from residuum.mechanisms.zcdp import Zcdp
+from residuum.mechanisms.sampled.poisson_sampled import PoissonSampled
+from residuum.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
+from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residuum.mechanisms.selection.randomized_response import RandomizedResponse
 
 _RELATIONS = {
     "ADD_OR_REMOVE_ONE": ADD_REMOVE,

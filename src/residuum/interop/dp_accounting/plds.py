@@ -40,13 +40,13 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from residuum import checks
 from residuum.bounds import Floats, float_down
 from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.pld.atoms import atoms_from_floats
+from residuum.pld.arithmetic.exact import integers
+from residuum.pld.arithmetic.rational import Side
+from residuum.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residuum.pld.constructors import from_exact, identity, infinite
-from residuum.pld.discretise import below, region_below
-from residuum.pld.exact import integers
-from residuum.pld.rational import Side
-from residuum.pld.special import EXP_ULPS, U
-from residuum.pld.value import Pld, query
+from residuum.pld.discretise.finite import below, region_below
+from residuum.pld.families.atoms import atoms_from_floats
+from residuum.pld.pld import Pld, query
 
 _LEAST = 2.0**-1000
 """Masses below this go to infinity."""

@@ -29,9 +29,9 @@ import numpy as np
 
 from residuum import checks
 from residuum.errors import ArgumentError
+from residuum.mechanisms.black_boxes.rdp import Rdp
 from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.rdp import Rdp
-from residuum.pld.value import Pld
+from residuum.pld.pld import Pld
 
 _ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
 _LARGEST = 1e6

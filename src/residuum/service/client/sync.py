@@ -8,12 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
-from residuum.ledger.export_file import write_lines
-from residuum.ledger.guard import Guard
-from residuum.ledger.receipts import Answer, Hold, Receipt, Reservation
-from residuum.ledger.views import Budget
+from residuum.ledger.api.guard import Guard
+from residuum.ledger.api.views import Budget
+from residuum.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
+from residuum.ledger.recovery.export_file import write_lines
 from residuum.records import Record
-from residuum.service import values
+from residuum.service.api import values
 from residuum.service.client import verbs
 from residuum.service.client.calls import (
     ATTEMPTS,

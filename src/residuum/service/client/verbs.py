@@ -11,14 +11,14 @@ from typing import Any
 
 from residuum import checks
 from residuum.errors import OutcomeUnknown
+from residuum.filters.base import Filter
 from residuum.filters.codec import from_json as filter_from_json
-from residuum.filters.filter import Filter
-from residuum.ledger import arguments
-from residuum.ledger.asked import asked
-from residuum.ledger.receipts import Answer, Hold, Receipt
-from residuum.ledger.views import Budget
+from residuum.ledger.api.views import Budget
+from residuum.ledger.domain import arguments
+from residuum.ledger.domain.described_query import asked
+from residuum.ledger.domain.receipts import Answer, Hold, Receipt
 from residuum.records import Record
-from residuum.service import values
+from residuum.service.api import values
 from residuum.service.client.calls import Call, segment
 
 PAGE = 500

@@ -13,23 +13,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residuum.errors import ArgumentError, ResiduumError, TooLargeError
-from residuum.ledger.views import Budget
-from residuum.service import models, problems
-from residuum.service.access import Caller
+from residuum.ledger.api.views import Budget
+from residuum.service import problems
+from residuum.service.api import models
+from residuum.service.api.reading import validated
+from residuum.service.api.responses import Json
+from residuum.service.api.routes.curves import drawn
+from residuum.service.api.routes.plan import planned
+from residuum.service.auth.access import Caller
+from residuum.service.context import Office, office_of
 from residuum.service.dispatch import query_of
-from residuum.service.office import Office, office_of
 from residuum.service.pages.choices import BOUNDS, QUERIES, described, fields_of
-from residuum.service.pages.closing import sees
+from residuum.service.pages.confirm import sees
+from residuum.service.pages.gauge import left, row
 from residuum.service.pages.history import entry, one_page, refusals
 from residuum.service.pages.html import PageRoute, form, page, shown, to, wants_part
+from residuum.service.pages.labels import told
 from residuum.service.pages.session import CODE, Visitor, check_form, visitor
-from residuum.service.pages.standing import left, row
-from residuum.service.pages.told import told
 from residuum.service.problems import Problem
-from residuum.service.reading import validated
-from residuum.service.responses import Json
-from residuum.service.routes.curves import drawn
-from residuum.service.routes.plan import planned
 
 router = APIRouter(route_class=PageRoute)
 

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from residuum.errors import ArgumentError, ResiduumError
 from residuum.filters.codec import from_dict
-from residuum.ledger.ledger import Ledger
-from residuum.service import models
-from residuum.service.office import office_of
+from residuum.ledger.api.ledger import Ledger
+from residuum.service.api import models
+from residuum.service.api.reading import validated
+from residuum.service.context import office_of
 from residuum.service.pages.choices import FILTERS, described
 from residuum.service.pages.html import PageRoute, form, page, shown, to
 from residuum.service.pages.session import CODE, Visitor, check_form, visitor
 from residuum.service.problems import Problem, problem_of
-from residuum.service.reading import validated
 
 router = APIRouter(route_class=PageRoute)
 

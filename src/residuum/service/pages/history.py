@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from residuum.ledger.ledger import Ledger
+from residuum.ledger.api.ledger import Ledger
 from residuum.records import Record
-from residuum.service.pages.told import filter_told, told
+from residuum.service.pages.labels import filter_told, told
 
 AT_ONCE = 20
 """Records on one page."""

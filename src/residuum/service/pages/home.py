@@ -8,9 +8,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residuum.ledger.ledger import Ledger
-from residuum.service.access import Caller
-from residuum.service.office import office_of
+from residuum.ledger.api.ledger import Ledger
+from residuum.service.auth.access import Caller
+from residuum.service.auth.tokens import parsed
+from residuum.service.context import office_of
+from residuum.service.pages.gauge import row
 from residuum.service.pages.html import PageRoute, form, page, shown, to
 from residuum.service.pages.session import (
     CODE,
@@ -20,9 +22,7 @@ from residuum.service.pages.session import (
     remember,
     visitor,
 )
-from residuum.service.pages.standing import row
 from residuum.service.problems import Problem
-from residuum.service.tokens import parsed
 
 router = APIRouter(route_class=PageRoute)
 

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residuum.service import problems
+from residuum.service.api.reading import received
 from residuum.service.pages import static
 from residuum.service.pages.session import Visitor, known
 from residuum.service.problems import Problem
-from residuum.service.reading import received
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"

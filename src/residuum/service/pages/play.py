@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residuum.service.office import office_of
+from residuum.service.context import office_of
 from residuum.service.pages.html import PageRoute, page, wants_part
 from residuum.service.pages.session import perhaps
 

@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from residuum.adversary.natural_cost import NaturalCost, natural_cost
-from residuum.adversary.natural_filter import NaturalFilter
+from residuum.adversary.natural.cost import NaturalCost, natural_cost
+from residuum.adversary.natural.filter import NaturalFilter
 from residuum.adversary.strategy import STOP, Strategy
-from residuum.filters.basic import BasicFilter
-from residuum.filters.filter import Filter
+from residuum.filters.additive.basic import BasicFilter
+from residuum.filters.base import Filter
 from residuum.pld.constructors import approximate_dp
-from residuum.pld.order import dominated
-from residuum.pld.value import Pld
+from residuum.pld.order.compare import dominated
+from residuum.pld.pld import Pld
 
 EPS, DELTA = 1.395, 0.509
 BUDGET = approximate_dp(EPS, DELTA)

@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residuum.errors import ResiduumError
-from residuum.service.access import Caller
-from residuum.service.office import office_of
+from residuum.service.auth.access import Caller
+from residuum.service.context import office_of
 from residuum.service.problems import Problem
 
 COOKIE = "residuum_session"

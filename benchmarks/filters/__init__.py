@@ -1,0 +1,1 @@
+"""Filters beside the peers: what they admit and how long a decision takes."""

@@ -1,0 +1,1 @@
+"""What benchmarks share: the clock, mechanisms, the exact values, rows and sections."""

@@ -1,0 +1,1 @@
+"""Privacy losses beside the peers: speed, accuracy, soundness."""

@@ -1,0 +1,1 @@
+"""The natural filter: what it costs, what it guarantees, and its relatives."""

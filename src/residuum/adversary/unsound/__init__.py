@@ -1,0 +1,1 @@
+"""Rules that look safe and are not, kept as demonstrations."""

@@ -1,0 +1,1 @@
+"""Commands that compute: privacy losses, plans, comparisons and attacks."""

@@ -1,0 +1,1 @@
+"""Commands about this installation: the demonstration, figures, benchmarks and the version."""

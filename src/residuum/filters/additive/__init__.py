@@ -1,0 +1,1 @@
+"""Filters whose costs add up, one parameter or several."""

@@ -1,0 +1,1 @@
+"""Filters that replace the budget by a proven residue after each query."""

@@ -1,0 +1,1 @@
+"""Where the budgets of subjects live: memory, DuckDB, Parquet and Spark."""

@@ -1,0 +1,1 @@
+"""What a spend costs each subject: one kernel for every engine."""

@@ -1,0 +1,1 @@
+"""What callers hold: the ledger, guards, views of budgets."""

@@ -1,0 +1,1 @@
+"""Pure values and rules of the ledger; no input or output."""

@@ -1,0 +1,1 @@
+"""Export, and recovery after a restored backup."""

@@ -1,0 +1,1 @@
+"""Databases: schema, statements, SQLite, PostgreSQL, and the anchor outside the store."""

@@ -1,0 +1,1 @@
+"""Mechanisms of which only a bound is known."""

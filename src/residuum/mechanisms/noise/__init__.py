@@ -1,0 +1,1 @@
+"""Mechanisms that add noise to a number or a vector."""

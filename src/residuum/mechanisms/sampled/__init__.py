@@ -1,0 +1,1 @@
+"""Mechanisms that run on a random sample of the records."""

@@ -1,0 +1,1 @@
+"""What sampling and group privacy make of a privacy loss."""

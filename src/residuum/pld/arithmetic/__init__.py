@@ -1,0 +1,1 @@
+"""Numbers with proven errors: rationals, platform functions, phases, and what convexity proves."""

@@ -1,0 +1,1 @@
+"""Evaluation of the hockey-stick curve and everything that is read off it."""

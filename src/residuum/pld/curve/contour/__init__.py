@@ -1,0 +1,1 @@
+"""Composition by sums over a contour: moments on a vertical line instead of a grid of losses."""

@@ -1,0 +1,1 @@
+"""Finite PLDs above and below a given one."""

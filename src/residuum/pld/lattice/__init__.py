@@ -1,0 +1,1 @@
+"""Supremum, infimum, and the kernel between two ordered PLDs."""

@@ -1,0 +1,1 @@
+"""The Blackwell order: comparison of whole curves, decided or left UNDECIDED."""

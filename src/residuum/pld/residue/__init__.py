@@ -1,0 +1,1 @@
+"""GDP residues: what a query costs of a Gaussian budget, with proofs."""

@@ -1,0 +1,1 @@
+"""What is known of the support of a PLD without reading its curve."""

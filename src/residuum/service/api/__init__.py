@@ -1,0 +1,1 @@
+"""HTTP: routes, the schema of requests and answers, and what they mean."""

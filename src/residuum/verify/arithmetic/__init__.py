@@ -1,0 +1,1 @@
+"""Ball arithmetic under a limit of work and memory."""

@@ -1,0 +1,1 @@
+"""Chains of records: their structure, heads and steps."""

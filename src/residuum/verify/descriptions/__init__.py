@@ -1,0 +1,1 @@
+"""Descriptions of mechanisms, filters and states, read strictly."""

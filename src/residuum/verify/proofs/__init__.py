@@ -1,0 +1,1 @@
+"""Proofs of single steps, one kind of filter a file."""

@@ -1,0 +1,183 @@
+"""`residuum plan`, `recommend`, `compare` and `order`."""
+
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import residuum as rz
+from cli.running import refusal, run, run_json
+from residuum import mechanisms as m
+from residuum.cli.progress import patience
+
+BASIC = '{"kind": "basic", "eps": 1.0, "delta": 1e-6}'
+
+
+def test_plan_says_what_planning_says() -> None:
+    answer = run_json("plan", "--filter", BASIC, "--laplace", "scale=20", "-n", "50")
+    filter = rz.BasicFilter(1.0, 1e-6)
+    assert answer["filter"] == filter.to_dict()
+    assert answer["how_many"] == answer["rounds"] == rz.how_many(filter, m.Laplace(20.0)) == 20
+    assert answer["least_noise"] == [m.Laplace(50.0).to_dict()]
+    assert not answer["counting_ended"]
+    text = run("plan", "--filter", BASIC, "--laplace", "scale=20", "-n", "50")
+    for said in ("how many more fit", "20", "least noise for 50 more", '"scale":50.0'):
+        assert said in text
+
+
+def test_plan_repeats_a_list() -> None:
+    arguments = ("plan", "--filter", "pure eps=1.1", "--pure-dp", "eps=0.3", "--pure-dp", "eps=0.1")
+    answer = run_json(*arguments)
+    assert (answer["how_many"], answer["rounds"]) == (5, 2)
+    assert len(answer["least_noise"]) == 2
+    assert "5 (2 whole rounds of 2)" in run(*arguments)
+
+
+def test_plan_takes_a_state() -> None:
+    filter = rz.PureFilter(eps=1.0)
+    filter.request(rz.pure_dp(0.75))
+    state = filter.state_to_json(filter.state)
+    answer = run_json("plan", "--filter", "pure eps=1", "--state", state, "--pure-dp", "eps=0.1")
+    assert answer["how_many"] == 2
+    assert answer["left"] == "eps 0.25"
+
+
+def test_plan_where_nothing_fits_or_everything() -> None:
+    text = run("plan", "--filter", "pure eps=1", "--gaussian", "sigma=1")
+    assert "none: no noise of this kind would fit" in text
+    answer = run_json("plan", "--filter", "pure eps=1", "--gaussian", "sigma=1")
+    assert answer["how_many"] == 0 and answer["least_noise"] is None
+    text = run("plan", "--filter", "pure eps=1", "--pure-dp", "eps=0", "--most", "9")
+    assert "9 or more" in text
+
+
+def test_plan_draws_what_is_left(tmp_path: Path) -> None:
+    filter = rz.GdpResidueFilter(0.5)
+    filter.request(rz.laplace(scale=5.0))
+    given = ("plan", "--filter", "gdp_residue mu=0.5", "--laplace", "scale=20")
+    answer = run_json(*given, "--state", filter.state_to_json(filter.state), "--out", str(tmp_path))
+    assert answer["picture"] == str(tmp_path / "frontier.png")
+    assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_recommend_says_what_planning_says() -> None:
+    given = ("--eps", "1", "--delta", "1e-6", "--filter", "basic", "--filter", "plan")
+    answer = run_json("recommend", *given, "--laplace", "scale=10", "-n", "30")
+    found = rz.recommend(1.0, 1e-6, m.Laplace(10.0), n=30, filters=["basic", "plan"])
+    assert answer == json.loads(json.dumps(found.to_dict()))
+    text = run("recommend", *given, "--laplace", "scale=10", "-n", "30")
+    assert found.reason in text and "Laplace(scale=" in text and "non-adaptive optimum" in text
+    text = run("recommend", *given, "--pure-dp", "eps=0.25")
+    assert '{"delta":1e-06,"eps":1.0,"kind":"basic"}' in text
+    for wrong in (given, (*given, "--pure-dp", "eps=0.1", "--workload", "suite")):
+        assert "give queries or --workload" in refusal("recommend", *wrong)
+    assert "a budget must have --eps and --delta" in refusal("recommend", "--pure-dp", "eps=0.1")
+
+
+def test_a_budget_means_the_automatic_filter() -> None:
+    answer = run_json("plan", "--eps", "1", "--delta", "1e-6", "--pure-dp", "eps=0.1")
+    assert answer["filter"] == rz.AutoFilter(1.0, 1e-6).to_dict()
+    assert answer["how_many"] == rz.how_many(rz.AutoFilter(1.0, 1e-6), rz.pure_dp(0.1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "--laplace", "scale=2"), "a filter must be given"),
+        (("plan", "--eps", "1", "--laplace", "scale=2"), "got no --delta"),
+        (("plan", "--filter", BASIC), "QUERY"),
+        (("plan", "--filter", BASIC, "--eps", "1", "--laplace", "scale=2"), "got both"),
+        (("plan", "--filter", "bassic eps=1", "--laplace", "scale=2"), "got 'bassic'"),
+        (("plan", "--filter", "{", "--laplace", "scale=2"), "filter must be a JSON object"),
+        (("plan", "--filter", "pure eps=1", "--state", "{}", "--laplace", "scale=2"), "kind"),
+        (("plan", "--filter", "pure eps=1", "-n", "-1", "--laplace", "scale=2"), "n must be"),
+        (("compare",), "got no --eps"),
+        (("compare", "--eps", "1"), "got no --delta"),
+        (("compare", "--laplace", "scale=2"), "FIRST and SECOND"),
+        (("compare", "--eps", "1", "--delta", "1e-6", "--workload", "none"), "a file or one of"),
+        (
+            ("compare", "--eps", "1", "--delta", "1e-6", "--workload", "x", "--laplace", "scale=2"),
+            "got both",
+        ),
+        (
+            ("compare", "--eps", "1", "--delta", "1e-6", "--laplace", "scale=2", "--filter", "x"),
+            "filters must be of basic",
+        ),
+        (("order", "--laplace", "scale=2"), "SECOND"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str) -> None:
+    text = refusal(*arguments)
+    assert said in text
+    assert "Traceback" not in text
+
+
+def test_compare_says_what_compare_filters_says(tmp_path: Path) -> None:
+    path = tmp_path / "week.json"
+    path.write_text('{"queries": [{"kind": "laplace", "scale": 20.0}], "repeat": true}')
+    budget = ("--eps", "1", "--delta", "1e-6")
+    chosen = ("--filter", "basic", "--filter", "renyi", "--filter", "pure eps=0.5")
+    answer = run_json("compare", *budget, *chosen, "--workload", str(path), "--out", str(tmp_path))
+    picture = Path(answer.pop("picture"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = rz.compare_filters(1.0, 1e-6, path, ["basic", "renyi", rz.PureFilter(0.5)])
+    assert answer == json.loads(json.dumps(found.to_dict()))
+    assert found.table() in run("compare", *budget, *chosen, "--workload", str(path))
+    by_flag = run_json("compare", *budget, *chosen, "--laplace", "scale=20")
+    assert by_flag["workloads"][0]["admitted"] == answer["workloads"][0]["admitted"]
+
+
+def test_compare_knows_the_suite_by_name() -> None:
+    arguments = ("--eps", "1", "--delta", "1e-6", "--filter", "basic", "--workload", "pure 0.5")
+    (row,) = run_json("compare", *arguments)["workloads"]
+    assert row == {
+        "workload": "pure 0.5", "optimum": 2, "admitted": {"basic": 2}, "ratio": {"basic": 1.0},
+    }  # fmt: skip
+
+
+def test_two_queries_are_ordered() -> None:
+    first, second = ("--pure-dp", "eps=0.2"), ("--laplace", "scale=4")
+    assert run_json("order", *first, *second) == run_json("compare", *first, *second)
+    assert run("order", *first, *second) == run("compare", *first, *second)
+
+
+# -- patience -------------------------------------------------------------------------------
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80)
+
+
+def test_a_bar_appears_after_a_while() -> None:
+    console = terminal()
+    with patience("comparing", console, delay=0.0) as tell:
+        tell("Laplace 10: renyi", 3, 4)
+        deadline = time.monotonic() + 10.0
+        while "Laplace 10: renyi" not in console.file.getvalue():  # type: ignore[attr-defined]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_no_bar_for_what_is_quick_or_not_watched() -> None:
+    console = terminal()
+    with patience("comparing", console, delay=60.0) as tell:
+        tell("Laplace 10: renyi", 3, 4)
+    piped = Console(file=io.StringIO(), force_terminal=False)
+    with patience("comparing", piped, delay=0.0) as tell:
+        tell("Laplace 10: renyi", 3, 4)
+        time.sleep(0.05)
+    assert "renyi" not in console.file.getvalue()  # type: ignore[attr-defined]
+    assert piped.file.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_lines_where_there_is_no_terminal() -> None:
+    piped = Console(file=io.StringIO(), force_terminal=False)
+    with patience("comparing", piped, plain=True) as tell:
+        tell("Laplace 10: renyi", 2, 4)
+        tell("", 3, 4)
+    assert piped.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "Laplace 10: renyi (3 of 4)", "comparing (4 of 4)",
+    ]  # fmt: skip

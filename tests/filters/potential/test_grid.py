@@ -1,0 +1,398 @@
+"""Potentials, value tables and the filters on them, beside slow exact twins."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+import residuum as rz
+from residuum.filters.potential import table_cache
+from residuum.filters.potential.exits import plan_with_exits
+from residuum.filters.potential.grid import Grid, Step, grid_for, step_of
+from residuum.filters.potential.menus import LEVELS, reach_for
+from residuum.filters.potential.prices import improved, most_copies, ratios
+from residuum.filters.potential.value_table import PARTS, Item, Table, value_table
+
+GRID = Grid(1.0, 1e-6, 100, 160)
+FINE = grid_for(1.0, 1e-6)
+
+QUERIES = {
+    "response on the grid": rz.pure_dp(0.1),
+    "response off the grid": rz.pure_dp(0.0333),
+    "approximate": rz.approximate_dp(0.05, 1e-8),
+    "laplace": rz.laplace(12.0),
+    "gaussian": rz.gaussian(sigma=18.0),
+    "range": rz.bounded_range(0.2),
+    "sampled, removed": rz.subsampled_gaussian(1.2, 0.02),
+    "sampled, added": rz.subsampled_gaussian(1.2, 0.02, "add"),
+    "atoms": rz.from_atoms([-0.12, 0.0, 0.13], [0.3, 0.2, 0.5 - 1e-9], 1e-9),
+    "mixed": rz.laplace(20.0) + rz.gaussian(sigma=30.0) + 2 * rz.pure_dp(0.03),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def excess(pld: rz.Pld, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the excess at the grid points, from the certified curves of both directions."""
+    t = np.arange(grid.half + 1) * float(grid.spacing)
+    right, left = pld.delta_bounds(t), pld.reverse().delta_bounds(t)
+    decay = np.exp(-t)
+    low = np.concatenate([(left.lo * decay)[:0:-1], right.lo])
+    high = np.concatenate([(left.hi * decay)[:0:-1], right.hi])
+    return low, high
+
+
+def assert_close(made: np.ndarray, exact: np.ndarray) -> None:
+    """Above by chords and cut tails alone: never higher than the exact curve one cell inwards."""
+    middle = made.size // 2
+    assert made[middle] <= exact[middle] * 1.01
+    assert np.all(made[middle + 1 :] <= exact[middle:-1] * (1.0 + 1e-6) + 1e-12)
+    assert np.all(made[:middle] <= exact[1 : middle + 1] * (1.0 + 1e-6) + 1e-12)
+
+
+def slow_after(step: Step, potential: np.ndarray) -> np.ndarray:
+    """`L ∘ φ` term by term, exactly summed, without any rounding up."""
+    d, n = float(step.grid.spacing), potential.size
+    out = []
+    for k in range(n):
+        terms = [float(step.excess[k])]
+        for i, mass in enumerate(step.masses.tolist()):
+            at = k - (i + step.low)
+            if at >= n:
+                value = potential[-1]
+            elif at < 0:
+                value = potential[0] * math.exp(d * at)
+            else:
+                value = potential[at]
+            terms.append(mass * float(value))
+        out.append(math.fsum(terms))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+@pytest.mark.parametrize("name", QUERIES)
+def test_steps_are_above_and_close(name, copies):
+    loss = QUERIES[name]
+    step = step_of(FINE, loss, copies)
+    low, high = excess(copies * loss, FINE)
+    assert np.all(step.excess >= low * (1.0 - 1e-12))
+    assert_close(step.excess, high)
+    assert 1.0 - 1e-6 <= step.masses.sum() + step.excess[-1] <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_composition_covers_the_composition(name):
+    first, second = step_of(FINE, QUERIES[name]), step_of(FINE, rz.laplace(15.0))
+    low, high = excess(QUERIES[name] + rz.laplace(15.0), FINE)
+    for one, other in ((first, second), (second, first)):
+        made = one.after(other.excess)
+        assert np.all(made >= low * (1.0 - 1e-12))
+        assert_close(made, high)
+
+
+@pytest.mark.parametrize("name", ["response off the grid", "gaussian", "sampled, added"])
+def test_after_is_rounded_up_and_no_further(name):
+    step = step_of(GRID, QUERIES[name])
+    rng = np.random.default_rng(3)
+    potential = np.sort(rng.random(GRID.size)) * np.exp(rng.normal(0.0, 4.0, GRID.size))
+    slow = slow_after(step, potential)
+    fast = step.after(potential)
+    assert np.all(fast >= slow)
+    assert np.all(fast <= slow * (1.0 + 1e-11))
+
+
+def test_tables_are_the_exact_values_on_the_lattice():
+    """Against suprema and compositions of PLDs in rationals: same levels, up to chords."""
+    a, b = rz.from_atoms([-0.2, 0.2], _response(0.2)), rz.from_atoms([-0.3, 0.3], _response(0.3))
+    table = value_table(GRID, [Item(step_of(GRID, a), 2), Item(step_of(GRID, b), 3)], most=7)
+    exact = [rz.identity()]
+    for s in range(1, 8):
+        options = [exact[s - 1]]
+        options += [query + exact[s - c] for query, c in ((a, 2), (b, 3)) if c <= s]
+        exact.append(rz.supremum(options))
+    for s in range(1, 8):
+        low, high = excess(exact[s], GRID)
+        assert np.all(table.levels[s] >= low * (1.0 - 1e-12))
+        assert np.all(table.levels[s] <= high * 1.02 + 1e-12)
+
+
+def _response(eps: float) -> list[float]:
+    return [1.0 / (1.0 + math.exp(eps)), 1.0 / (1.0 + math.exp(-eps))]
+
+
+def small_table() -> tuple[Table, list[Item]]:
+    items = [
+        Item(step_of(GRID, rz.pure_dp(0.1)), 9),
+        Item(step_of(GRID, rz.gaussian(mu=0.05)), 5),
+        Item(step_of(GRID, rz.pure_dp(0.03)), 1),
+        Item(step_of(GRID, rz.approximate_dp(0.0, 5e-10)), 1),
+    ]
+    return value_table(GRID, items), items
+
+
+def test_levels_satisfy_the_residue_condition_between_them_too():
+    table, items = small_table()
+    rng = random.Random(5)
+    assert table.top > 30
+    assert GRID.fits(table.levels[-1])
+    for _ in range(60):
+        item = rng.choice(items)
+        at = rng.randrange(item.price * PARTS, table.whole + 1)
+        needed = item.step.after(table.at(at - item.price * PARTS))
+        assert np.all(needed <= table.at(at) * (1.0 + 1e-13))
+
+
+def test_what_is_not_listed_pays_the_least_that_is_allowed():
+    table, _ = small_table()
+    for loss in (rz.laplace(15.0), rz.gaussian(mu=0.07), rz.pure_dp(0.07)):
+        step = step_of(GRID, loss)
+        for at in (table.whole, table.whole // 2 + 17):
+            potential = table.at(at)
+            best = table.best(step, potential, at)
+            assert best is not None and best < at
+            assert np.all(slow_after(step, table.at(best)) <= potential)
+            assert not step.allowed(potential, table.at(min(best + PARTS // 50, at)))
+    assert table.best(step_of(GRID, rz.pure_dp(1.5)), table.at(table.whole)) is None
+
+
+def test_both_ends_of_the_target_bind():
+    """A curve within delta at `eps` and not at `-eps` must not fit."""
+    potential = np.zeros(GRID.size)
+    potential[GRID.half + GRID.cells] = GRID.delta
+    assert GRID.fits(potential)
+    potential[GRID.half - GRID.cells] = GRID.delta
+    assert not GRID.fits(potential)
+
+
+def test_plans_with_exits_are_residues():
+    table, _ = small_table()
+    lead = step_of(GRID, rz.pure_dp(0.05))
+    first = table.best(lead, None)
+    made = plan_with_exits(table, [Item(lead, 1)], 24, lead, None, first // PARTS)
+    assert made is not None
+    assert GRID.fits(lead.after(made.table.levels[-1]))
+    for m, level in enumerate(made.levels):
+        assert np.all(table.levels[level] <= made.table.levels[m])
+        if m:
+            assert np.all(lead.after(made.table.levels[m - 1]) <= made.table.levels[m])
+    assert made.levels[-1] > 0.8 * (first // PARTS)
+
+
+def test_prices_are_improved():
+    losses = [rz.pure_dp(0.1), rz.gaussian(mu=0.05)]
+    steps, start = [step_of(GRID, q) for q in losses], [20, 4]
+    best = [float(most_copies(GRID, q)) for q in losses]
+    turned = improved(GRID, losses, start, sweeps=3, change=0.3)
+    assert ratios(GRID, steps, turned, best).mean() > ratios(GRID, steps, start, best).mean()
+
+
+def test_a_broken_cache_is_built_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    items = small_table()[1]
+    first = table_cache.cached_table(GRID, items)
+    (file,) = tmp_path.rglob("*.npz")
+    stored = file.read_bytes()
+    assert np.array_equal(table_cache.cached_table(GRID, items).levels, first.levels)
+    with np.load(file) as data:
+        smaller = data["levels"] * 0.5
+        content = str(data["content"])
+    np.savez(file, levels=smaller, content=content)
+    assert np.array_equal(table_cache.cached_table(GRID, items).levels, first.levels)
+    for broken in (b"", stored[:100], b"x" * 50):
+        file.write_bytes(broken)
+        assert np.array_equal(table_cache.cached_table(GRID, items).levels, first.levels)
+    assert [path.suffix for path in file.parent.iterdir()] == [".npz"]
+
+
+# ------------------------------------------------------------------------- the filters
+
+
+def test_menu_against_the_exact_worst_case():
+    """Every adaptive use of the menu, played out in rationals, stays within the target."""
+    menu = (rz.pure_dp(0.5), rz.pure_dp(1.0))
+    filter = rz.MenuFilter(2.0, 0.05, menu, prices=(100, 220))
+    worst = rz.worst_case(rz.as_rule(filter, list(menu)), 6).pld
+    assert worst <= rz.approximate_dp(2.0, 0.05)
+    assert float(worst.delta(2.0)) > 0.2 * 0.05
+
+
+def test_menu_spends_prices_and_refuses_what_is_too_much():
+    tenth = rz.pure_dp(0.1)
+    filter = rz.MenuFilter(1.0, 1e-6, [tenth, rz.gaussian(sigma=20.0)], prices=[40, 20])
+    first = filter.request(tenth)
+    assert first.admitted and 0.0 < first.cost <= 40.0
+    off = filter.check(rz.laplace(11.0))
+    assert off.admitted and off.cost < first.cost
+    refusal = filter.request(rz.pure_dp(3.0))
+    assert not refusal.admitted and refusal.largest is not None
+    assert filter.check(refusal.largest).admitted
+    assert filter.check(filter.remaining).admitted
+    copy = filter.state_from_json(filter.state_to_json(filter.state))
+    assert copy == filter.state
+
+
+def test_plan_is_kept_to_the_last_query():
+    query = rz.pure_dp(0.05)
+    filter = rz.PlanFilter(1.0, 1e-6, [query] * 40)
+    assert filter.kept == 26
+    for _ in range(26):
+        assert filter.request(query).admitted
+    assert not filter.request(query).admitted
+
+
+def test_plan_gives_the_smallest_part_for_what_is_not_on_it():
+    filter = rz.PlanFilter(1.0, 1e-6, [rz.pure_dp(0.1), rz.pure_dp(0.05)] * 4)
+    covered = filter.request(rz.laplace(20.0))
+    assert covered.cost == rz.pure_dp(0.05)
+    larger = filter.request(rz.pure_dp(0.15))
+    assert larger.admitted
+    assert larger.remaining + rz.pure_dp(0.15) <= covered.remaining
+    assert not filter.request(rz.gaussian(sigma=20.0)).admitted
+    assert filter.state_from_json(filter.state_to_json(filter.state)) == filter.state
+
+
+@pytest.fixture(scope="module")
+def auto() -> rz.AutoFilter:
+    return rz.AutoFilter(1.0, 1e-6)
+
+
+def test_auto_loses_nothing_on_one_kind(auto):
+    for query, best in ((rz.pure_dp(0.05), 26), (rz.laplace(10.0), 10), (rz.pure_dp(0.5), 2)):
+        state, n = auto.initial(), 0
+        while (decision := auto.decide(state, query)).admitted:
+            state, n = decision.state, n + 1
+        assert n == best
+
+
+KINDS = (rz.pure_dp(0.03), rz.laplace(25.0), rz.gaussian(sigma=25.0), rz.pure_dp(0.11))
+
+
+@pytest.fixture(scope="module", params=["auto", "short menu", "long menu", "priced menu"])
+def walker(request) -> rz.Filter:
+    small = tuple(rz.gaussian(sigma=sigma) for sigma in (60.0, 90.0))
+    made = {
+        "auto": lambda: rz.AutoFilter(1.0, 1e-6),
+        "short menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS[1:]),
+        "long menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS + small),
+        "priced menu": lambda: rz.MenuFilter(1.0, 1e-6, KINDS[:3], (20, 30, 25)),
+    }
+    return made[request.param]()
+
+
+def test_every_step_is_a_residue(walker):
+    """Random walks: the slow twin of the residue condition at every change of potential."""
+    rng = random.Random(11)
+    for _ in range(3):
+        state, spent = walker.initial(), rz.identity()
+        query = rng.choice(KINDS)
+        for _ in range(14):
+            query = query if rng.random() < 0.6 else rng.choice(KINDS)
+            decision = walker.decide(state, query)
+            if not decision.admitted:
+                continue
+            before, after = walker.potential(state), walker.potential(decision.state)
+            spent += query
+            held = dict(state.held).get(query, 0)
+            if held == 0:
+                copies = dict(decision.state.held).get(query, 0) + 1
+                needed = step_of(walker.grid, query, copies).after(after)
+                if before is None:
+                    assert walker.grid.fits(needed)
+                else:
+                    assert np.all(needed <= before * (1.0 + 1e-12))
+            else:
+                # Paid for: the potential stays, and one copy of those held is used.
+                assert after is before or np.array_equal(after, before)
+                assert dict(decision.state.held).get(query, 0) == held - 1
+            state = decision.state
+            again = walker.state_from_json(walker.state_to_json(state))
+            assert again == state
+        assert float(spent.delta(1.0)) <= 1e-6
+
+
+def test_random_states_of_a_menu_are_residues():
+    """Anywhere on the table, not only where walks come by: what follows is covered."""
+    filter = rz.MenuFilter(1.0, 1e-6, KINDS, (20, 30, 25, 170))
+    rng = random.Random(4)
+    for _ in range(12):
+        left = rng.randrange(filter.table.whole + 1)
+        state = type(filter.initial())(filter.fingerprint, None, None, left, (), ())
+        query = rng.choice([*KINDS, rz.laplace(17.0), rz.pure_dp(0.012)])
+        decision = filter.decide(state, query)
+        if decision.admitted:
+            needed = slow_after(step_of(filter.grid, query), filter.potential(decision.state))
+            assert np.all(needed <= filter.potential(state) * (1.0 + 1e-12))
+
+
+def test_listed_queries_never_pay_more_than_their_price():
+    filter = rz.MenuFilter(1.0, 1e-6, KINDS[:3], (20, 30, 25))
+    state = filter.initial()
+    for _ in range(4):
+        for query, price in zip(KINDS, filter.prices, strict=False):
+            decision = filter.decide(state, query)
+            assert decision.admitted and 0.0 < decision.cost <= price
+            state = decision.state
+    assert state.plan is None
+
+
+def test_a_long_menu_loses_nothing_on_one_kind():
+    """Without prices the first query makes a plan, whatever else is on the menu."""
+    menu = [rz.pure_dp(e) for e in (0.05, 0.1, 0.2, 0.5)] + [rz.gaussian(sigma=20.0)]
+    filter = rz.MenuFilter(1.0, 1e-6, menu)
+    for query, best in ((rz.pure_dp(0.05), 26), (rz.pure_dp(0.5), 2)):
+        assert rz.how_many(filter, query) == best
+
+
+def test_menus_are_no_larger_than_needed():
+    """Responses reach to the usual size or the first query; heavy tails have their own lines."""
+    grid = grid_for(3.0, 1e-6)
+    usual = reach_for(grid, rz.laplace(40.0))
+    assert usual == reach_for(grid, rz.pure_dp(0.05)) < LEVELS
+    assert reach_for(grid, rz.pure_dp(0.6)) > usual
+    assert reach_for(grid, 10 * rz.subsampled_gaussian(1.0, 0.01)) < usual
+    assert reach_for(grid, rz.pure_dp(50.0)) >= LEVELS
+    assert reach_for(FINE, rz.laplace(40.0)) >= LEVELS
+
+
+def test_menus_read_states_strictly():
+    priced = rz.MenuFilter(1.0, 1e-6, KINDS[:2], (20, 30))
+    data = json.loads(priced.state_to_json(priced.initial()))
+    open_ = json.loads(rz.AutoFilter(1.0, 1e-6).state_to_json(rz.AutoFilter(1.0, 1e-6).initial()))
+    plan = {"query": {"kind": "pure_dp", "eps": 0.03}, "copies": 1, "exits": [0, 1]}
+    wrong = [
+        data | {"left": -1},
+        data | {"left": priced.table.whole + 1},
+        data | {"left": 0, "plan": plan},
+        data | {"seen": [[1]]},
+        open_,
+    ]
+    for given in wrong:
+        with pytest.raises(rz.ResiduumError):
+            priced.state_from_json(given)
+
+
+def test_auto_reads_states_strictly(auto):
+    state = auto.decide(auto.initial(), rz.pure_dp(0.1)).state
+    data = json.loads(auto.state_to_json(state))
+    wrong = [
+        data | {"left": data["left"] + 1},
+        data | {"left": -2},
+        data | {"more": 1},
+        data | {"of": "0" * 16},
+        data | {"plan": {**data["plan"], "exits": [10**6, 0]}},
+        data | {"plan": {**data["plan"], "copies": 0}},
+        {k: v for k, v in data.items() if k != "held"},
+        "[]",
+    ]
+    for given in wrong:
+        with pytest.raises(rz.ResiduumError):
+            auto.state_from_json(given)

@@ -1,0 +1,374 @@
+"""Connections that die, files that are replaced, leaders that are interrupted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+import residuum as rz
+from residuum.ledger.api import commands
+from residuum.ledger.domain import rules
+from residuum.ledger.operations import memory, rehearsal
+from residuum.ledger.operations.rehearsal import Rehearsals
+from residuum.ledger.operations.requests import Request
+from residuum.ledger.operations.unit_of_work import Page
+from residuum.mechanisms import PureDp
+
+Open = Callable[..., rz.Ledger]
+
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = 'residuum' AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def remote(schema_url: str, tmp_path: Path) -> Iterator[rz.Ledger]:
+    """A ledger on PostgreSQL with a budget of 1."""
+    with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        yield ledger
+
+
+def left(ledger: rz.Ledger) -> Fraction:
+    (amount,) = ledger.budget("b").state.left  # type: ignore[attr-defined]
+    return Fraction(amount)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_is_cut_before_the_commit_spends_nothing_and_the_next_call_works(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """One that died while it was not used is not even noticed."""
+    import psycopg
+
+    for key in ("first", "second"):
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(CUT)
+        receipt = remote.spend("b", rz.pure_dp(0.25), key=key)
+        assert receipt.admitted and not receipt.replayed
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(CUT)
+    assert len(remote.history("b")) == 3 and left(remote) == Fraction(1, 2)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_died_without_a_word_is_not_even_noticed(remote: rz.Ledger) -> None:
+    """Though what is remembered is sent together with its commit."""
+    for key in ("first", "second"):
+        remote.spend("b", rz.pure_dp(0.25), key=key)
+    ((writer, _),) = remote.store._kept
+    number = os.dup(writer.connection.driver_connection.pgconn.socket)  # type: ignore[union-attr]
+    with socket.socket(fileno=number) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    third = remote.spend("b", rz.pure_dp(0.25), key="third")
+    assert third.admitted and not third.replayed and left(remote) == Fraction(1, 4)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_server_that_is_cut_again_and_again_is_unavailable_and_nothing_is_spent(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """Every attempt is cut while it waits for a lock that another holds."""
+    import psycopg
+
+    stop = threading.Event()
+
+    def cut() -> None:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            while not stop.is_set():
+                connection.execute(CUT + " AND wait_event_type = 'Lock'")
+                time.sleep(0.05)
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    with psycopg.connect(postgres, options=path) as holder:
+        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        try:
+            with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
+                remote.spend("b", rz.pure_dp(0.25), key="k")
+        finally:
+            stop.set()
+            cutter.join()
+    assert not remote.spend("b", rz.pure_dp(0.25), key="k").replayed
+    assert left(remote) == Fraction(3, 4)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_connection_that_is_cut_during_the_commit_leaves_the_outcome_unknown(
+    postgres: str, remote: rz.Ledger
+) -> None:
+    """A commit that takes its time, by a deferred trigger, is cut in the middle."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    with psycopg.connect(postgres, options=path, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN IF NEW.key = 'slow' THEN PERFORM pg_sleep(20); END IF; RETURN NEW; END $$"
+        )
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residuum_keys"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()"
+        )
+        found: list[BaseException] = []
+
+        def spend() -> None:
+            try:
+                remote.spend("b", rz.pure_dp(0.25), key="slow")
+            except rz.LedgerError as error:
+                found.append(error)
+
+        spender = threading.Thread(target=spend)
+        spender.start()
+        committing = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
+        )
+        while connection.execute(committing).fetchone() == (0,):
+            time.sleep(0.02)
+        connection.execute(CUT)
+        spender.join()
+        connection.execute("DROP TRIGGER slow ON residuum_keys")
+    assert [type(error) for error in found] == [rz.OutcomeUnknown]
+    assert "same key" in str(found[0])
+    tells = remote.spend("b", rz.pure_dp(0.25), key="slow")
+    assert tells.admitted and not tells.replayed, "the server rolled it back"
+    assert left(remote) == Fraction(3, 4)
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+def test_a_commit_that_waited_for_a_cancel_is_told(
+    postgres: str, remote: rz.Ledger, schema_url: str, tmp_path: Path
+) -> None:
+    """What it read of the hold before it had the lock does not count any more."""
+    import psycopg
+
+    path = remote.store.place.url.query["options"]
+    assert isinstance(path, str)
+    hold = remote.reserve("b", PureDp(0.25))
+    answers: list[object] = []
+
+    def commit() -> None:
+        with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as other:
+            try:
+                answers.append(other.commit(hold.id))
+            except rz.UnknownHold as error:
+                answers.append(error)
+
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'residuum' AND wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(postgres, autocommit=True) as watcher,
+        psycopg.connect(postgres, options=path) as holder,
+    ):
+        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        threads = [
+            threading.Thread(target=lambda: hold.cancel("not needed")),
+            threading.Thread(target=commit),
+        ]
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while watcher.execute(waiting).fetchone() != (number,):
+                time.sleep(0.02)
+        holder.rollback()
+        for thread in threads:
+            thread.join()
+    assert [type(answer) for answer in answers] == [rz.UnknownHold]
+    assert "cancelled" in str(answers[0])
+    assert left(remote) == 1
+
+
+def test_a_file_that_is_replaced_under_an_open_ledger_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with rz.open_ledger(path) as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        shutil.copy(path, tmp_path / "backup.db")
+        ledger.spend("b", rz.pure_dp(0.5))
+        (tmp_path / "backup.db").replace(path)
+        with pytest.raises(rz.ReadOnlyLedger, match="replaced"):
+            ledger.spend("b", rz.pure_dp(0.5))
+        path.unlink()
+        with pytest.raises(rz.StoreUnavailable):
+            ledger.spend("b", rz.pure_dp(0.5))
+
+
+@dataclass(frozen=True)
+class Interrupted(Request):
+    """Somebody presses the key while this is decided."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("b",)
+
+    def run(self, page: Page) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    with pytest.raises(KeyboardInterrupt):
+        ledger._gate.submit(Interrupted("local"))
+    assert ledger.spend("b", PureDp(0.5)).admitted
+    assert left(ledger) == Fraction(1, 2)
+
+
+# -- what a spend costs ----------------------------------------------------------------------
+
+
+def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However busy the machine is: what took long is rehearsed, which reads as well.
+    monkeypatch.setattr(Rehearsals, "wanted", lambda *_: False)
+    with rz.open_ledger(tmp_path / "a.db") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        statements: list[str] = []
+
+        def spend() -> list[str]:
+            statements.clear()
+            ledger.spend("b", PureDp(0.001))
+            return [text for text in statements if text.split()[0] not in ("BEGIN", "COMMIT")]
+
+        spend()
+        event.listen(
+            ledger.store.engine,
+            "checkout",
+            lambda driver, *_: driver.set_trace_callback(statements.append),
+        )
+        ledger.store._let_go()  # So that the writer's connection is traced from here on.
+        many = [commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200
+        for lifetime, of_records in ((-1.0, 2), (60.0, 1)):
+            # First the head is read and one is added; then what was added is remembered.
+            monkeypatch.setattr(memory, "LIFETIME", lifetime)
+            spend()
+            early = spend()
+            ledger.many(many)
+            # One of so many may have met a collection of garbage: then the next is rehearsed, once.
+            spend()
+            assert [text[:30] for text in spend()] == [text[:30] for text in early]
+            assert len(early) == 2 + 2 * of_records, early
+            assert sum("residuum_records" in text for text in early) == of_records
+
+
+@pytest.mark.needs("pgserver", "psycopg")
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_spend_takes_two_round_trips_or_one_however_long_the_history_is(
+    remote: rz.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remembers: bool
+) -> None:
+    """By what libpq says that it sent."""
+    monkeypatch.setattr(memory, "LIFETIME", 60.0 if remembers else -1.0)
+    for key in ("-1", "0"):
+        remote.spend("b", PureDp(0.001), key=key)
+    ((writer, _),) = remote.store._kept
+    libpq = writer.connection.driver_connection.pgconn  # type: ignore[union-attr]
+
+    def spend(key: str) -> list[str]:
+        with (tmp_path / key).open("w+b") as file:
+            libpq.trace(file.fileno())
+            assert remote.spend("b", PureDp(0.001), key=key).admitted
+            libpq.untrace()
+            file.seek(0)
+            lines = [line.decode().split("\t") for line in file]
+        return [" ".join(words)[:22].split("0 ")[0] for _, way, _, *words in lines if way == "F"]
+
+    early = spend("1")
+    remote.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+    assert spend("2") == early
+    kinds = [line.split()[0] for line in early]
+    assert "Parse" not in kinds and "Query" not in kinds
+    if remembers:
+        assert (kinds.count("Sync"), kinds.count("Execute")) == (1, 4), "begin, row, others, commit"
+    else:
+        # Begin, lock, meta, head, key; row, record, key, commit.
+        assert (kinds.count("Sync"), kinds.count("Execute")) == (2, 9)
+
+
+def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    commits: list[object] = []
+    commit = ledger.store.commit
+
+    def counted(connection: Any, *others: Any) -> None:
+        commits.append(connection)
+        commit(connection, *others)
+
+    monkeypatch.setattr(ledger.store, "commit", counted)
+    ledger.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)
+    assert len(commits) == 1 and len(ledger.history("b")) == 51
+
+
+def test_slow_decisions_are_rehearsed_and_sent_back_when_the_state_moved(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    rehearsals = Rehearsals()
+    ask = commands.spend("local", "b", PureDp(0.25))
+    assert rehearsals.wanted(ask), "a query that is new"
+    assert not rehearsals.wanted(commands.commit("local", "x"))
+    with ledger._gate.looking(["b"]) as page:
+        rehearsals.rehearse(page, ask)
+        assert not rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "it was quick"
+        for question in list(rehearsals._took):
+            rehearsals._took[question] = 1.0
+        assert rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "slow, but ready"
+    elsewhere = commands.spend("local", "c", PureDp(0.25))
+    assert not rehearsals.wanted(elsewhere), "what was quick at one budget is so at others"
+    rehearsals.decided(elsewhere, 1.0)
+    assert rehearsals.wanted(elsewhere), "unless it was slow at the gate"
+    assert rehearsals.wanted(commands.spend("local", "d", PureDp(0.25))), "and then at new ones too"
+    ledger.spend("b", PureDp(0.125))
+    with ledger._gate.looking(["b"]) as page:
+        assert rehearsals.unready(page, ask)
+    ledger._gate._rehearsals = rehearsals
+    assert ledger.spend("b", PureDp(0.25)).admitted
+    assert left(ledger) == Fraction(5, 8)
+
+
+def test_a_new_query_at_a_known_budget_is_rehearsed_without_reading_the_store(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_()
+    ledger.create_budget("a", rz.PureFilter(2.0))
+    ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
+    looked: list[Any] = []
+    looking = ledger._gate.looking
+
+    def noted(names: Any) -> Any:
+        looked.append(names)
+        return looking(names)
+
+    monkeypatch.setattr(ledger._gate, "looking", noted)
+    ledger.spend("b", PureDp(0.125))
+    assert looked == [("b",)], "nobody has asked this budget before"
+    for _ in range(2):
+        assert ledger.spend("b", PureDp(0.25)).admitted
+    assert not ledger.spend("b", PureDp(0.5)).admitted
+    assert looked == [("b",)]
+    spend = rules.spend
+    worked = [0.0]
+
+    def slow(*arguments: Any) -> Any:
+        worked[0] += 1.0
+        return spend(*arguments)
+
+    monkeypatch.setattr(rules, "spend", slow)
+    monkeypatch.setattr(rehearsal.time, "thread_time", lambda: worked[0])
+    assert ledger.spend("b", PureDp(0.0625)).admitted
+    assert looked[1:] == [("b",)], "what takes long is decided on the state that is there now"
