@@ -15,7 +15,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run  ## the main job: an adaptive analyst, several filters, one ledger, verified; in out/
-	@$(BIN)/residuum demo --out out
+	@$(BIN)/residua demo --out out
 
 test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 $(PYTEST_ARGS)
@@ -38,14 +38,14 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 	@echo "open out/site/index.html"
 
 figures: $(VENV)/.run  ## draw the pictures of the documentation anew (docs/figures)
-	@$(BIN)/residuum figures --out docs/figures --format svg
+	@$(BIN)/residua figures --out docs/figures --format svg
 
 serve: $(VENV)/.run  ## the budget service on loopback, for a look around: no token is needed
 	@mkdir -p out
-	@$(BIN)/residuum serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
+	@$(BIN)/residua serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
 torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each, then check the books
-	@RESIDUUM_KILLS=$${RESIDUUM_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
+	@RESIDUA_KILLS=$${RESIDUA_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
 
 package: $(VENV)/bin/python  ## build wheel and sdist; each extra alone in an environment of its own (minutes)
@@ -55,7 +55,7 @@ clean:  ## remove the environment and everything the tools left behind
 	@rm -rf $(VENV) .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residuum needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residua needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
 

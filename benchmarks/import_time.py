@@ -1,4 +1,4 @@
-"""`import residuum` in a fresh interpreter, less the time a bare interpreter takes."""
+"""`import residua` in a fresh interpreter, less the time a bare interpreter takes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from statistics import median
 
 from benchmarks.harness.rows import Row, milliseconds_below
 
-FIRST_READ = "import residuum as rz; (rz.gaussian(mu=1.0) + rz.laplace(scale=2.0)).delta(1.0)"
-LOADED = "import sys, residuum; print(' '.join({m.split('.')[0] for m in sys.modules}))"
+FIRST_READ = "import residua as rz; (rz.gaussian(mu=1.0) + rz.laplace(scale=2.0)).delta(1.0)"
+LOADED = "import sys, residua; print(' '.join({m.split('.')[0] for m in sys.modules}))"
 
 
 def wall_ms(code: str) -> float:
@@ -35,13 +35,13 @@ def scipy_is_deferred() -> bool:
 def run(repeats: int) -> list[Row]:
     return [
         Row(
-            work="import residuum",
-            ours_ms=beyond_bare_ms("import residuum", 3 * repeats),
+            work="import residua",
+            ours_ms=beyond_bare_ms("import residua", 3 * repeats),
             target=milliseconds_below(300.0),
             note="scipy deferred" if scipy_is_deferred() else "scipy loaded, should be deferred",
         ),
         Row(
-            work="import residuum and a first read",
+            work="import residua and a first read",
             ours_ms=beyond_bare_ms(FIRST_READ, repeats),
             note="scipy loaded",
         ),

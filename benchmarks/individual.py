@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness.rows import Row, Target
-from residuum.individual.pricing.cost_model import quote
+from residua.individual.pricing.cost_model import quote
 
 SIZE = 1 << 20
 LOOP = 300

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness import pages
 from benchmarks.harness.rows import aligned
 from benchmarks.ledger_constants import processor_seconds, told
-from residuum.individual.pricing.cost_model import quote
+from residua.individual.pricing.cost_model import quote
 
 Line = tuple[str, ...]
 HEAD: Line = ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", "")

@@ -32,8 +32,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-import residuum as rz
-from residuum.ledger.api.commands import Call
+import residua as rz
+from residua.ledger.api.commands import Call
 
 CLIENTS = (1, 4, 16)
 PROCESSES = 2
@@ -162,7 +162,7 @@ def bare_sqlite(folder: Path, pragmas: list[str], clients: int, seconds: float) 
 
 def pragmas_of() -> list[str]:
     """The settings that the ledger chooses for this library."""
-    from residuum.ledger.storage.sqlite import wal_is_safe
+    from residua.ledger.storage.sqlite import wal_is_safe
 
     if wal_is_safe(sqlite3.sqlite_version_info):
         return ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"]
@@ -175,7 +175,7 @@ def postgres() -> Iterator[tuple[str, str, Path]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pgserver
-    server = pgserver.get_server(tempfile.mkdtemp(prefix="residuum-bench-"), cleanup_mode="delete")
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="residua-bench-"), cleanup_mode="delete")
     try:
         server.psql("CREATE DATABASE long")
         program = Path(pgserver.__file__).parent / "pginstall" / "bin" / "pgbench"
@@ -312,7 +312,7 @@ def main() -> None:
         worker(given.work, given.anchor, given.clients, given.hot)
         return
     found: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="residuum-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="residua-bench-") as name:
         for store in given.stores.split(","):
             for row in STORES[store](Path(name), given.seconds, given.records):
                 found.append(row)

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-import residuum as rz
+import residua as rz
 from benchmarks.ledger import QUERY, postgres, rate
-from residuum.ledger.api.commands import Call
+from residua.ledger.api.commands import Call
 
 SIZES = (1, 4, 16, 64)
 CLIENTS = 16

@@ -14,8 +14,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import residuum as rz
-from residuum.adversary import suite
+import residua as rz
+from residua.adversary import suite
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 Lines = Iterator[str]
@@ -135,9 +135,9 @@ def several_budgets() -> Lines:
 
 def replay() -> Lines:
     """A reserved query that is run or cancelled after looking at later answers."""
-    from residuum.adversary.finite import finite_atoms
-    from residuum.pld.constructors import from_exact
-    from residuum.pld.lattice.supremum import exact_supremum
+    from residua.adversary.finite import finite_atoms
+    from residua.pld.constructors import from_exact
+    from residua.pld.lattice.supremum import exact_supremum
 
     for mu, held, ran, eps in (
         (1.0, rz.pure_dp(0.7), rz.pure_dp(0.5), 0.53),
@@ -158,7 +158,7 @@ def replay() -> Lines:
 
 def slack() -> Lines:
     """What a subsampled Gaussian costs a Gaussian budget, without slack and with it."""
-    from residuum.pld.residue.slack import slack_cost
+    from residua.pld.residue.slack import slack_cost
 
     step = rz.subsampled_gaussian(sigma=1.0, sampling_rate=0.01)
     whole = rz.gaussian(sigma=1.0)

@@ -3,7 +3,7 @@
     python -m benchmarks.service [--seconds N] [--connections N] [--json]
 
 Each store is measured in three ways with the same number of callers: threads at an open ledger;
-connections to `residuum serve` from a second process that does nothing but send requests and read
+connections to `residua serve` from a second process that does nothing but send requests and read
 answers (`load.py`); and threads of that process that call `rz.Client`. They take turns, second by
 second, because a machine is not the same from minute to minute. The service's process, the client's
 and PostgreSQL's share the machine, so on few cores they compete: the report says what a spend costs
@@ -28,15 +28,15 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness.load import load_of
-from residuum.service.auth import tokens
-from residuum.service.auth.token_store import TokenStore
+from residua.service.auth import tokens
+from residua.service.auth.token_store import TokenStore
 
 QUERY = rz.mechanisms.Gaussian(sigma=10_000.0)
 TARGET = 0.6
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
-SERVE = "from residuum.cli import main; main()"
+SERVE = "from residua.cli import main; main()"
 
 
 def summary(latencies: list[float], seconds: float) -> dict[str, float]:
@@ -82,16 +82,16 @@ def load(url: str, token: str, callers: int) -> None:
 
 @contextmanager
 def served(store: str, anchor: Path) -> Iterator[tuple[str, int]]:
-    """`residuum serve` on a free port; its address, and the id of its process."""
+    """`residua serve` on a free port; its address, and the id of its process."""
     child = subprocess.Popen(
         [sys.executable, "-c", SERVE, "serve", "--store", store, "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         encoding="utf-8",
         env={
             **os.environ,
-            "RESIDUUM_RATE": "0",
-            "RESIDUUM_LOG_LEVEL": "warning",
-            "RESIDUUM_ANCHOR": str(anchor),
+            "RESIDUA_RATE": "0",
+            "RESIDUA_LOG_LEVEL": "warning",
+            "RESIDUA_ANCHOR": str(anchor),
         },
     )
     try:
@@ -206,7 +206,7 @@ def run(seconds: float, callers: int) -> dict[str, Any]:
     found = {}
     for name, store in STORES.items():
         print(f"{name} ...", file=sys.stderr, flush=True)
-        folder = Path(tempfile.mkdtemp(prefix="residuum-bench-"))
+        folder = Path(tempfile.mkdtemp(prefix="residua-bench-"))
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             url = stack.enter_context(store(folder))

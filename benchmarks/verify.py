@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.verify.proofs.filters import Asked, prove_step
+import residua as rz
+from residua import mechanisms as m
+from residua.verify.proofs.filters import Asked, prove_step
 
 Query = m.Mechanism
 

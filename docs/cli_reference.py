@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from residuum.cli.app import EXIT_CODES, app
+from residua.cli.app import EXIT_CODES, app
 
 HEADING = "# Command line\n\nGenerated from the commands by `make docs`; edit those instead."
 
@@ -14,8 +14,8 @@ HEADING = "# Command line\n\nGenerated from the commands by `make docs`; edit th
 def reference() -> str:
     """The whole page."""
     root = typer.main.get_command(app)
-    context = _context(root, "residuum", None)
-    return "\n\n".join([HEADING, _exit_codes(), *_sections(root, context, "residuum")]) + "\n"
+    context = _context(root, "residua", None)
+    return "\n\n".join([HEADING, _exit_codes(), *_sections(root, context, "residua")]) + "\n"
 
 
 def _exit_codes() -> str:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from residuum.service.app import description
-from residuum.service.auth.access import PERMISSIONS
-from residuum.service.problems import STATUS, TITLES, name_of
+from residua.service.app import description
+from residua.service.auth.access import PERMISSIONS
+from residua.service.problems import STATUS, TITLES, name_of
 
 HEADING = """# HTTP
 
@@ -138,7 +138,7 @@ def _problems() -> str:
         "internal-error": 500,
     }  # fmt: skip
     rows = [
-        (f"`urn:residuum:problem:{name}`", str(status.get(name, others.get(name))), title)
+        (f"`urn:residua:problem:{name}`", str(status.get(name, others.get(name))), title)
         for name, title in TITLES.items()
     ]
     return "## Problems\n\n" + _table(("type", "status", "title"), rows)

@@ -10,7 +10,7 @@ whole run to be within (eps, delta): it stops training when nothing on the menu 
 The validation images stand for public data. What is chosen from private data must be paid for like
 any other query; the number of private records is private, too, so a public guess takes its place.
 
-Needs: pip install 'residuum[opacus]' scikit-learn
+Needs: pip install 'residua[opacus]' scikit-learn
 """
 
 import argparse
@@ -23,8 +23,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import residuum as rz
-from residuum.interop.opacus import BudgetedTraining, steps_of
+import residua as rz
+from residua.interop.opacus import BudgetedTraining, steps_of
 
 
 class Epoch(NamedTuple):
@@ -66,7 +66,7 @@ def train(filter: rz.Filter, delta: float, seed: int = 0, log: Any = print) -> O
     with warnings.catch_warnings():
         # An example may use the fast random numbers of torch; see docs/known-limits.md.
         warnings.filterwarnings("ignore", message="Secure RNG turned off")
-        engine = PrivacyEngine(accountant="residuum")
+        engine = PrivacyEngine(accountant="residua")
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
     model, optimizer, loader = engine.make_private(
         module=model,

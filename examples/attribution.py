@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import residuum as rz
+import residua as rz
 
 Floats = NDArray[np.float64]
 

@@ -7,14 +7,14 @@ it. A run that is repeated, whole or after a crash, charges once, and says so by
     6   an earlier run made it, and may have led to a release already
 
 After 6, release only what the earlier run stored, or know that it released nothing. Python and
-residuum[spark] must be installed on the workers. The active set is left in Parquet under
+residua[spark] must be installed on the workers. The active set is left in Parquet under
 `DIR/active` and is as private as the data: the job that computes the answer reads it there.
 """
 
 import argparse
 import sys
 
-import residuum as rz
+import residua as rz
 
 
 def main() -> None:

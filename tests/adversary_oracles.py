@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 
-import residuum as rz
+import residua as rz
 
 Outcome = tuple[Fraction, Fraction]
 Law = tuple[Outcome, ...]

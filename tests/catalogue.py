@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 from mixture_oracles import Blend
 from oracles import Finite, Law
 from strategies import Case, from_pair

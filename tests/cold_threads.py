@@ -16,8 +16,8 @@ from threading import Barrier, Thread
 from typing import Any
 
 import catalogue as plds
-import residuum as rz
-from residuum.bounds import Interval
+import residua as rz
+from residua.bounds import Interval
 
 Read = Callable[[], Any]
 

@@ -5,9 +5,9 @@ Profiles, chosen with the environment variable HYPOTHESIS_PROFILE:
   thorough  many random examples; also what the fixture `thorough` tells long sweeps
 
 A test that drives an optional package says so with `@pytest.mark.needs("package")`. Skipped tests
-are listed with their reasons at the end of the run. RESIDUUM_TEST_SKIPPED=FILE also writes their
+are listed with their reasons at the end of the run. RESIDUA_TEST_SKIPPED=FILE also writes their
 ids to a file, one a line, so that `pytest @FILE` runs exactly those where everything is installed;
-with RESIDUUM_NO_SKIPS=1 a skip is a failure.
+with RESIDUA_NO_SKIPS=1 a skip is a failure.
 """
 
 import importlib
@@ -36,8 +36,8 @@ hypothesis.settings.register_profile(
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 hypothesis.settings.load_profile(PROFILE)
 
-NO_SKIPS = os.environ.get("RESIDUUM_NO_SKIPS") == "1"
-SKIPPED = os.environ.get("RESIDUUM_TEST_SKIPPED")
+NO_SKIPS = os.environ.get("RESIDUA_NO_SKIPS") == "1"
+SKIPPED = os.environ.get("RESIDUA_TEST_SKIPPED")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Finite laws in exact fractions: the slow twin of `residuum.pld`'s finite arithmetic.
+"""Finite laws in exact fractions: the slow twin of `residua.pld`'s finite arithmetic.
 
 A finite law is a list of pairs `(p, q)`, what `P` and `Q` give to one outcome:
 `q = 0` is loss +inf, `p = 0` loss -inf. With fractions everything is exact; with

@@ -1,4 +1,4 @@
-"""Slow and obviously correct versions of what `residuum` computes.
+"""Slow and obviously correct versions of what `residua` computes.
 
 Nothing here imports the library. A `Law` is the sum of a finite law (pairs of
 masses, see `finite_oracles`), Laplace laws and a Gaussian one, evaluated in

@@ -2,7 +2,7 @@
 
 In a Markdown file, a `python` block is run, and a `text` block directly after it is what it must
 print. The blocks of one file share their names, in order, as a reader would type them. In a
-`console` block the lines after `$ residuum ...` are what that command must print.
+`console` block the lines after `$ residua ...` are what that command must print.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def run_python(path: Path) -> int:
 
 
 def run_console(path: Path) -> int:
-    """Run the `residuum` commands of a file's `console` blocks; the number of them."""
+    """Run the `residua` commands of a file's `console` blocks; the number of them."""
     count = 0
     for block in blocks(path):
         if block.language != "console":
@@ -71,18 +71,16 @@ def run_console(path: Path) -> int:
         for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, expected = session.partition("\n")
             arguments = shlex.split(command)
-            assert arguments[0] == "residuum", (
-                f"{path.name}: only residuum runs here, not {command}"
-            )
+            assert arguments[0] == "residua", f"{path.name}: only residua runs here, not {command}"
             count += 1
-            check(run_residuum(arguments[1:]), expected, path, block.line)
+            check(run_residua(arguments[1:]), expected, path, block.line)
     return count
 
 
-def run_residuum(arguments: list[str], cwd: Path | None = None) -> str:
-    """What `residuum` with these arguments prints, in a terminal of 100 columns."""
+def run_residua(arguments: list[str], cwd: Path | None = None) -> str:
+    """What `residua` with these arguments prints, in a terminal of 100 columns."""
     result = subprocess.run(
-        [sys.executable, "-c", "from residuum.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from residua.cli import main; main()", *arguments],
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"},

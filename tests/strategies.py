@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 from oracles import Finite, Law
 
 

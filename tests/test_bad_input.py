@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
-from residuum import ArgumentError, ArgumentTypeError, ResiduumError
+import residua as rz
+from residua import ArgumentError, ArgumentTypeError, ResiduaError
 
 INF = math.inf
 NAN = math.nan
@@ -68,7 +68,7 @@ def refuses(
     message = str(caught.value)
     assert name in message
     assert repr(value) in message or str(value) in message
-    assert isinstance(caught.value, ResiduumError)
+    assert isinstance(caught.value, ResiduaError)
 
 
 @pytest.mark.parametrize("where", NON_NEGATIVE)
@@ -495,8 +495,8 @@ def test_huge_losses_work_or_say_why(loss):
 def test_errors_are_the_builtin_ones_too():
     assert issubclass(ArgumentError, ValueError)
     assert issubclass(ArgumentTypeError, TypeError)
-    assert issubclass(ArgumentError, ResiduumError)
-    assert issubclass(ArgumentTypeError, ResiduumError)
+    assert issubclass(ArgumentError, ResiduaError)
+    assert issubclass(ArgumentTypeError, ResiduaError)
 
 
 # ------------------------------------------------------------------ mixtures and bounded range
@@ -565,7 +565,7 @@ def test_a_mixture_has_no_replace():
 
 @pytest.mark.parametrize("direction", [None, 1, True, ["add"]])
 def test_directions_that_are_not_strings(direction):
-    with pytest.raises(ResiduumError, match="direction"):
+    with pytest.raises(ResiduaError, match="direction"):
         rz.subsampled_gaussian(1.0, 0.5, direction)
 
 

@@ -54,7 +54,7 @@ def ask(field: Field, who: Participant, operation: str, **arguments: object) -> 
     [
         pytest.param(who, marks=pytest.mark.needs(module), id=who.label)
         for who, module in (
-            (US, "residuum"),
+            (US, "residua"),
             (GOOGLE_COARSE, "dp_accounting"),
             (GOOGLE_RDP, "dp_accounting"),
             (MICROSOFT, "prv_accountant"),

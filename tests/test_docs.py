@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-import residuum
-from residuum.mechanisms import KINDS
+import residua
+from residua.mechanisms import KINDS
 from snippets import ROOT, run_console, run_python
 
 DOCS = ROOT / "docs"
@@ -80,7 +80,7 @@ def test_http_reference_is_current() -> None:
 
 
 def test_every_setting_of_the_service_is_documented() -> None:
-    from residuum.service.settings import FIELDS, Settings
+    from residua.service.settings import FIELDS, Settings
 
     page = (DOCS / "service.md").read_text(encoding="utf-8").partition("## Settings")[2]
     rows = re.findall(r"^\| (`.+?) \| (.+?) \|", page, re.MULTILINE)
@@ -111,7 +111,7 @@ def test_mechanisms_are_all_listed_as_they_are() -> None:
 
 def test_filter_tables_say_what_a_run_says() -> None:
     """The quick part of them; the whole takes minutes."""
-    from residuum.planning.suite import named
+    from residua.planning.suite import named
 
     page = (DOCS / "choosing-a-filter.md").read_text(encoding="utf-8")
     script = _script("filter_table")
@@ -123,7 +123,7 @@ def test_filter_tables_say_what_a_run_says() -> None:
         columns = rows["workload"]
         for name in ("pure 0.05", "pure 0.5", "Laplace 10", "Gaussian 20"):
             kinds = ("basic", "approximate_zcdp")
-            measured = residuum.compare_filters(eps, delta, named(name, eps, delta), kinds)
+            measured = residua.compare_filters(eps, delta, named(name, eps, delta), kinds)
             said = dict(zip(columns, rows[name], strict=True))
             assert said["optimum"] == str(measured.rows[0].optimum)
             for kind, ratio in zip(kinds, measured.rows[0].ratios(), strict=True):
@@ -134,13 +134,13 @@ def test_changelog_names_the_version_of_the_code() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, re.MULTILINE)
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert released[0] == pyproject["project"]["version"] == version("residuum")
-    assert residuum.__version__ == released[0]
+    assert released[0] == pyproject["project"]["version"] == version("residua")
+    assert residua.__version__ == released[0]
 
 
 def test_citation_names_the_version_of_the_code() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert re.findall(r"^version: (\S+)$", citation, re.MULTILINE) == [residuum.__version__]
+    assert re.findall(r"^version: (\S+)$", citation, re.MULTILINE) == [residua.__version__]
 
 
 def test_changelog_uses_its_own_kinds_of_change() -> None:
@@ -164,7 +164,7 @@ def test_public_names_in_the_documentation_exist() -> None:
     used = {name for page in pages for name in re.findall(r"\brz\.(\w+)", page.read_text("utf-8"))}
     assert used
     for name in sorted(used):
-        assert hasattr(residuum, name), f"the documentation uses rz.{name}"
+        assert hasattr(residua, name), f"the documentation uses rz.{name}"
 
 
 def _script(name: str) -> ModuleType:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from snippets import ROOT
 
 CALLS = (
     {
-        "cryptography": "import residuum.verify.signing as s; s.check_signature('')",
-        "flint": "from residuum.verify import verify_records",
-        "matplotlib": "import residuum.figures.style as style; style.new_figure(1)",
+        "cryptography": "import residua.verify.signing as s; s.check_signature('')",
+        "flint": "from residua.verify import verify_records",
+        "matplotlib": "import residua.figures.style as style; style.new_figure(1)",
         "pyarrow": "rz.individual",
         "sqlalchemy": "rz.open_ledger",
     },
@@ -28,7 +28,7 @@ RUN = """
 import sys
 calls = {calls!r}
 sys.modules.update(dict.fromkeys(calls))  # as if they were not installed
-import residuum as rz
+import residua as rz
 for package, call in calls.items():
     try:
         exec(call)
@@ -53,7 +53,7 @@ def test_what_is_missing_names_its_extra(calls: dict[str, str], tmp_path: Path) 
     assert len(said) == len(calls)
     for package, line in zip(calls, said, strict=True):
         extra = rz.MissingPackage.EXTRAS[package]
-        assert f"needs {package}" in line and f"pip install 'residuum[{extra}]'" in line
+        assert f"needs {package}" in line and f"pip install 'residua[{extra}]'" in line
 
 
 def test_every_extra_that_is_named_brings_the_package() -> None:

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-import residuum as rz
+import residua as rz
 
 PLDS = [
     rz.identity(),

@@ -21,7 +21,7 @@ OPTIONAL = {
 }  # fmt: skip
 """What drives another library or a browser; a test that does is skipped where there is none."""
 
-BRIDGES = "residuum.interop"
+BRIDGES = "residua.interop"
 """Importing a name from here imports the library that the name is a bridge to."""
 
 
@@ -44,12 +44,12 @@ def test_no_test_imports_an_optional_package_before_it_runs() -> None:
         ("from torch import nn", ["torch"]),
         ("try:\n    import opendp.prelude as dp\nexcept ImportError:\n    dp = None", None),
         ("class Held:\n    from opacus import PrivacyEngine", ["opacus"]),
-        ("import residuum.interop.opendp", ["residuum.interop.opendp"]),
-        ("from residuum.interop import from_opendp", ["residuum.interop"]),
-        ("from residuum.interop.dp_accounting import plds", ["residuum.interop.dp_accounting"]),
+        ("import residua.interop.opendp", ["residua.interop.opendp"]),
+        ("from residua.interop import from_opendp", ["residua.interop"]),
+        ("from residua.interop.dp_accounting import plds", ["residua.interop.dp_accounting"]),
         ("def test_it():\n    import torch", []),
         ("if TYPE_CHECKING:\n    import torch", []),
-        ("import residuum.interop, numpy, torchlight", []),
+        ("import residua.interop, numpy, torchlight", []),
         ("import pytest\ndp = pytest.importorskip('opendp')", []),
     ],
 )
@@ -61,8 +61,8 @@ def test_the_development_extra_repeats_no_requirement() -> None:
     """One list of requirements: what users install is what is tested."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
-    assert "residuum[all]" in extras["dev"]
-    listed = {distribution(line) for line in extras["dev"]} - {"residuum"}
+    assert "residua[all]" in extras["dev"]
+    listed = {distribution(line) for line in extras["dev"]} - {"residua"}
     others = {name: lines for name, lines in extras.items() if name != "dev"}
     for extra, lines in {**others, "dependencies": project["dependencies"]}.items():
         assert not listed & {distribution(line) for line in lines}, extra
@@ -110,17 +110,17 @@ def test_what_was_skipped_is_written_down_and_may_not_be_skipped_again(tmp_path:
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-n", "1", *arguments],
             cwd=tmp_path,
-            env={**os.environ, "RESIDUUM_NO_SKIPS": "", **variables},
+            env={**os.environ, "RESIDUA_NO_SKIPS": "", **variables},
             capture_output=True,
             text=True,
             check=False,
         )
 
-    first = run(RESIDUUM_TEST_SKIPPED="skipped")
+    first = run(RESIDUA_TEST_SKIPPED="skipped")
     assert first.returncode == 0 and "1 passed, 4 skipped" in first.stdout, first.stdout
     skipped = (tmp_path / "skipped").read_text(encoding="utf-8").splitlines()
     assert len(skipped) == 4 and "test_whole.py" in skipped
-    again = run("@skipped", RESIDUUM_NO_SKIPS="1")
+    again = run("@skipped", RESIDUA_NO_SKIPS="1")
     assert again.returncode == 1 and "4 errors" in again.stdout, again.stdout
 
 

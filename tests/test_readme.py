@@ -27,9 +27,9 @@ def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from cli.running import run
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("RESIDUUM_STORE", raising=False)
+    monkeypatch.delenv("RESIDUA_STORE", raising=False)
     shell = [block.text for block in blocks(README) if block.language == "sh"]
-    lines = [line for text in shell for line in text.splitlines() if line.startswith("residuum ")]
+    lines = [line for text in shell for line in text.splitlines() if line.startswith("residua ")]
     assert len(lines) >= 5
     for line in lines:
         words = shlex.split(line, comments=True)[1:]

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 import catalogue as plds
-import residuum as rz
-from residuum.bounds import Interval
-from residuum.pld.residue.gdp_parameter import gdp_parameter_bounds
+import residua as rz
+from residua.bounds import Interval
+from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
 
 SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
 PACKAGES = ("adversary", "figures", "filters", "individual", "mechanisms", "planning")
@@ -64,7 +64,7 @@ def public_api() -> dict[str, Any]:
     """Every public name of the top level and of the public packages."""
     found = {f"rz.{name}": described(getattr(rz, name)) for name in rz.__all__}
     for package in PACKAGES:
-        module = import_module(f"residuum.{package}")
+        module = import_module(f"residua.{package}")
         for name in getattr(module, "__all__", ()):
             found[f"rz.{package}.{name}"] = described(getattr(module, name))
     return found

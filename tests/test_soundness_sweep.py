@@ -5,7 +5,7 @@ then reads `delta` back at its upper end, and checks both against the exact law:
 negative, none infinite where the truth is finite, relative width of delta at most 1e-6 with
 a Gaussian part, width in eps at most 1e-3 without.
 
-Every fourth setting runs by default; all of them with RESIDUUM_THOROUGH=1 (or the thorough
+Every fourth setting runs by default; all of them with RESIDUA_THOROUGH=1 (or the thorough
 hypothesis profile).
 """
 
@@ -22,11 +22,11 @@ import pytest
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 from oracles import Bracket
 
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 DELTAS = (1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-18, 1e-24, 1e-30)
 

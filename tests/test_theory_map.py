@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import residuum
+import residua
 from snippets import ROOT
 
 COUNTS = {
@@ -37,7 +37,7 @@ def rows() -> list[tuple[str, str, str]]:
 ROWS = rows()
 PAGE = (ROOT / "docs" / "theory-to-code.md").read_text(encoding="utf-8")
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-NAMES = set(re.findall(r"`((?:rz|residuum)\.[\w.]+)(?:\(.*?\))?`", PAGE))
+NAMES = set(re.findall(r"`((?:rz|residua)\.[\w.]+)(?:\(.*?\))?`", PAGE))
 """Every dotted name on the page."""
 
 
@@ -62,7 +62,7 @@ def test_every_statement_names_code(statement: str, code: str) -> None:
 def test_what_it_names_is_public_and_on_the_api_page(name: str) -> None:
     """Each step is in the `__all__` of the module before it; the page has the class or function."""
     assert name.startswith("rz."), "a path of modules is not a public name"
-    value: Any = residuum
+    value: Any = residua
     documented = ""
     for part in name.split(".")[1:]:
         if isinstance(value, ModuleType):
@@ -112,9 +112,9 @@ def test_the_slips_are_slips() -> None:
     assert 2 - 2 not in eps, "the printed index is not there for i = 2"
     assert eps[1] + eps[2] + u - eps[2 - 1] != pytest.approx(eps[1] + u), "nor right for i = 1"
     # The last size of the pessimistic estimate: the curve of RR_infinity is 1 everywhere.
-    told = residuum.adversary.generalised_response([Fraction(1)], [math.inf], "above")
+    told = residua.adversary.generalised_response([Fraction(1)], [math.inf], "above")
     assert all(told.hockey_stick(x) == 1.0 for x in (1.0, 5.0, 1e6))
     # The profile: a loss of -0.2 is not of the size [1, 2), though it lies in (-2, 2].
-    loss = residuum.from_pair([0.45, 0.55], [0.55, 0.45])
+    loss = residua.from_pair([0.45, 0.55], [0.55, 0.45])
     assert max(abs(math.log(0.55 / 0.45)), 0.0) < 1.0
-    assert residuum.adversary.tail_mass(loss, 1.0).hi == 0.0
+    assert residua.adversary.tail_mass(loss, 1.0).hi == 0.0

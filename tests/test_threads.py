@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import residuum
+import residua
 
-SOURCE = Path(residuum.__file__).parent
+SOURCE = Path(residua.__file__).parent
 SCRIPT = Path(__file__).with_name("cold_threads.py")
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Finite
-from residuum import Order
+from residua import Order
 
 # 1. `L <= R_{eps,delta}` needs `h_L(e^-eps)` as well, unless L is symmetric.
 

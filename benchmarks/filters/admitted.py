@@ -1,6 +1,6 @@
 """Utility: queries that a filter admits, over the most that any filter could.
 
-The optimum is that of `residuum compare`: the longest prefix of the sequence that is within
+The optimum is that of `residua compare`: the longest prefix of the sequence that is within
 `(eps, delta)` when all of it is known beforehand. Peers answer by asking their own filter one query
 after the other; dp_accounting has no filter, so what counts for it is its Rényi accountant with one
 order, fixed beforehand, which is valid against an adaptive analyst.
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness.parts import Parts, gaussian, laplace, pure_dp, subsampled
 from benchmarks.harness.run import Run
 from benchmarks.harness.section import Section, table
 from benchmarks.peers.participants import Participant
-from residuum import mechanisms as m
-from residuum.planning.candidates import kinds
-from residuum.planning.suite import named
-from residuum.planning.workload import Workload
+from residua import mechanisms as m
+from residua.planning.candidates import kinds
+from residua.planning.suite import named
+from residua.planning.workload import Workload
 
 EPS, DELTA = 1.0, 1e-6
 WORKLOADS = ("pure 0.05", "pure 0.1", "pure 0.5", "Laplace 10", "Gaussian 20", "mixed",
@@ -60,7 +60,7 @@ def measure(run: Run) -> Section:
     optimum = {row["workload"]: row["optimum"] for row in measured.to_dict()["workloads"]}
     ours = {f: {w: measured.ratio(w, f) for w in names} for f in measured.filters}
     rows = [["most possible", *(str(optimum[name]) for name in names)]]
-    rows += [[f"residuum, {f.replace('_', ' ')}", *(_ratio(ours[f][w]) for w in names)]
+    rows += [[f"residua, {f.replace('_', ' ')}", *(_ratio(ours[f][w]) for w in names)]
              for f in ours]  # fmt: skip
     better = []
     for peer in PEERS:
@@ -96,6 +96,6 @@ def measure(run: Run) -> Section:
 
 
 def _ratio(ratio: float | None) -> str:
-    from residuum.planning.comparison import shown
+    from residua.planning.comparison import shown
 
     return shown(ratio)

@@ -12,8 +12,8 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from residuum.ledger.domain import arguments
-from residuum.mechanisms import Mechanism
+from residua.ledger.domain import arguments
+from residua.mechanisms import Mechanism
 
 _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length: "

@@ -30,7 +30,7 @@ class Home:
 
 
 def folder() -> Path:
-    return Path(os.environ.get("RESIDUUM_PEERS", ROOT / ".venv-peers"))
+    return Path(os.environ.get("RESIDUA_PEERS", ROOT / ".venv-peers"))
 
 
 def find(package: str, requirements: tuple[tuple[str, ...], ...], install: bool) -> Home:

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.peers.environments import ADAPTERS, Home, find
 from benchmarks.peers.worker import Answer, Worker
 
-OURS = "residuum"
+OURS = "residua"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Peer:
 
 
 PEERS = (
-    Peer("residuum", "residuum_adapter", ()),
+    Peer("residua", "residua_adapter", ()),
     Peer("dp-accounting", "dp_accounting_adapter", (("dp-accounting>=0.4.4",),)),
     Peer("prv-accountant", "prv_accountant_adapter", (("prv-accountant>=0.2",),)),
     Peer("opendp", "opendp_adapter", (("opendp>=0.12",),)),
@@ -45,7 +45,7 @@ class Participant:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-US = Participant(OURS, "residuum")
+US = Participant(OURS, "residua")
 GOOGLE_FINE = Participant("dp_accounting, grid 1e-4", "dp-accounting", {"grid": 1e-4})
 GOOGLE_COARSE = Participant("dp_accounting, grid 1e-3", "dp-accounting", {"grid": 1e-3})
 GOOGLE_RDP = Participant("dp_accounting, Rényi", "dp-accounting", {"grid": 0.0})
@@ -129,6 +129,6 @@ def open_field(install: bool, invited: Collection[str] = PACKAGES) -> Iterator[F
 
 def _source() -> str:
     """Where this process has the library from: its process is to have the same."""
-    import residuum
+    import residua
 
-    return str(Path(residuum.__file__).resolve().parents[1])
+    return str(Path(residua.__file__).resolve().parents[1])

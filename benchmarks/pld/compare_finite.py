@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness.rows import Row, milliseconds_below
 from benchmarks.harness.timing import median_time
 from benchmarks.pld import finite

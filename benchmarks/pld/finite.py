@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import residuum as rz
+import residua as rz
 
 ATOMS = 10_000
 

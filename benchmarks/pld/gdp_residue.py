@@ -7,11 +7,11 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-import residuum as rz
+import residua as rz
 from benchmarks.harness.rows import Row, milliseconds_below, times_faster
 from benchmarks.harness.timing import median_in_a_row, median_time, side_by_side
 from benchmarks.pld import finite
-from residuum.pld.residue import gdp_residue
+from residua.pld.residue import gdp_residue
 
 GRID = 4801
 STEPS = 50

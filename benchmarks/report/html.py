@@ -27,8 +27,8 @@ def page(facts: Mapping[str, str], sections: Sequence[Section], pictures: Mappin
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Benchmarks of residuum, {escape(facts['date'])}</title><style>{STYLE}</style>",
-        f"<h1>Benchmarks of residuum</h1><p>Measured on {escape(facts['date'])} in one run; "
+        f"<title>Benchmarks of residua, {escape(facts['date'])}</title><style>{STYLE}</style>",
+        f"<h1>Benchmarks of residua</h1><p>Measured on {escape(facts['date'])} in one run; "
         "times are medians of processor seconds.</p>",
         "<h2>In short</h2>",
         _goals(goals),

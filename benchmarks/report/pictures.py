@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.harness.section import Plot
-from residuum.figures import style
+from residua.figures import style
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKS = "osD^vP*Xhd<>"

@@ -7,10 +7,10 @@ import json
 import sys
 import time
 
-import residuum as rz
+import residua as rz
 from benchmarks.utility.held_out import held_out
-from residuum.planning.candidates import kinds
-from residuum.planning.suite import named, names
+from residua.planning.candidates import kinds
+from residua.planning.suite import named, names
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 

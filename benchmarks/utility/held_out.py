@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from residuum.mechanisms.black_boxes.pure_dp import PureDp
-from residuum.mechanisms.composition.self_composed import SelfComposed
-from residuum.mechanisms.mechanism import Mechanism
-from residuum.mechanisms.noise.gaussian import Gaussian
-from residuum.mechanisms.noise.laplace import Laplace
-from residuum.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residuum.planning.workload import Run, Workload
+from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.gaussian import Gaussian
+from residua.mechanisms.noise.laplace import Laplace
+from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.planning.workload import Run, Workload
 
 _SIZES = (0.012, 0.025, 0.04, 0.06, 0.09, 0.15)
 _ALWAYS = 10**6

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import mean
 
-import residuum as rz
-from residuum.filters.query import Query
+import residua as rz
+from residua.filters.query import Query
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 WORKLOADS = (
@@ -26,14 +26,14 @@ WORKLOADS = (
 
 def menu() -> list[Query]:
     """Twenty-four kinds in sizes from 0.01 to 0.2, and `R_0.5`."""
-    from residuum.planning.suite import named
+    from residua.planning.suite import named
 
     return [*named("mixed", 1.0, 1e-6).kinds, rz.mechanisms.PureDp(0.5)]
 
 
 def measured() -> Iterator[tuple[float, float, dict[str, float]]]:
     """For each budget what share of the optimum the menu admits of each workload."""
-    from residuum.planning.suite import named
+    from residua.planning.suite import named
 
     for eps, delta in BUDGETS:
         ratios = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import residuum as rz
+import residua as rz
 
 
 def query(chance: random.Random, size: int = 3, infinite: bool = True) -> rz.Pld:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from adversary.games import query
-from residuum.adversary.amplification import kinks, regions
-from residuum.adversary.closure import closure
-from residuum.adversary.finite import finite_atoms
-from residuum.adversary.freeness import triple_budget
-from residuum.adversary.update_rule import natural_update
-from residuum.filters import from_json
+from residua.adversary.amplification import kinks, regions
+from residua.adversary.closure import closure
+from residua.adversary.finite import finite_atoms
+from residua.adversary.freeness import triple_budget
+from residua.adversary.update_rule import natural_update
+from residua.filters import from_json
 
 R = rz.approximate_dp
 HALF_SEEN = rz.from_pair([0.5, 0.5], [1.0, 0.0])
@@ -90,7 +90,7 @@ def test_a_gaussian_and_another_query() -> None:
     ],
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]
 
 

@@ -10,10 +10,10 @@ import pytest
 from mpmath import mp
 
 import adversary_oracles as oracles
-import residuum as rz
+import residua as rz
 from adversary.games import catalogue
-from residuum.adversary.simulate import interval
-from residuum.adversary.strategy import STOP, sequence
+from residua.adversary.simulate import interval
+from residua.adversary.strategy import STOP, sequence
 
 COIN = rz.from_pair([0.25, 0.75], [0.75, 0.25])
 TORN = rz.from_pair([0.5, 0.25, 0.25, 0.0], [0.25, 0.5, 0.0, 0.25])
@@ -123,7 +123,7 @@ def test_trees_are_readable() -> None:
     ],
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]
 
 

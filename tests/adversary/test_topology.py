@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from adversary.games import query
-from residuum.adversary.amplification import Span, find_link, kinks, regions
-from residuum.adversary.finite import finite_atoms
-from residuum.pld.arithmetic.exact import ExactAtoms
+from residua.adversary.amplification import Span, find_link, kinks, regions
+from residua.adversary.finite import finite_atoms
+from residua.pld.arithmetic.exact import ExactAtoms
 
 PAIRS = range(40)
 

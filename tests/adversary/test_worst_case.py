@@ -10,14 +10,14 @@ from fractions import Fraction
 import pytest
 
 import adversary_oracles as oracles
-import residuum as rz
+import residua as rz
 from adversary.games import catalogue
-from residuum.adversary.coarsen import coarsened
-from residuum.adversary.finite import finite_atoms
-from residuum.adversary.plan_rule import PlanRule
-from residuum.adversary.update_rule import natural_update
-from residuum.adversary.worst_case import MOST_HISTORIES, MOST_ROUNDS
-from residuum.pld.constructors import from_exact
+from residua.adversary.coarsen import coarsened
+from residua.adversary.finite import finite_atoms
+from residua.adversary.plan_rule import PlanRule
+from residua.adversary.update_rule import natural_update
+from residua.adversary.worst_case import MOST_HISTORIES, MOST_ROUNDS
+from residua.pld.constructors import from_exact
 
 XS = [Fraction(1, 7), Fraction(2, 3), Fraction(1), Fraction(8, 5), Fraction(4)]
 
@@ -349,5 +349,5 @@ def test_update_rule_needs_no_residue_condition() -> None:
     ],
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]

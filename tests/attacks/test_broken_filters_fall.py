@@ -11,14 +11,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.adversary import suite
-from residuum.filters.amounts import rounded_up
-from residuum.filters.decision import Decision
-from residuum.filters.losses import largest_loss
-from residuum.filters.query import Query, loss_of
-from residuum.filters.residue.update import Budget
-from residuum.filters.state import State
+import residua as rz
+from residua.adversary import suite
+from residua.filters.amounts import rounded_up
+from residua.filters.decision import Decision
+from residua.filters.losses import largest_loss
+from residua.filters.query import Query, loss_of
+from residua.filters.residue.update import Budget
+from residua.filters.state import State
 
 CATALOGUES = suite.catalogues()
 GRID = np.linspace(-6.0, 6.0, 241)

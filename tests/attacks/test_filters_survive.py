@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-import residuum as rz
-from residuum.adversary import suite
-from residuum.adversary.finite import is_exact
-from residuum.filters import KINDS
-from residuum.filters.potential.renyi_commit import Commit
+import residua as rz
+from residua.adversary import suite
+from residua.adversary.finite import is_exact
+from residua.filters import KINDS
+from residua.filters.potential.renyi_commit import Commit
 
 CATALOGUES = suite.catalogues()
 ROUNDED = 1e-9

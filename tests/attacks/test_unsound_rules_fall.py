@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-import residuum as rz
-from residuum.adversary import suite
-from residuum.adversary.attack import Attack
-from residuum.adversary.finite import finite_atoms
-from residuum.adversary.plan_rule import PlanRule
-from residuum.adversary.unsound.any_order_renyi import AnyOrderRenyi, fitted_query
-from residuum.adversary.unsound.optimal_conversion import optimal_renyi_budget
-from residuum.adversary.unsound.replay_rule import ReplayRule
-from residuum.filters.conversion import renyi_budget
-from residuum.pld.constructors import from_exact
-from residuum.pld.lattice.supremum import exact_supremum
+import residua as rz
+from residua.adversary import suite
+from residua.adversary.attack import Attack
+from residua.adversary.finite import finite_atoms
+from residua.adversary.plan_rule import PlanRule
+from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, fitted_query
+from residua.adversary.unsound.optimal_conversion import optimal_renyi_budget
+from residua.adversary.unsound.replay_rule import ReplayRule
+from residua.filters.conversion import renyi_budget
+from residua.pld.constructors import from_exact
+from residua.pld.lattice.supremum import exact_supremum
 
 UNSOUND = {rule.name: rule for rule in suite.UNSOUND}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from residuum.cli.app import app
+from residua.cli.app import app
 
 
 def run(*arguments: str, code: int = 0) -> str:

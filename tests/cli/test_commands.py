@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import typer
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run, run_json
-from residuum.cli.app import COMMANDS, app
+from residua.cli.app import COMMANDS, app
 
 GAUSSIAN = '{"kind": "gaussian", "sigma": 4.0}'
 LAPLACE = '{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}'
@@ -22,8 +22,8 @@ APPROXIMATE = '{"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}'
 def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = typer.main.get_command(app).get_command(None, name)
-    examples = re.findall(r"^ *residuum (.+)$", command.help.partition("Example:")[2], re.MULTILINE)
-    assert examples, f"residuum {name} --help shows no example"
+    examples = re.findall(r"^ *residua (.+)$", command.help.partition("Example:")[2], re.MULTILINE)
+    assert examples, f"residua {name} --help shows no example"
     if name in NEVER_END:
         return
     hold, head = _ledger(tmp_path, monkeypatch) if name in WITH_A_LEDGER else ("", "")
@@ -39,7 +39,7 @@ WITH_A_LEDGER = ("budget", "check", "spend", "reserve", "commit", "cancel", "his
 
 def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A ledger where commands look for one, and its export; the id of a hold, and a head."""
-    monkeypatch.delenv("RESIDUUM_STORE", raising=False)
+    monkeypatch.delenv("RESIDUA_STORE", raising=False)
     with rz.open_ledger(folder / "budgets.db") as ledger:
         ledger.create_budget("web", rz.GdpResidueFilter(mu=1.0))
         hold = ledger.reserve("web", rz.laplace(scale=9.0))
@@ -50,7 +50,7 @@ def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_documented(name: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    section = page.partition(f"## `residuum {name}`\n")[2].partition("\n## ")[0]
+    section = page.partition(f"## `residua {name}`\n")[2].partition("\n## ")[0]
     assert "Example:" in section, f"docs/cli.md has no section with an example for {name}"
 
 
@@ -75,7 +75,7 @@ def _leaves() -> list[tuple[str, ...]]:
 def test_every_command_answers_in_json_and_shows_how(leaf: tuple[str, ...]) -> None:
     text = run(*leaf, "--help")
     assert re.search(r"^ +--json  ", text, re.MULTILINE), "an option of its own"
-    assert re.search(rf"Example:\n +residuum {' '.join(leaf)}", text)
+    assert re.search(rf"Example:\n +residua {' '.join(leaf)}", text)
 
 
 def test_help_lists_every_command() -> None:
@@ -198,8 +198,8 @@ def test_demo_refuses_a_file_for_a_directory(tmp_path: Path) -> None:
 
 def test_version() -> None:
     answer = run_json("version")
-    assert set(answer) == {"residuum", "python", "numpy", "scipy"}
-    assert f"residuum {answer['residuum']}" in run("version")
+    assert set(answer) == {"residua", "python", "numpy", "scipy"}
+    assert f"residua {answer['residua']}" in run("version")
 
 
 @pytest.mark.parametrize(
@@ -303,4 +303,4 @@ def test_compare_composes_a_list() -> None:
 
 
 def test_version_option() -> None:
-    assert run("--version").strip() == f"residuum {rz.__version__}"
+    assert run("--version").strip() == f"residua {rz.__version__}"

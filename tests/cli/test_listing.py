@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from cli.running import run
-from residuum.cli.output import columns
-from residuum.ledger.api.wording import words
+from residua.cli.output import columns
+from residua.ledger.api.wording import words
 
 NAMES = ("web", "a budget with a name of some length", "Rényi", "closed")
 LEFT = (
@@ -72,7 +72,7 @@ def test_a_terminal_of_80_columns_shows_everything(ledger: Path) -> None:
     import pty
 
     ours, theirs = pty.openpty()
-    code = "from residuum.cli import main; main()"
+    code = "from residua.cli import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "budget", "list", "--store", str(ledger)],
         stdout=theirs, stdin=theirs, env={**os.environ, "COLUMNS": "80"},

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run
-from residuum.cli.app import EXIT_CODES
-from residuum.mechanisms import KINDS
+from residua.cli.app import EXIT_CODES
+from residua.mechanisms import KINDS
 from service.running import serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -22,7 +22,7 @@ TARGET = ("--eps", "1", "--delta", "1e-6")
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for variable in ("RESIDUUM_STORE", "RESIDUUM_TOKEN"):
+    for variable in ("RESIDUA_STORE", "RESIDUA_TOKEN"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -146,7 +146,7 @@ def test_a_file_that_is_no_ledger_is_one_line_and_2(tmp_path: Path, content: str
         ("spend", "b", "--pure-dp", "eps=1", "--store", "sqlite:///x"),
     ):
         said = refusal(*arguments)
-        assert said.count("\n") == 1 and "x" in said.replace("residuum", ""), said
+        assert said.count("\n") == 1 and "x" in said.replace("residua", ""), said
     run("init", "fine.db")
     if content not in ("empty", "database"):
         said = refusal("recover", "--export", "x", "--store", "fine.db")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from residuum.cli.output import above, below, number
+from residua.cli.output import above, below, number
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

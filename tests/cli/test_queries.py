@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import refusal, run, run_json
-from residuum import mechanisms as m
-from residuum.cli import queries
+from residua import mechanisms as m
+from residua.cli import queries
 
 LAPLACE = '{"kind": "laplace", "scale": 1.0}'
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from residuum.cli import PIPE_CLOSED
+from residua.cli import PIPE_CLOSED
 
 # Refuses to import the packages named in argv[1], as if they were not installed.
 WITHOUT = """
@@ -22,7 +22,7 @@ import importlib.util
 real = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in hidden else real(name, *rest)
 """
-MAIN = "from residuum.cli import main; main()"
+MAIN = "from residua.cli import main; main()"
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -51,11 +51,11 @@ def test_running_a_command_loads_no_other() -> None:
         "atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr))\n" + MAIN
     )
     loaded = set(python(code, "version").stderr.splitlines())
-    assert "residuum.cli.tools.version" in loaded
+    assert "residua.cli.tools.version" in loaded
     assert not loaded & {
-        "residuum.cli.tools.demo",
-        "residuum.cli.analysis.delta",
-        "residuum.cli.analysis.compare",
+        "residua.cli.tools.demo",
+        "residua.cli.analysis.delta",
+        "residua.cli.analysis.compare",
     }
 
 
@@ -64,7 +64,7 @@ def test_without_typer_it_says_what_to_install(hidden: str) -> None:
     result = python(WITHOUT + MAIN, hidden, "--help")
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
-    assert "pip install 'residuum[cli]'" in result.stderr
+    assert "pip install 'residua[cli]'" in result.stderr
     for name in hidden.split(","):
         assert name in result.stderr
 
@@ -72,19 +72,19 @@ def test_without_typer_it_says_what_to_install(hidden: str) -> None:
 def test_without_matplotlib_the_demo_still_counts() -> None:
     result = python(WITHOUT + MAIN, "matplotlib", "demo")
     assert result.returncode == 0, result.stderr
-    assert "pip install 'residuum[figures]'" in result.stdout
+    assert "pip install 'residua[figures]'" in result.stdout
     assert "every step is proven" in result.stdout
-    assert result.stdout.endswith("make serve, or residuum serve --store out/demo.db --dev\n")
+    assert result.stdout.endswith("make serve, or residua serve --store out/demo.db --dev\n")
 
 
 def test_without_matplotlib_a_description_says_so() -> None:
     result = python(WITHOUT + MAIN, "matplotlib", "describe", "--pure-dp", "eps=1", "--out", "out")
     assert result.returncode == 0, result.stderr
-    assert "pip install 'residuum[figures]'" in result.stdout
+    assert "pip install 'residua[figures]'" in result.stdout
 
 
 def test_core_needs_numpy_and_scipy_alone() -> None:
-    code = WITHOUT + "import residuum as rz; print(rz.gaussian(mu=1.0).delta(1.0) > 0)"
+    code = WITHOUT + "import residua as rz; print(rz.gaussian(mu=1.0).delta(1.0) > 0)"
     result = python(code, "typer,rich,matplotlib,mpmath,flint,hypothesis,dp_accounting")
     assert result.stdout.strip() == "True", result.stderr
 
@@ -92,21 +92,21 @@ def test_core_needs_numpy_and_scipy_alone() -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("residuum bud", ["budget"]),
-        ("residuum budget ", ["create", "list", "show", "retire"]),
-        ("residuum spend web --lap", ["--laplace"]),
-        ("residuum spend web --laplace scale=4 --k", ["--key"]),
-        ("residuum spend web --laplce scale=4 --k", ["--key"]),
-        ("residuum delta --q", ["--query"]),
+        ("residua bud", ["budget"]),
+        ("residua budget ", ["create", "list", "show", "retire"]),
+        ("residua spend web --lap", ["--laplace"]),
+        ("residua spend web --laplace scale=4 --k", ["--key"]),
+        ("residua spend web --laplce scale=4 --k", ["--key"]),
+        ("residua delta --q", ["--query"]),
     ],
 )
 def test_shells_can_complete(words: str, offered: list[str]) -> None:
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     result = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'residuum'\n" + MAIN],
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'residua'\n" + MAIN],
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **asked, "_RESIDUUM_COMPLETE": "complete_bash"},
+        env={**os.environ, **asked, "_RESIDUA_COMPLETE": "complete_bash"},
         check=False,
     )
     assert result.stdout.split() == offered, result.stderr
@@ -115,14 +115,14 @@ def test_shells_can_complete(words: str, offered: list[str]) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'residuum'\n" + MAIN,
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'residua'\n" + MAIN,
          "--show-completion", shell],
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         check=False,
     )  # fmt: skip
-    assert "_RESIDUUM_COMPLETE" in result.stdout, result.stderr
+    assert "_RESIDUA_COMPLETE" in result.stdout, result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of another kind")

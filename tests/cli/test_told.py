@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import residuum as rz
+import residua as rz
 from cli.running import run, run_json
-from residuum.cli.app import app
+from residua.cli.app import app
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -20,7 +20,7 @@ REFUSED, LEDGER = 3, 4
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger here, with one budget and one spend."""
     monkeypatch.chdir(tmp_path)
-    for variable in ("RESIDUUM_STORE", "RESIDUUM_TOKEN", "RESIDUUM_ANCHOR"):
+    for variable in ("RESIDUA_STORE", "RESIDUA_TOKEN", "RESIDUA_ANCHOR"):
         monkeypatch.delenv(variable, raising=False)
     run("init")
     run("budget", "create", "web", "--filter", "pure eps=1", "--data", "visits")
@@ -141,7 +141,7 @@ def test_a_file_that_was_lost_is_made_anew_from_its_export(tmp_path: Path) -> No
     """By the advice that each command gives, and without un-spending."""
     run("export", "--out", "all.jsonl")
     Path("budgets.db").unlink()
-    assert "residuum init makes one" in run("recover", "--export", "all.jsonl", code=2)
+    assert "residua init makes one" in run("recover", "--export", "all.jsonl", code=2)
     said = run("init", code=LEDGER)
     assert "warning: read-only" in said and "another ledger" in said and "next:" not in said
     anchor = Path("budgets.db.anchor").read_bytes()

@@ -1,6 +1,6 @@
 """Places to kill writers at, on both stores.
 
-`RESIDUUM_KILLS` says how many kills there are at random moments, and how many at named points.
+`RESIDUA_KILLS` says how many kills there are at random moments, and how many at named points.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ with warnings.catch_warnings(), contextlib.suppress(ImportError):
     warnings.simplefilter("ignore")
     import pgserver
 
-KILLS = int(os.environ.get("RESIDUUM_KILLS", "4"))
+KILLS = int(os.environ.get("RESIDUA_KILLS", "4"))
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """A PostgreSQL of its own, since it will be ill-treated, in a folder its user may enter."""
-    made = pgserver.get_server(tempfile.mkdtemp(prefix="residuum-faults-"), cleanup_mode="delete")
+    made = pgserver.get_server(tempfile.mkdtemp(prefix="residua-faults-"), cleanup_mode="delete")
     yield made
     made.cleanup()
 

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import residuum as rz
+import residua as rz
 from faults import writers
 
 # The server that forks imports what it preloads by the environment's path alone (until 3.13).

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import backups
-import residuum as rz
+import residua as rz
 from faults import writers
 from faults.conftest import KILLS
 from faults.harness import _CONTEXT, Place, batched, begun, check, kill_at, kill_within
-from residuum.ledger.operations.faults import POINTS
+from residua.ledger.operations.faults import POINTS
 
 A_TRIAL = 25
 """Kills before the books are closed and a new ledger is taken, so that budgets do not run dry."""
@@ -147,7 +147,7 @@ def test_full_disk(tmp_path: Path) -> None:
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
     """A disk of its own, in memory, that is soon full; only root may mount one."""
-    folder = Path(tempfile.mkdtemp(prefix="residuum-disk-"))
+    folder = Path(tempfile.mkdtemp(prefix="residua-disk-"))
     mount = ["mount", "-t", "tmpfs", "-o", "size=96m,mode=0755", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         folder.rmdir()

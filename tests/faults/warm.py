@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import residuum.ledger.storage.postgres  # noqa: F401
+import residua.ledger.storage.postgres  # noqa: F401
 from faults import writers
 
 with tempfile.TemporaryDirectory() as _folder:

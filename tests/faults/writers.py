@@ -12,8 +12,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import residuum as rz
-from residuum.ledger.operations import faults
+import residua as rz
+from residua.ledger.operations import faults
 
 BUDGETS = {
     "pure": rz.PureFilter(eps=3.0),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from residuum.figures.counterexamples import natural_filter_fails
-from residuum.figures.style import wrapped
+from residua.figures.counterexamples import natural_filter_fails
+from residua.figures.style import wrapped
 
 
 @pytest.mark.parametrize("letters", [20, 40, 142])

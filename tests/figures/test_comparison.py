@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.figures.comparison import yardstick
-from residuum.planning.comparison import Row
+import residua as rz
+from residua.figures.comparison import yardstick
+from residua.planning.comparison import Row
 
 
 def test_bars_are_the_ratios() -> None:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.figures import curves
+import residua as rz
+from residua.figures import curves
 
 PLDS = {
     "Gaussian": rz.gaussian(mu=1.0),

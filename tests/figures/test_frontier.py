@@ -2,9 +2,9 @@
 
 import pytest
 
-import residuum as rz
-from residuum.figures.frontier import frontier as draw
-from residuum.planning.frontier import frontier
+import residua as rz
+from residua.figures.frontier import frontier as draw
+from residua.planning.frontier import frontier
 
 pytestmark = pytest.mark.needs("matplotlib")
 

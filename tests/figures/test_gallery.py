@@ -16,20 +16,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from mpmath import mp, mpf
 
 import adversary_oracles as oracles
-import residuum as rz
+import residua as rz
 from oracles import gaussian, gaussian_tradeoff
-from residue_oracles import Check
-from residuum.adversary.natural.guarantee import best_plan, total
-from residuum.figures import gdp_residue, lines
-from residuum.figures.counterexamples import (
+from residua.adversary.natural.guarantee import best_plan, total
+from residua.figures import gdp_residue, lines
+from residua.figures.counterexamples import (
     Counterexample,
     gaussian_budgets,
     natural_filter_fails,
 )
-from residuum.figures.gallery import GALLERY
-from residuum.figures.natural_guarantee import ROUNDS, GuaranteePicture, guarantee_by_rounds
-from residuum.figures.picture import Picture
-from residuum.figures.strategy_gain import COIN, REVEAL, StrategyPicture
+from residua.figures.gallery import GALLERY
+from residua.figures.natural_guarantee import ROUNDS, GuaranteePicture, guarantee_by_rounds
+from residua.figures.picture import Picture
+from residua.figures.strategy_gain import COIN, REVEAL, StrategyPicture
+from residue_oracles import Check
 from snippets import ROOT
 
 Curve = Callable[[mpf], mpf]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-import residuum as rz
-from residuum.adversary.strategy import STOP, sequence
-from residuum.figures.strategy_tree import size, strategy_tree
+import residua as rz
+from residua.adversary.strategy import STOP, sequence
+from residua.figures.strategy_tree import size, strategy_tree
 
 COIN = rz.from_pair([0.25, 0.75], [0.75, 0.25])
 LAPLACE = rz.mechanisms.Laplace(scale=2.0)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import residuum as rz
-from residuum import mechanisms
-from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
-from residuum.filters.query import Query
+import residua as rz
+from residua import mechanisms
+from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.filters.query import Query
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from mpmath import mp, mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from filters.catalogue import ADDITIVE, CATALOGUE
 from finite_oracles import NOISE
 from mixture_oracles import Blend
 from oracles import Finite
-from residuum.filters.noise import scaled
+from residua.filters.noise import scaled
 from strategies import Case
 
 HALF = mpf(2) ** -52

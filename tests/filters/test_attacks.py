@@ -11,12 +11,12 @@ from fractions import Fraction
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, NAMES
-from residuum import mechanisms
-from residuum.filters import amounts
-from residuum.filters.declared_costs import stated_zcdp
-from residuum.filters.state import Left
+from residua import mechanisms
+from residua.filters import amounts
+from residua.filters.declared_costs import stated_zcdp
+from residua.filters.state import Left
 
 EXTREMES = {
     "tiny response": rz.pure_dp(2.0**-1000),

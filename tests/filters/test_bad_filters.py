@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum import mechanisms
+import residua as rz
+from residua import mechanisms
 
 TENTH = rz.pure_dp(0.1)
 NO_LISTS = [1.0, True, "ab", b"ab", np.array(0.5), np.ma.masked, object(), len]

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, DESCRIBED, Entry
-from residuum import filters, mechanisms
-from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.filters import amounts, codec
-from residuum.filters.codec import _parsed
-from residuum.filters.state import Left
+from residua import filters, mechanisms
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts, codec
+from residua.filters.codec import _parsed
+from residua.filters.state import Left
 
 
 @pytest.fixture(params=DESCRIBED)
@@ -102,7 +102,7 @@ def test_configurations_read_strictly(entry):
     for text in ("NaN", "Infinity", "-Infinity", "1e999", "-1", "9" * 500, '"1"', "true", "[[1]]"):
         wrong.append(json.dumps(data | {field: "@"}).replace('"@"', text))
     for text in wrong:
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             filters.from_json(text)
     other = next(e for e in CATALOGUE.values() if e.json and e.make().kind != filter.kind)
     with pytest.raises(rz.ArgumentError, match="kind must be"):
@@ -126,7 +126,7 @@ def test_states_read_strictly(entry):
         wrong.append({key: value for key, value in data.items() if key != name})
     wrong += [data | {"version": 2}, data | {"of": "0" * 16}]
     for given_text in wrong:
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             filter.state_from_json(given_text)
 
 
@@ -168,7 +168,7 @@ def test_amounts_in_states_read_strictly(name):
         before,
     ]
     for given_text in wrong:
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             filter.state_from_json(given_text)
     for other in (e.make() for e in CATALOGUE.values() if e.json):
         if other != filter:

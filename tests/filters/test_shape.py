@@ -12,14 +12,14 @@ from fractions import Fraction
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
-from residuum import mechanisms
-from residuum.filters import amounts
-from residuum.filters.base import Additive
-from residuum.filters.kinds import KINDS, filter_class
-from residuum.filters.noise import scaled
-from residuum.filters.state import Left, State
+from residua import mechanisms
+from residua.filters import amounts
+from residua.filters.base import Additive
+from residua.filters.kinds import KINDS, filter_class
+from residua.filters.noise import scaled
+from residua.filters.state import Left, State
 
 
 @pytest.fixture(params=NAMES)
@@ -215,7 +215,7 @@ def test_states_of_others_are_errors(entry):
         crafted.append(Left(before.of, tuple(int(amount) for amount in whole)))
     for state in [*foreign, *crafted, None, {}, "x", before.of]:
         for use in (filter.resume, lambda s: filter.decide(s, entry.part), filter.state_to_json):
-            with pytest.raises(rz.ResiduumError, match="state"):
+            with pytest.raises(rz.ResiduaError, match="state"):
                 use(state)
     assert filter.state == before
 

@@ -9,12 +9,12 @@ import pytest
 from mpmath import mp, mpf
 
 import oracles
-import residuum as rz
+import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE
 from oracles import Finite
-from residuum import mechanisms
-from residuum.filters.conversion import renyi_budget
-from residuum.filters.state import Left
+from residua import mechanisms
+from residua.filters.conversion import renyi_budget
+from residua.filters.state import Left
 
 SURE = rz.from_pair([1.0, 0.0], [0.5, 0.5])
 """Loss ln 2 for sure, but `Q` has half its mass where `P` has none."""
@@ -162,7 +162,7 @@ def test_trap_9_nan_never_grants(name):
     filter = CATALOGUE[name].make()
     width = len(filter.initial().left)
     for left in (math.nan, math.inf, mpf("nan")):
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             filter.decide(Left(filter.fingerprint, (left,) * width), CATALOGUE[name].part)
     for build in (rz.pure_dp, lambda v: rz.gaussian(mu=v), lambda v: rz.approximate_dp(0.1, v)):
         with pytest.raises(rz.ArgumentError):

@@ -13,18 +13,18 @@ from mpmath import mp, mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from mixture_oracles import Blend
 from oracles import Finite, Law
-from residuum import mechanisms
-from residuum.filters import amounts
-from residuum.filters.additive.approximate_zcdp import _whitehouse
-from residuum.filters.additive.zcdp import zcdp_cost
-from residuum.filters.conversion import best_order, renyi_budget, zcdp_budget
-from residuum.filters.divergence import renyi_cost
-from residuum.filters.potential.renyi_potential import log_constant, potential_cost
-from residuum.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
+from residua import mechanisms
+from residua.filters import amounts
+from residua.filters.additive.approximate_zcdp import _whitehouse
+from residua.filters.additive.zcdp import zcdp_cost
+from residua.filters.conversion import best_order, renyi_budget, zcdp_budget
+from residua.filters.divergence import renyi_cost
+from residua.filters.potential.renyi_potential import log_constant, potential_cost
+from residua.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 
 TIGHT = 1e-5
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import CATALOGUE, HOPELESS
-from residuum import mechanisms
-from residuum.filters import amounts
+from residua import mechanisms
+from residua.filters import amounts
 
 NUMBER = r"(\d[\d.e+-]*)"
 A_HAIR = 1e-12

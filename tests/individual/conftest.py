@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 
 STORES = ("memory", "duckdb", "parquet")
 """Those that need no Java."""
@@ -21,7 +21,7 @@ def spark() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
-        .appName("residuum tests")
+        .appName("residua tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "3")
         # Tables are tiny: compiling for speed costs more than it saves.

@@ -40,7 +40,7 @@ def losses(number: int) -> Any:
 
 
 def opened(engine: str, directory: Path, session: Any = None) -> Any:
-    import residuum as rz
+    import residua as rz
 
     address = (
         f"duckdb:///{directory}/s.db?threads=1" if engine == "duckdb" else f"parquet:{directory}/s"
@@ -115,7 +115,7 @@ def spend_for_ever(engine: str, archive: Path, turn: int, pipe: int) -> None:
 
 def look(engine: str, directory: Path, acknowledged: int, pipe: int) -> None:
     """Whether the state is that after `acknowledged` spends, or after one more."""
-    import residuum as rz
+    import residua as rz
 
     twin = rz.individual.create("memory:", filter=rz.GdpResidueFilter(mu=1.0))
     for number in range(acknowledged):
@@ -205,7 +205,7 @@ def main(engine: str, kills: int, directory: Path) -> None:
     import duckdb  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import residuum as rz
+    import residua as rz
 
     rz.individual.create("memory:", filter=rz.GdpResidueFilter(mu=1.0))
     rng = random.Random(engine)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import residuum as rz
+import residua as rz
 
 M = rz.mechanisms
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.conftest import STORES
 from individual.engines import state_of
 
@@ -77,12 +77,12 @@ def test_bad_losses_leave_the_state_as_it_was(make: Callable[..., Any], engine: 
     state.spend({"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}, spend_id="good")
     before = state_of(state)
     for columns, mechanism, message in BAD:
-        with pytest.raises(rz.ResiduumError, match=message) as caught:
+        with pytest.raises(rz.ResiduaError, match=message) as caught:
             state.spend(pa.table(columns), spend_id="bad", mechanism=mechanism)
         assert isinstance(caught.value, rz.ArgumentError | rz.ArgumentTypeError)
         assert str(SECRET) not in str(caught.value) and caught.value.__cause__ is None
     for given, message in SECRET_FORMS:
-        with pytest.raises(rz.ResiduumError, match=message) as caught:
+        with pytest.raises(rz.ResiduaError, match=message) as caught:
             state.spend(given, spend_id="bad")
         assert "bob" not in str(caught.value) and "7.25" not in str(caught.value)
     assert state_of(state) == before
@@ -138,14 +138,14 @@ def test_ids_and_newcomers(make: Callable[..., Any], engine: str) -> None:
         ({"subject": [None]}, "subject"),
         ({"subject": [7], "budget": [0.5]}, "subjects take the columns subject, capacity"),
     ):
-        with pytest.raises(rz.ResiduumError, match=message):
+        with pytest.raises(rz.ResiduaError, match=message):
             state.enroll(subjects)
     with pytest.raises(rz.ArgumentError, match="'q' was used for another table"):
         state.spend({"subject": [1, 2], "nu": [0.5, 0.4]}, spend_id="q")
     with pytest.raises(rz.ArgumentError, match="'q' was used for another table"):
         state.spend({"subject": [1, 2], "eps": [0.5, 0.5]}, spend_id="q")
     for spend_id in ("", "a\nb", "x" * 600, 17, None):
-        with pytest.raises(rz.ResiduumError, match="spend_id must be"):
+        with pytest.raises(rz.ResiduaError, match="spend_id must be"):
             state.spend(losses, spend_id=spend_id)
     assert state_of(state)["subject"].to_pylist() == [1, 2]
 
@@ -165,7 +165,7 @@ def test_bad_files_of_losses(make: Callable[..., Any], engine: str, tmp_path: Pa
     ):
         pq.write_table(pa.table(values), tmp_path / f"{name}.parquet")
         mechanism = M.Gaussian(sigma=1e18) if column == "sensitivity" else None
-        with pytest.raises(rz.ResiduumError, match=r"fit|finite") as caught:
+        with pytest.raises(rz.ResiduaError, match=r"fit|finite") as caught:
             state.spend(tmp_path / f"{name}.parquet", spend_id="bad", mechanism=mechanism)
         assert str(SECRET) not in str(caught.value)
     for name in ("text.parquet", "none.parquet", "folder", "nothing"):
@@ -297,7 +297,7 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
 )
 def test_bad_states(arguments: dict[str, Any], message: str) -> None:
     given = {"address": "memory:", "filter": rz.GdpFilter(1.0)} | arguments
-    with pytest.raises(rz.ResiduumError, match=message):
+    with pytest.raises(rz.ResiduaError, match=message):
         rz.individual.create(given.pop("address"), **given)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.engines import state_of
 
 
@@ -48,7 +48,7 @@ def test_no_update_is_lost(make: Callable[..., Any], engine: str, tmp_path: Path
 
 def test_two_processes_on_one_directory(make: Callable[..., Any], tmp_path: Any) -> None:
     script = (
-        "import sys, residuum as rz\n"
+        "import sys, residua as rz\n"
         f"state = rz.individual.open('parquet:{tmp_path}/state', engine='numpy')\n"
         "for number in range(10):\n"
         "    state.spend({'subject': [1], 'nu': [0.2]}, spend_id=f'{sys.argv[1]}-{number}')\n"
@@ -84,7 +84,7 @@ def test_keys_of_one_type_whoever_comes_first(make: Callable[..., Any]) -> None:
 def test_another_process_is_told(make: Callable[..., Any], tmp_path: Any) -> None:
     make("duckdb").spend({"subject": [1], "nu": [0.1]}, spend_id="q")
     script = (
-        "import residuum as rz\n"
+        "import residua as rz\n"
         f"try: rz.individual.open('duckdb:///{tmp_path}/state.db?threads=1')\n"
         "except rz.StateUnavailable as error: print('told', error)\n"
     )

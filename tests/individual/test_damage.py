@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.engines import state_of
 
 LOSSES = {"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.conftest import STORES
 from individual.engines import by_key, state_of
 
@@ -91,7 +91,7 @@ def test_spark_marks_repetitions_too(make: Callable[..., Any], spark: Any, tmp_p
 def test_one_process_of_many_makes_the_charge(make: Callable[..., Any], tmp_path: Path) -> None:
     make("parquet")
     script = (
-        "import sys, residuum as rz\n"
+        "import sys, residua as rz\n"
         f"state = rz.individual.open('parquet:{tmp_path}/state', engine='numpy')\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
@@ -125,7 +125,7 @@ def test_a_retry_after_a_crash_is_told(engine: str, tmp_path: Path) -> None:
     address = f"duckdb:///{tmp_path}/s.db" if engine == "duckdb" else f"parquet:{tmp_path}/s"
     chosen = None if engine == "duckdb" else "numpy"
     script = (
-        "import os, signal, residuum as rz\n"
+        "import os, signal, residua as rz\n"
         "filter = rz.GdpResidueFilter(mu=1.0)\n"
         f"state = rz.individual.create({address!r}, filter=filter, engine={chosen!r})\n"
         f"state.spend({LOSSES!r}, spend_id='q-17')\n"

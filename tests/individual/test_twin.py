@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.conftest import STORES
 from individual.engines import state_of
 

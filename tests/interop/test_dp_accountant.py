@@ -10,7 +10,7 @@ from typing import Any
 import mpmath as mp
 import pytest
 
-import residuum as rz
+import residua as rz
 
 pytestmark = pytest.mark.needs("dp_accounting")
 

@@ -6,8 +6,8 @@ from typing import Any
 import mpmath as mp
 import pytest
 
-import residuum as rz
-from residuum.mechanisms.relations import RELATIONS
+import residua as rz
+from residua.mechanisms.relations import RELATIONS
 
 pytestmark = pytest.mark.needs("dp_accounting")
 

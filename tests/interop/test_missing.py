@@ -9,13 +9,13 @@ WITHOUT = """
 import sys
 for name in {missing!r}:
     sys.modules[name] = None  # as if it were not installed
-import residuum as rz
+import residua as rz
 rz.interop
 loaded = [name for name in ("dp_accounting", "opendp", "torch", "numpy") if sys.modules.get(name)]
 assert not loaded, loaded
 try:
     {call}
-except rz.ResiduumError as error:
+except rz.ResiduaError as error:
     print(error)
 """
 
@@ -34,11 +34,11 @@ def test_what_is_missing_is_named(missing: str, call: str, extra: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f"needs {missing}" in done.stdout
-    assert f"pip install 'residuum[{extra}]'" in done.stdout
+    assert f"pip install 'residua[{extra}]'" in done.stdout
 
 
 def test_names_are_those_that_are_there() -> None:
-    import residuum as rz
+    import residua as rz
 
     assert "from_dp_event" in dir(rz.interop)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from snippets import ROOT
 
 pytestmark = [
@@ -47,7 +47,7 @@ def private(
     torch.manual_seed(1)
     data = TensorDataset(torch.randn(RECORDS, 3), torch.randint(0, 2, (RECORDS,)))
     model = torch.nn.Linear(3, 2)
-    engine = PrivacyEngine(accountant="residuum")
+    engine = PrivacyEngine(accountant="residua")
     arguments = {
         "module": model,
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
@@ -215,7 +215,7 @@ def zeros(records: int) -> Any:
     torch.manual_seed(2)
     data = TensorDataset(torch.zeros(records, 100), torch.zeros(records, dtype=torch.long))
     model = torch.nn.Linear(100, 100, bias=False)
-    engine = PrivacyEngine(accountant="residuum")
+    engine = PrivacyEngine(accountant="residua")
     made = engine.make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=1.0),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-import residuum as rz
+import residua as rz
 
-from_opendp = pytest.importorskip("residuum.interop.opendp").from_opendp
+from_opendp = pytest.importorskip("residua.interop.opendp").from_opendp
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_what_a_user_calls_as_opendp_does_is_not_taken_for_it(dp: Any, space: An
 @drawn(st.floats(1e-9, 1e3))
 def test_no_bound_of_a_map_is_charged_less_than_it_is(bound: float) -> None:
     """In rationals: what filters charge is the decimal as it is written."""
-    from residuum.interop.opendp import _as_written
+    from residua.interop.opendp import _as_written
 
     charged = Fraction(repr(_as_written(bound)))
     assert charged <= Fraction(math.nextafter(math.nextafter(bound, math.inf), math.inf))

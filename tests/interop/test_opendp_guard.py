@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 
 pytestmark = pytest.mark.needs("sqlalchemy")
-guard_opendp = pytest.importorskip("residuum.interop.opendp").guard_opendp
+guard_opendp = pytest.importorskip("residua.interop.opendp").guard_opendp
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from catalogue import EXACT, NAMES, PAIRS, READ_AT, TRIPLES, below, case, overlap
-from residuum import Order
+from residua import Order
 
 
 def same_curve(A: rz.Pld, B: rz.Pld) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import (
     EXACT,
     FINITE,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import ATOMIC, FINITE_PAIRS, XS, case, overlap
 
 

@@ -11,7 +11,7 @@ import itertools
 import pytest
 
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import (
     EXACT,
     FINITE,
@@ -27,7 +27,7 @@ from catalogue import (
     meet,
     truth,
 )
-from residuum import Order
+from residua import Order
 
 ACCURACY = 1e-5  # of `|` and `&`, in h, where a side is smooth
 EXACT_PAIRS = list(itertools.combinations(EXACT, 2))

@@ -11,7 +11,7 @@ import itertools
 import pytest
 
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import (
     ATOMIC,
     EXACT,
@@ -26,7 +26,7 @@ from catalogue import (
     low,
     truth,
 )
-from residuum import Order
+from residua import Order
 
 MIRROR = {
     Order.LESS: Order.GREATER,

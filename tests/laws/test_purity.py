@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import residuum as rz
+import residua as rz
 from catalogue import CASES
-from residuum.bounds import Interval
-from residuum.pld.order.compare import dominated
+from residua.bounds import Interval
+from residua.pld.order.compare import dominated
 
 MORE: dict[str, Callable[[], rz.Pld]] = {
     "30 different laplaces": lambda: sum(rz.laplace(scale=9.0 + 0.37 * k) for k in range(30)),

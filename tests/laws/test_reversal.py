@@ -6,9 +6,9 @@ import pytest
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import NAMES, PAIRS, READ_AT, case, high, low, truth_at
-from residuum import Order
+from residua import Order
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-import residuum as rz
+import residua as rz
 from catalogue import FINITE, NAMES, PAIRS, READ_AT, case, overlap
 
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
-import residuum as rz
-from residuum.ledger.storage import schema
+import residua as rz
+from residua.ledger.storage import schema
 
 with warnings.catch_warnings(), contextlib.suppress(ImportError):
     # While it is imported, the server's package warns where there is no runtime directory.
@@ -34,7 +34,7 @@ def postgres() -> Iterator[str]:
     """The address of a server that lives as long as the session."""
     # Not where pytest keeps its files: under root the server is another user's, and pytest closes
     # its directories to others whenever a session begins.
-    with tempfile.TemporaryDirectory(prefix="residuum-pg", ignore_cleanup_errors=True) as home:
+    with tempfile.TemporaryDirectory(prefix="residua-pg", ignore_cleanup_errors=True) as home:
         server = pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
         yield server.get_uri()
         server.cleanup()

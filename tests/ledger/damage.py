@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from sqlalchemy import delete, select, update
 
-import residuum as rz
-from residuum.ledger.storage import schema
+import residua as rz
+from residua.ledger.storage import schema
 
 
 def spent(ledger: rz.Ledger, name: str) -> Fraction:

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum import records
-from residuum.filters.kinds import KINDS
-from residuum.ledger.recovery.export import read_export
-from residuum.mechanisms import Gaussian, Laplace, PureDp, SubsampledGaussian
-from residuum.mechanisms.relations import RELATIONS
-from residuum.verify import verify_export
+import residua as rz
+from residua import records
+from residua.filters.kinds import KINDS
+from residua.ledger.recovery.export import read_export
+from residua.mechanisms import Gaussian, Laplace, PureDp, SubsampledGaussian
+from residua.mechanisms.relations import RELATIONS
+from residua.verify import verify_export
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 VERSIONS = range(1, records.VERSION + 1)
@@ -164,7 +164,7 @@ def kinds_written(path: Path) -> None:
     """A ledger with the kinds that `written` has not, exported."""
     import tempfile
 
-    from residuum.filters.potential.renyi_commit import Commit
+    from residua.filters.potential.renyi_commit import Commit
 
     with (
         tempfile.TemporaryDirectory() as directory,

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import residuum as rz
-from residuum import mechanisms
-from residuum.filters.potential.renyi_commit import Commit
-from residuum.ledger.domain import clock, rules
-from residuum.ledger.domain.receipts import Standings
-from residuum.mechanisms import (
+import residua as rz
+from residua import mechanisms
+from residua.filters.potential.renyi_commit import Commit
+from residua.ledger.domain import clock, rules
+from residua.ledger.domain.receipts import Standings
+from residua.mechanisms import (
     ApproximateDp,
     Composed,
     ExponentialMechanism,
@@ -440,7 +440,7 @@ def test_records_are_ordered_by_number_and_chained(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     for eps in (0.1, 2.0, 0.1):
         ledger.spend("b", rz.pure_dp(eps))
-    from residuum.records import follows
+    from residua.records import follows
 
     before = None
     for record in ledger.history("b"):
@@ -463,8 +463,8 @@ def test_a_record_of_the_future_holds_later_ones_at_its_time(ledger: rz.Ledger) 
     """A clock that was set back: numbers go on, times stand still."""
     from sqlalchemy import update
 
-    from residuum.ledger.storage import schema
-    from residuum.records import Record, canonical
+    from residua.ledger.storage import schema
+    from residua.records import Record, canonical
 
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.spend("b", rz.pure_dp(0.1))
@@ -496,7 +496,7 @@ def test_refusals_are_recorded_too(ledger: rz.Ledger) -> None:
 def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_alone(
     ledger: rz.Ledger,
 ) -> None:
-    from residuum.ledger.api.commands import Call
+    from residua.ledger.api.commands import Call
 
     ledger.create_budget("b", rz.PureFilter(1.0))
     ask = {"budgets": "b", "query": {"kind": "pure_dp", "eps": 0.4}}

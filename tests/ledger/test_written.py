@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import residuum as rz
-from residuum.ledger.domain.budget_row import new_entry
-from residuum.ledger.domain.described_query import asked
-from residuum.ledger.storage import anchor
-from residuum.mechanisms import Composed, Gaussian, Laplace, PureDp
-from residuum.records import FIELDS, VERSION, Canonical, canonical, read, record, written
+import residua as rz
+from residua.ledger.domain.budget_row import new_entry
+from residua.ledger.domain.described_query import asked
+from residua.ledger.storage import anchor
+from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
+from residua.records import FIELDS, VERSION, Canonical, canonical, read, record, written
 
 # Quotes, escapes, controls, signs beyond ASCII and beyond the first plane, and half of a pair.
 TEXTS = st.text(

@@ -11,11 +11,11 @@ import numpy as np
 from mpmath import mpf
 
 import oracles
-from residuum import Pld
-from residuum.mechanisms import Mechanism
+from residua import Pld
+from residua.mechanisms import Mechanism
 
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 FACTOR = 8 if THOROUGH else 1
 HALF = Fraction(1, 2)

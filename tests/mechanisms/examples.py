@@ -5,7 +5,7 @@ The JSON is what ledgers hold: a line here may be added, never changed. A new ki
 
 from __future__ import annotations
 
-from residuum.mechanisms import (
+from residua.mechanisms import (
     ApproximateDp,
     Composed,
     DiscreteGaussian,

@@ -27,9 +27,9 @@ import mechanism_oracles
 import mixture_oracles
 import oracles
 import peers
-from residuum import Pld
-from residuum.bounds import Interval
-from residuum.mechanisms import (
+from residua import Pld
+from residua.bounds import Interval
+from residua.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -44,7 +44,7 @@ from residuum.mechanisms import (
 )
 
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 Delta = Callable[[str, float], Any]
 """The exact delta of a direction at an eps."""

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.examples import EXAMPLES, GOLDEN, name
-from residuum import ArgumentError, ArgumentTypeError, ResiduumError
-from residuum.mechanisms import (
+from residua import ArgumentError, ArgumentTypeError, ResiduaError
+from residua.mechanisms import (
     KINDS,
     ApproximateDp,
     Composed,
@@ -44,7 +44,7 @@ from residuum.mechanisms import (
     Zcdp,
     from_json,
 )
-from residuum.mechanisms.black_boxes.black_box import BlackBox
+from residua.mechanisms.black_boxes.black_box import BlackBox
 
 every = pytest.mark.parametrize("mechanism", EXAMPLES, ids=name)
 
@@ -375,7 +375,7 @@ def test_bad_steps(steps: object) -> None:
 
 @given(st.text() | st.binary())
 def test_any_text_is_read_or_refused(text: str | bytes) -> None:
-    with pytest.raises(ResiduumError):
+    with pytest.raises(ResiduaError):
         from_json(text)
 
 
@@ -393,7 +393,7 @@ def test_any_value_is_taken_or_refused(mechanism: Mechanism, data: st.DataObject
     fields[field] = data.draw(values)
     try:
         made = from_json(fields)
-    except ResiduumError:
+    except ResiduaError:
         return
     assert from_json(made.to_json()) == made
 

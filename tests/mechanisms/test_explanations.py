@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from mechanisms.examples import EXAMPLES, name
-from residuum import ArgumentError, ArgumentTypeError
-from residuum.mechanisms import (
+from residua import ArgumentError, ArgumentTypeError
+from residua.mechanisms import (
     KINDS,
     Composed,
     DiscreteLaplace,

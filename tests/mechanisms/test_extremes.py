@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from residuum.mechanisms import (
+from residua.mechanisms import (
     ApproximateDp,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -32,7 +32,7 @@ from residuum.mechanisms import (
 )
 
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 
 

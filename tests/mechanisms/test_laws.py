@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mechanisms.examples import EXAMPLES, name
-from residuum import Pld
-from residuum.mechanisms import (
+from residua import Pld
+from residua.mechanisms import (
     KINDS,
     REPLACE_ONE,
     ApproximateDp,
@@ -40,7 +40,7 @@ from residuum.mechanisms import (
     TruncatedLaplace,
     Zcdp,
 )
-from residuum.mechanisms.mechanism import Side
+from residua.mechanisms.mechanism import Side
 
 EPS = np.array([-30.0, -8.0, -3.0, -1.5, -1.0, -0.6, -0.3, -0.1, -0.03, -1e-3, -1e-6, 0.0])
 EPS = np.unique(np.concatenate([EPS, -EPS, np.linspace(-2.0, 2.0, 21)]))
@@ -48,7 +48,7 @@ NEAR = EPS[np.abs(EPS) <= 3.0]
 """For compositions of many: far from their losses a read is slow."""
 DELTAS = np.array([1e-4, 1e-8])
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 
 every = pytest.mark.parametrize("mechanism", EXAMPLES, ids=name)
@@ -93,7 +93,7 @@ def test_every_kind_is_in_the_catalogue() -> None:
 
 
 def _subclasses(cls: type) -> set[type]:
-    own = {one for one in cls.__subclasses__() if one.__module__.startswith("residuum.")}
+    own = {one for one in cls.__subclasses__() if one.__module__.startswith("residua.")}
     return own.union(*(_subclasses(one) for one in own))
 
 

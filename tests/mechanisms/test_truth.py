@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import mechanism_oracles as oracle
 import oracles
 from mechanisms.enclosing import FACTOR, XS, dominates, encloses
-from residuum.mechanisms import (
+from residua.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,

@@ -12,9 +12,9 @@ from mpmath import mp, mpf
 
 import mechanism_oracles as oracle
 import oracles
-import residuum as rz
+import residua as rz
 from mechanisms.enclosing import FACTOR, THOROUGH, dominates
-from residuum.mechanisms import (
+from residua.mechanisms import (
     Mechanism,
     PureDp,
     Rdp,

@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 import mechanism_oracles as oracle
 import oracles
 from mechanisms.enclosing import FACTOR, HALF, THOROUGH, XS, dominates, encloses, undercuts
-from residuum.mechanisms import (
+from residua.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,

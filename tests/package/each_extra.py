@@ -41,11 +41,11 @@ FEATURES = {
             pass
     """,
     "verify": """
-        from residuum.verify import verify_records
+        from residua.verify import verify_records
         assert verify_records({}, {}).ok
     """,
     "sign": """
-        from residuum.verify import Report, signing
+        from residua.verify import Report, signing
         try:
             signing.check_signature('no report')
         except rz.ArgumentError as error:
@@ -62,7 +62,7 @@ FEATURES = {
         assert taken['subject'].to_pylist() == [1]
     """,
     "figures": """
-        from residuum.figures.curves import curves
+        from residua.figures.curves import curves
         curves({'a': rz.gaussian(mu=1.0)}).savefig(f'{folder}/a.png')
     """,
     "dp_accounting": """
@@ -80,7 +80,7 @@ FEATURES = {
     "opacus": """
         register = rz.interop.opacus
         from opacus import PrivacyEngine
-        assert PrivacyEngine(accountant='residuum').accountant.get_epsilon(1e-5) == 0.0
+        assert PrivacyEngine(accountant='residua').accountant.get_epsilon(1e-5) == 0.0
     """,
     "command": """
         done = command('delta', '{"kind": "gaussian", "sigma": 6.0}', '--eps', '1', '--json')
@@ -89,7 +89,7 @@ FEATURES = {
     "serve": """
         import urllib.request
         running = subprocess.Popen(
-            [residuum, 'serve', '--dev', '--port', '0', '--json', '--store',
+            [residua, 'serve', '--dev', '--port', '0', '--json', '--store',
              f'sqlite:///{folder}/served.db'],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said = ''
@@ -139,12 +139,12 @@ NAMED = {
 RUN = """
 import json, os, subprocess, sys, tempfile, textwrap, warnings
 warnings.simplefilter("ignore")
-import residuum as rz
+import residua as rz
 assert os.path.realpath(rz.__file__).startswith(os.path.realpath(sys.prefix)), rz.__file__
-residuum = os.path.join(os.path.dirname(sys.executable), "residuum")
+residua = os.path.join(os.path.dirname(sys.executable), "residua")
 
 def command(*arguments):
-    done = subprocess.run([residuum, *arguments], capture_output=True, text=True)
+    done = subprocess.run([residua, *arguments], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout
@@ -196,9 +196,9 @@ def look_into(wheel: Path, version: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     for needed in ("py.typed", "service/pages/", "errors.py"):
-        assert any(name.startswith(f"residuum/{needed}") for name in names), needed
+        assert any(name.startswith(f"residua/{needed}") for name in names), needed
     beside = {name.partition("/")[0] for name in names}
-    assert beside == {"residuum", f"residuum-{version}.dist-info"}, beside
+    assert beside == {"residua", f"residua-{version}.dist-info"}, beside
 
 
 def try_extra(extra: str, wheel: Path, place: Path) -> None:
@@ -214,9 +214,9 @@ def try_extra(extra: str, wheel: Path, place: Path) -> None:
             continue
         must = name in WORKS[extra] or name in WORKS[""]
         assert not must, f"[{extra}] {name}: {missing}"
-        assert "pip install 'residuum[" in missing, f"[{extra}] {name}: {missing}"
+        assert "pip install 'residua[" in missing, f"[{extra}] {name}: {missing}"
         if not extra:
-            assert f"residuum[{NAMED[name]}]" in missing, f"{name}: {missing}"
+            assert f"residua[{NAMED[name]}]" in missing, f"{name}: {missing}"
         refused.append(name)
     print(f"[{extra}] works: {', '.join(works)}; asks for its extra: {', '.join(refused) or '-'}")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mpmath import mp
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.planning.candidates import Setting, contenders, gaussian_budget, kinds
-from residuum.planning.suite import named
+import residua as rz
+from residua import mechanisms as m
+from residua.planning.candidates import Setting, contenders, gaussian_budget, kinds
+from residua.planning.suite import named
 
 EPS, DELTA = 1.0, 1e-6
 QUICK = ("pure 0.1", "pure 0.5", "Laplace 10", "Gaussian 20")
@@ -177,7 +177,7 @@ def test_progress_is_told() -> None:
     ],
 )
 def test_bad_arguments_are_named(arguments: tuple[object, ...], said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         rz.compare_filters(*arguments)  # type: ignore[arg-type]
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.planning.frontier import FAMILIES, frontier
+import residua as rz
+from residua.planning.frontier import FAMILIES, frontier
 
 
 @pytest.mark.parametrize("filter", [rz.GdpResidueFilter(0.5), rz.RenyiFilter(alpha=12.0, rho=0.4)])

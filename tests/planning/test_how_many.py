@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.filters import amounts
+import residua as rz
+from residua import mechanisms as m
+from residua.filters import amounts
 
 FILTERS = [
     rz.PureFilter(eps=1.0),
@@ -167,5 +167,5 @@ def test_relation_is_passed_on() -> None:
     ],
 )
 def test_bad_arguments_are_named(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]

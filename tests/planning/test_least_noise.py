@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from mpmath import mp, mpf
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.errors import ArgumentError
+import residua as rz
+from residua import mechanisms as m
+from residua.errors import ArgumentError
 
 
 def test_one_more() -> None:
@@ -93,7 +93,7 @@ def test_nothing_is_spent_and_states_are_taken() -> None:
     ],
 )
 def test_bad_arguments_are_named(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-import residuum as rz
-from residuum.filters.base import Filter
+import residua as rz
+from residua.filters.base import Filter
 
 Answers = tuple[int, ...]
 Strategy = Callable[[Answers], float]

@@ -2,10 +2,10 @@
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.planning.comparison import measured
-from residuum.planning.workload import Workload
+import residua as rz
+from residua import mechanisms as m
+from residua.planning.comparison import measured
+from residua.planning.workload import Workload
 
 QUICK = ["basic", "gdp_residue", "renyi", "plan"]
 

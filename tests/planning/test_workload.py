@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.planning.optimum import exceeds, optimum
-from residuum.planning.suite import named, names, suite
-from residuum.planning.workload import Run
+import residua as rz
+from residua import mechanisms as m
+from residua.planning.optimum import exceeds, optimum
+from residua.planning.suite import named, names, suite
+from residua.planning.workload import Run
 
 WEEK = {
     "name": "week",
@@ -79,7 +79,7 @@ def test_composition_of_a_prefix(count: int) -> None:
     ],
 )
 def test_bad_files_are_refused_by_name(given: str, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         rz.Workload.from_json(given)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Finite, Law
 

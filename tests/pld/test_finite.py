@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Finite
-from residuum import Order
-from residuum.pld.families.randomized_response import RandomizedResponse
-from residuum.pld.support import small_support
+from residua import Order
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.support import small_support
 
 positive = strategies.log_uniform(1e-40, 1e40)
 levels = st.one_of(st.floats(0, 1), strategies.log_uniform(1e-300, 1))

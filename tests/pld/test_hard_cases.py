@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oracles
-import residuum as rz
+import residua as rz
 
 
 def holds(interval: rz.Interval, truth: object) -> bool:

@@ -10,11 +10,11 @@ from mpmath import mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 from mixture_oracles import Blend
-from residuum.errors import ArgumentError, ArgumentTypeError
-from residuum.pld.curve.contour.split import Parted
-from residuum.pld.curve.contour.transform import Contour
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.pld.curve.contour.split import Parted
+from residua.pld.curve.contour.transform import Contour
 
 QUERIES = [
     rz.gaussian(sigma=20.0),

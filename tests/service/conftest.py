@@ -28,7 +28,7 @@ def postgres_server() -> Iterator[str]:
 
     Not under pytest's own directory: for root the server runs as another user, who must get there.
     """
-    folder = tempfile.mkdtemp(prefix="residuum-postgres-")
+    folder = tempfile.mkdtemp(prefix="residua-postgres-")
     server = pgserver.get_server(folder, cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
@@ -64,6 +64,6 @@ def name(request: pytest.FixtureRequest) -> str:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No setting of whoever runs the tests counts."""
     for variable in os.environ:
-        if variable.startswith("RESIDUUM_") and variable != "RESIDUUM_NO_SKIPS":
+        if variable.startswith("RESIDUA_") and variable != "RESIDUA_NO_SKIPS":
             monkeypatch.delenv(variable)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -19,14 +19,14 @@ from typing import Any
 import httpx
 import uvicorn
 
-import residuum as rz
-from residuum.service.auth import tokens
-from residuum.service.auth.access import Gatekeeper
-from residuum.service.context import Office, opened
-from residuum.service.fast_path.short import ShortWay
-from residuum.service.limits import Rate
-from residuum.service.serving import bound, config
-from residuum.service.settings import Settings
+import residua as rz
+from residua.service.auth import tokens
+from residua.service.auth.access import Gatekeeper
+from residua.service.context import Office, opened
+from residua.service.fast_path.short import ShortWay
+from residua.service.limits import Rate
+from residua.service.serving import bound, config
+from residua.service.settings import Settings
 
 LAPLACE = {"kind": "laplace", "scale": 4.0}
 FILTER = {"kind": "gdp_residue", "mu": 1.0}
@@ -105,10 +105,10 @@ def serving(
 
 @contextmanager
 def process(store: str, anchor: Path | None = None, **environment: str) -> Iterator[Process]:
-    """`residuum serve` in a process of its own; ended if it still runs."""
-    more = {} if anchor is None else {"RESIDUUM_ANCHOR": str(anchor)}
+    """`residua serve` in a process of its own; ended if it still runs."""
+    more = {} if anchor is None else {"RESIDUA_ANCHOR": str(anchor)}
     child = subprocess.Popen(
-        [sys.executable, "-c", "from residuum.cli import main; main()", "serve", "--store", store,
+        [sys.executable, "-c", "from residua.cli import main; main()", "serve", "--store", store,
          "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-import residuum as rz
-from residuum.service import logs
-from residuum.service.auth import access, tokens
+import residua as rz
+from residua.service import logs
+from residua.service.auth import access, tokens
 from service.running import LAPLACE, Service, process, raw
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2")
@@ -71,7 +71,7 @@ def test_a_session_ends_with_its_token(service: Service) -> None:
     past = datetime.now(UTC) - timedelta(days=2)
     made, expired = tokens.made("admin", days=1, now=past)
     service.office.tokens.add(made)
-    with httpx.Client(base_url=service.url, cookies={"residuum_session": expired}) as visitor:
+    with httpx.Client(base_url=service.url, cookies={"residua_session": expired}) as visitor:
         assert visitor.get("/").headers["location"].startswith("/login")
 
 
@@ -151,7 +151,7 @@ def test_smuggled_requests(service: Service, name: str, heads: str) -> None:
 
 def test_who_sends_no_request_is_let_go(tmp_path: Path) -> None:
     """Silent, or a byte at a time: closed, while others are answered on connections they keep."""
-    with process(f"sqlite:///{tmp_path}/b.db", RESIDUUM_HEAD_WITHIN="0.5") as running:
+    with process(f"sqlite:///{tmp_path}/b.db", RESIDUA_HEAD_WITHIN="0.5") as running:
         host, _, port = running.url.removeprefix("http://").partition(":")
         with httpx.Client(base_url=running.url, timeout=60) as client:
             assert client.get("/v1/health").status_code == 200

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 import backups
-import residuum as rz
-from residuum.errors import ReadOnlyLedger
+import residua as rz
+from residua.errors import ReadOnlyLedger
 from service.running import LAPLACE, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -50,7 +50,7 @@ def test_restored_behind_its_anchor(
         assert "nothing would be admitted now" in checked.json()["detail"]
         assert service.http("GET", "/v1/ready", None).status_code == 503
         assert "recover" in service.http("GET", "/v1/status").json()["read_only"]
-        assert "residuum_ledger_read_only 1.0" in service.http("GET", "/metrics").text
+        assert "residua_ledger_read_only 1.0" in service.http("GET", "/metrics").text
         assert service.http("GET", "/v1/budgets/web").json()["seq"] == 1, "reading goes on"
         with httpx.Client(base_url=service.url, timeout=60) as visitor:
             visitor.post("/login", data={"token": service.tokens["admin"]})

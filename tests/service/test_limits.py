@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from residuum.service.limits import STRANGERS_BURST, Rate, Turns
-from residuum.service.problems import Problem
+from residua.service.limits import STRANGERS_BURST, Rate, Turns
+from residua.service.problems import Problem
 from service.running import serving
 
 

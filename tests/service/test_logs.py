@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from residuum.service import logs
+from residua.service import logs
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
 
@@ -21,7 +21,7 @@ def test_a_service_that_ended_leaves_the_loggers_as_they_were(
     before = [(list(one.handlers), one.propagate, one.level) for one in loggers]
     store = ("--store", f"sqlite:///{tmp_path}/budgets.db")
     # Refused, since there is no token, but only after logging has begun.
-    assert "residuum token create" in run("serve", "--host", "0.0.0.0", *store, code=2)
+    assert "residua token create" in run("serve", "--host", "0.0.0.0", *store, code=2)
     assert [(list(one.handlers), one.propagate, one.level) for one in loggers] == before
     logs.event("nobody reads this", level=logging.ERROR)
     assert "Logging error" not in capsys.readouterr().err

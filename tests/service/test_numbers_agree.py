@@ -23,12 +23,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import residuum as rz
+import residua as rz
 from cli.running import run, run_json
 from filters.catalogue import CATALOGUE, DESCRIBED
-from residuum import mechanisms as m
-from residuum.filters.describe import as_mechanism
-from residuum.service.api.values import value_of
+from residua import mechanisms as m
+from residua.filters.describe import as_mechanism
+from residua.service.api.values import value_of
 from service.running import Service, serving
 
 KINDS = [name for name in DESCRIBED if name != "natural"]

@@ -12,11 +12,11 @@ from threading import Barrier, Event
 
 import pytest
 
-import residuum as rz
-from residuum.errors import LedgerError, ResiduumError
-from residuum.records import follows
-from residuum.service.auth import tokens
-from residuum.service.auth.token_store import TokenStore
+import residua as rz
+from residua.errors import LedgerError, ResiduaError
+from residua.records import follows
+from residua.service.auth import tokens
+from residua.service.auth.token_store import TokenStore
 from service.running import process
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -80,7 +80,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
     with process(store, anchor) as running:
         url = running.url
 
-        def spend(place: int) -> tuple[list[rz.Receipt], list[ResiduumError]]:
+        def spend(place: int) -> tuple[list[rz.Receipt], list[ResiduaError]]:
             found: list[rz.Receipt] = []
             with rz.Client(url, text, attempts=1) as client:
                 for turn in range(10_000):

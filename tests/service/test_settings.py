@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from residuum.errors import ArgumentError
-from residuum.service.settings import Settings, gather
+from residua.errors import ArgumentError
+from residua.service.settings import Settings, gather
 
 
 def test_flags_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('port = 1000\nhost = "127.0.0.2"\nrate = 5\nlog_format = "text"\n')
-    environment = {"RESIDUUM_CONFIG": str(file), "RESIDUUM_PORT": "2000", "RESIDUUM_RATE": "7.5",
-                   "RESIDUUM_TOKEN": "not a setting", "PATH": "/bin"}  # fmt: skip
+    environment = {"RESIDUA_CONFIG": str(file), "RESIDUA_PORT": "2000", "RESIDUA_RATE": "7.5",
+                   "RESIDUA_TOKEN": "not a setting", "PATH": "/bin"}  # fmt: skip
     made = gather({"port": 3000, "host": None}, environment)
     assert made == Settings(port=3000, host="127.0.0.2", rate=7.5, log_format="text")
     assert gather({}, {}) == Settings()
@@ -23,16 +23,16 @@ def test_flags_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"RESIDUUM_PROT": "1"}, "no setting RESIDUUM_PROT; did you mean RESIDUUM_PORT?"),
-        ({"RESIDUUM_PORT": "many"}, "RESIDUUM_PORT must be a whole number, got 'many'"),
-        ({"RESIDUUM_PORT": "1.5"}, "RESIDUUM_PORT must be a whole number, got '1.5'"),
-        ({"RESIDUUM_PORT": "70000"}, "port must be between 0 and 65535, got 70000"),
-        ({"RESIDUUM_RATE": "nan"}, "rate must be between 0 and 1e[+]09, got nan"),
-        ({"RESIDUUM_DEV": "perhaps"}, "RESIDUUM_DEV must be true or false, got 'perhaps'"),
-        ({"RESIDUUM_LOG_FORMAT": "xml"}, "log_format must be one of json, text, got 'xml'"),
-        ({"RESIDUUM_TLS_CERT": "c.pem"}, "got no tls_key"),
-        ({"RESIDUUM_DEV": "1", "RESIDUUM_HOST": "0.0.0.0"}, "dev must stay on a loopback"),
-        ({"RESIDUUM_CONFIG": "/no/such"}, "config must be a file to read, got /no/such"),
+        ({"RESIDUA_PROT": "1"}, "no setting RESIDUA_PROT; did you mean RESIDUA_PORT?"),
+        ({"RESIDUA_PORT": "many"}, "RESIDUA_PORT must be a whole number, got 'many'"),
+        ({"RESIDUA_PORT": "1.5"}, "RESIDUA_PORT must be a whole number, got '1.5'"),
+        ({"RESIDUA_PORT": "70000"}, "port must be between 0 and 65535, got 70000"),
+        ({"RESIDUA_RATE": "nan"}, "rate must be between 0 and 1e[+]09, got nan"),
+        ({"RESIDUA_DEV": "perhaps"}, "RESIDUA_DEV must be true or false, got 'perhaps'"),
+        ({"RESIDUA_LOG_FORMAT": "xml"}, "log_format must be one of json, text, got 'xml'"),
+        ({"RESIDUA_TLS_CERT": "c.pem"}, "got no tls_key"),
+        ({"RESIDUA_DEV": "1", "RESIDUA_HOST": "0.0.0.0"}, "dev must stay on a loopback"),
+        ({"RESIDUA_CONFIG": "/no/such"}, "config must be a file to read, got /no/such"),
     ],
 )
 def test_what_is_wrong_is_named(environment: dict[str, str], said: str) -> None:

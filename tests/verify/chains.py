@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import residuum as rz
-from residuum.filters.potential.renyi_commit import Commit
-from residuum.ledger.domain.described_query import asked
-from residuum.mechanisms.mechanism import Mechanism
-from residuum.records import NOTHING_BEFORE, Record, canonical, digest, record
+import residua as rz
+from residua.filters.potential.renyi_commit import Commit
+from residua.ledger.domain.described_query import asked
+from residua.mechanisms.mechanism import Mechanism
+from residua.records import NOTHING_BEFORE, Record, canonical, digest, record
 
 _START = datetime(2026, 1, 1)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum import provable
-from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
+import residua as rz
+from residua import mechanisms as m
+from residua import provable
+from residua.adversary.natural.additive_profile import AdditiveProfileFilter
 
 FILTERS = (
     "pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp", "gdp_residue",

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.errors import ResiduumError
-from residuum.provable import unprovable
-from residuum.records import lines
+import residua as rz
+from residua import mechanisms as m
+from residua.errors import ResiduaError
+from residua.provable import unprovable
+from residua.records import lines
 from verify.chains import written_by
 from verify.queries import FILTERS, Draw
 
 pytestmark = pytest.mark.needs("flint", "sqlalchemy")
 
-ROUNDS = int(os.environ.get("RESIDUUM_FUZZ", "1"))
+ROUNDS = int(os.environ.get("RESIDUA_FUZZ", "1"))
 """How many times as many cases as usual: a long run sets it."""
 _FEW = {"approximate_gdp_residue": 3, "auto": 3, "menu": 3}
 """Filters that take seconds to decide get fewer queries."""
@@ -37,7 +37,7 @@ def test_what_is_admitted_is_proven(kind: str, tmp_path: Path) -> None:
         try:
             filter = draw.filter(kind)
             ledger.create_budget(str(number), filter, neighbouring=relation)
-        except ResiduumError:
+        except ResiduaError:
             continue
         for _ in range(3):
             admitted += _spend(ledger, str(number), filter, draw.mechanism(), relation)
@@ -60,7 +60,7 @@ def _spend(
         if not filter.request(query, relation=relation).admitted:
             return False
         assert ledger.spend(name, query, assume_budget_relation=True).admitted
-    except ResiduumError:
+    except ResiduaError:
         # Such as a query after which a natural filter has no description.
         return False
     return True
@@ -118,7 +118,7 @@ def test_what_a_forged_record_asks_ends_in_little_memory(tmp_path: Path) -> None
     # What needs more than two gigabytes dies there, and the exit code says so.
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
-        "from residuum.cli import main; sys.argv[0] = 'residuum'; main()"
+        "from residua.cli import main; sys.argv[0] = 'residua'; main()"
     )
     command = [sys.executable, "-c", code, "verify", str(export)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

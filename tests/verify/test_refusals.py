@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import CATALOGUE, DESCRIBED
 from mechanisms.examples import GOLDEN
-from residuum import mechanisms as m
-from residuum.errors import ResiduumError
-from residuum.filters.codec import from_dict as filter_from_dict
-from residuum.filters.describe import as_mechanism
-from residuum.ledger.domain.described_query import asked
-from residuum.provable import unprovable_filter
-from residuum.records import NOTHING_BEFORE, canonical, digest
-from residuum.verify import verify_records
+from residua import mechanisms as m
+from residua.errors import ResiduaError
+from residua.filters.codec import from_dict as filter_from_dict
+from residua.filters.describe import as_mechanism
+from residua.ledger.domain.described_query import asked
+from residua.provable import unprovable_filter
+from residua.records import NOTHING_BEFORE, canonical, digest
+from residua.verify import verify_records
 from verify.chains import Written, plain, written_by
 from verify.mutations import mutated
 
 pytestmark = pytest.mark.needs("flint")
 
-ROUNDS = int(os.environ.get("RESIDUUM_FUZZ", "1"))
+ROUNDS = int(os.environ.get("RESIDUA_FUZZ", "1"))
 """How many times as many cases as usual: a long run sets it."""
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
@@ -45,9 +45,9 @@ GENEROUS: list[rz.Filter] = [
 
 def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) -> bool:
     """Whether a step is proven; it ends soon whatever is asked."""
-    from residuum.verify.chains.steps import Task
-    from residuum.verify.descriptions.mechanisms import units_of
-    from residuum.verify.proofs.filters import Asked
+    from residua.verify.chains.steps import Task
+    from residua.verify.descriptions.mechanisms import units_of
+    from residua.verify.proofs.filters import Asked
 
     step = Task("b", 1, "", config, before, after, Asked(mechanism, relation, {}, {}))
     # A declared unit is compared with the budget's where chains are checked.
@@ -59,7 +59,7 @@ def library_reads(mechanism: Any, relation: str) -> bool:
     try:
         query = asked(canonical(mechanism))
         return query.contradicts(relation, "person") is None
-    except (ResiduumError, ValueError):
+    except (ResiduaError, ValueError):
         return False
 
 
@@ -110,8 +110,8 @@ def test_descriptions_that_were_proven_once(mechanism: Any) -> None:
 
 
 def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
-    from residuum.verify.chains.steps import Task
-    from residuum.verify.proofs.filters import Asked
+    from residua.verify.chains.steps import Task
+    from residua.verify.proofs.filters import Asked
 
     step = Task("b", 0, "", config, None, state, Asked(None, None, {}, tables))
     return step.prove(1.0).verdict == "proven"
@@ -128,7 +128,7 @@ def _library_begins(config: Any, state: Any) -> bool:
         if filter.kind in LABELS:
             return filter.to_json() == canonical(config)
         filter.state_from_json(canonical(state))
-    except (ResiduumError, ValueError):
+    except (ResiduaError, ValueError):
         return False
     return True
 
@@ -148,7 +148,7 @@ LABELS = ("menu", "auto", "additive_profile")
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
-    from residuum.verify.descriptions.states import fingerprint
+    from residua.verify.descriptions.states import fingerprint
 
     draw = random.Random(name)
     filter = CATALOGUE[name].make()
@@ -168,8 +168,8 @@ def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
-    from residuum.verify.chains.steps import Task
-    from residuum.verify.proofs.filters import Asked
+    from residua.verify.chains.steps import Task
+    from residua.verify.proofs.filters import Asked
 
     draw = random.Random(name)
     entry = CATALOGUE[name]
@@ -183,7 +183,7 @@ def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
         after = mutated(draw, step["after"])
         try:
             chain.filter.state_from_json(canonical(after))
-        except (ResiduumError, ValueError):
+        except (ResiduaError, ValueError):
             refused += 1
             task = Task("b", 2, "", config, step["before"], after, asked)
             if task.prove(1.0).verdict == "proven":
@@ -284,7 +284,7 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
                 assumed = {"assume_budget_relation": body["assumed"]}
                 try:
                     answer = ask(body["budget"], body["mechanism"], body["key"], **assumed)
-                except ResiduumError:
+                except ResiduaError:
                     if kind == "spend":
                         return False
                     continue  # what is held and never committed claims nothing
@@ -299,7 +299,7 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
                 mine.cancel(holds[body["hold"]])
             elif kind == "retire":
                 mine.retire(body["budget"], body["reason"])
-    except (ResiduumError, ValueError, KeyError, TypeError):
+    except (ResiduaError, ValueError, KeyError, TypeError):
         return False
     return True
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from residuum.errors import LedgerError
-from residuum.verify.workers import spread
+from residua.errors import LedgerError
+from residua.verify.workers import spread
 
 SCRIPT = """
 import sys
-import residuum as rz
+import residua as rz
 print("run")
 with rz.open_ledger(sys.argv[1]) as ledger:
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-import residuum as rz
-from residuum.adversary.natural.buckets import _by_jensen, heights, largest_total, overflow
+import residua as rz
+from residua.adversary.natural.buckets import _by_jensen, heights, largest_total, overflow
 
 
 def draws_exceed(total: float, draws: int, steps: list[float], gamble: bool) -> float:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-import residuum as rz
-from residuum.adversary import generalised_response, largest_total, overflow
-from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
-from residuum.adversary.natural.discretise import discretise, tail_mass
-from residuum.errors import ArgumentError, ArgumentTypeError
+import residua as rz
+from residua.adversary import generalised_response, largest_total, overflow
+from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.adversary.natural.discretise import discretise, tail_mass
+from residua.errors import ArgumentError, ArgumentTypeError
 
 SYMMETRIC = {
     "gaussian": rz.gaussian(mu=0.7),
@@ -90,7 +90,7 @@ def test_a_loss_of_exactly_the_size_counts():
     ],
 )
 def test_bad_input_of_the_parts_is_refused_by_name(call: Any, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()
 
 

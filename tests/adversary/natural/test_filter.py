@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-import residuum as rz
-from residuum.filters import amounts, from_json
+import residua as rz
+from residua.filters import amounts, from_json
 
 R = rz.approximate_dp
 CROSSING = (R(0.0847, 0.478), R(1.404, 0.0208))
@@ -80,7 +80,7 @@ def test_arbitrary_queries_get_the_computed_guarantee() -> None:
     ],
 )
 def test_what_is_not_proven_is_not_made(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]
 
 
@@ -161,7 +161,7 @@ def test_written_down_and_read_back(natural: rz.NaturalFilter) -> None:
     again.resume(again.state_from_json(text))
     assert again.remaining == natural.remaining
     for wrong in ("{}", text.replace('"natural"', '"pure"'), text.replace('"rounds":', '"round":')):
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             natural.state_from_json(wrong)
 
 

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-import residuum as rz
-from residuum.adversary.natural.guarantee import (
+import residua as rz
+from residua.adversary.natural.guarantee import (
     Guarantee,
     Plan,
     best_plan,
@@ -16,7 +16,7 @@ from residuum.adversary.natural.guarantee import (
     natural_guarantee,
     total,
 )
-from residuum.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError, ArgumentTypeError
 
 
 @pytest.fixture(scope="module")

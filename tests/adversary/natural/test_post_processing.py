@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import adversary_oracles as oracles
-import residuum as rz
-from residuum.adversary.natural.additive_profile import AdditiveProfileFilter
-from residuum.adversary.natural.guarantee import Plan
-from residuum.adversary.natural.post_processing import (
+import residua as rz
+from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.adversary.natural.guarantee import Plan
+from residua.adversary.natural.post_processing import (
     FAIL,
     View,
     failure_bound,
@@ -21,7 +21,7 @@ from residuum.adversary.natural.post_processing import (
     sample,
     view,
 )
-from residuum.adversary.strategy import STOP
+from residua.adversary.strategy import STOP
 
 OFFICE = AdditiveProfileFilter(1.0, 0.02, 6)
 PLAN, ROUNDS = OFFICE.plan, OFFICE.rounds
@@ -162,5 +162,5 @@ def test_runs_agree_with_the_law(name: str, truth: int) -> None:
     ],
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
-    with pytest.raises(rz.ResiduumError, match=said):
+    with pytest.raises(rz.ResiduaError, match=said):
         call()  # type: ignore[operator]

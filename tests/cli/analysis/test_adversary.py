@@ -1,4 +1,4 @@
-"""`residuum natural` and `residuum attack`."""
+"""`residua natural` and `residua attack`."""
 
 import math
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import refusal, run, run_json
-from residuum.filters import KINDS
+from residua.filters import KINDS
 
 CROSSING = (
     "--approximate-dp", "eps=0.0847,delta=0.478", "--approximate-dp", "eps=1.404,delta=0.0208",
@@ -180,7 +180,7 @@ def test_without_matplotlib_the_numbers_stand(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = run("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.svg"))
-    assert "delta real" in text and "no picture: residuum.figures needs matplotlib" in text
+    assert "delta real" in text and "no picture: residua.figures needs matplotlib" in text
     text = run("figures", "--out", str(tmp_path), "--only", "strategy", code=1)
-    assert "1.35 times what is promised" in text and "pip install 'residuum[figures]'" in text
+    assert "1.35 times what is promised" in text and "pip install 'residua[figures]'" in text
     assert not list(tmp_path.iterdir())

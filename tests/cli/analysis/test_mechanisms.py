@@ -1,4 +1,4 @@
-"""`residuum mechanisms` and `residuum describe`."""
+"""`residua mechanisms` and `residua describe`."""
 
 import dataclasses
 import json
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run, run_json
-from residuum import mechanisms as m
-from residuum.cli.analysis import kinds
+from residua import mechanisms as m
+from residua.cli.analysis import kinds
 
 
 def test_every_kind_is_listed_with_its_parameters() -> None:

@@ -1,4 +1,4 @@
-"""`residuum plan`, `recommend`, `compare` and `order`."""
+"""`residua plan`, `recommend`, `compare` and `order`."""
 
 import io
 import json
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run, run_json
-from residuum import mechanisms as m
-from residuum.cli.progress import patience
+from residua import mechanisms as m
+from residua.cli.progress import patience
 
 BASIC = '{"kind": "basic", "eps": 1.0, "delta": 1e-6}'
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run, run_json
-from residuum.records import from_line
+from residua.records import from_line
 from service.conftest import postgres, postgres_server  # noqa: F401  (fixtures)
 from service.running import serving
 
@@ -22,7 +22,7 @@ REFUSED, LEDGER, REPLAYED = 3, 4, 6
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for variable in ("RESIDUUM_STORE", "RESIDUUM_TOKEN"):
+    for variable in ("RESIDUA_STORE", "RESIDUA_TOKEN"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -40,7 +40,7 @@ def store(
     """A ledger without budgets, reached in each way."""
     if request.param == "service":
         with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
-            monkeypatch.setenv("RESIDUUM_TOKEN", service.tokens["admin"])
+            monkeypatch.setenv("RESIDUA_TOKEN", service.tokens["admin"])
             yield service.url
     else:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -51,7 +51,7 @@ def store(
 
 
 def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RESIDUUM_STORE", store)
+    monkeypatch.setenv("RESIDUA_STORE", store)
     made = run_json("budget", "create", "web", "--filter", "gdp_residue mu=1", "--unit", "home")
     assert made["filter"] == {"kind": "gdp_residue", "mu": 1.0} and made["unit"] == "home"
     checked = run_json("check", "web", "--laplace", "scale=4")
@@ -160,7 +160,7 @@ def test_the_automatic_filter(store: str) -> None:
         (("token", "revoke", "none"), 2, "token must be the id"),
         (("token", "list", "--store", "http://127.0.0.1:1"), 2, "a file or a database here"),
         (("serve", "--store", "http://127.0.0.1:1"), 2, "url must begin with"),
-        (("serve", "--host", "0.0.0.0"), 2, "residuum token create --role admin makes one"),
+        (("serve", "--host", "0.0.0.0"), 2, "residua token create --role admin makes one"),
         (("serve", "--host", "0.0.0.0", "--dev"), 2, "dev must stay on a loopback address"),
         (("serve", "--config", "none.toml"), 2, "config must be a file to read"),
         (("serve", "--port", "99999"), 2, "port must be between"),
@@ -174,7 +174,7 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], code: int, said: str)
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("residuum.service.client.calls.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("residua.service.client.calls.FIRST_WAIT", 0.001)
     text = run("spend", "web", "--pure-dp", "eps=1", "--store", "http://127.0.0.1:9", code=LEDGER)
     assert "nothing was spent" in text
 
@@ -198,11 +198,11 @@ def test_a_wrong_token_is_an_error(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
         at = ("--store", service.url)
         said = run("budget", "list", *at, code=LEDGER)
-        assert "asks for a token: give --token, or set RESIDUUM_TOKEN" in said
+        assert "asks for a token: give --token, or set RESIDUA_TOKEN" in said
         altered = service.tokens["admin"][:-2] + "xx"
         for wrong in ("rz_x", "Bearer x", altered):
             text = run("budget", "list", *at, "--token", wrong, code=LEDGER)
-            assert "the token (--token or RESIDUUM_TOKEN)" in text
+            assert "the token (--token or RESIDUA_TOKEN)" in text
             said += text
         assert "Authorization" not in said and altered not in said
         analyst = ("--token", service.tokens["analyst"])
@@ -222,7 +222,7 @@ def test_the_ledger_records_who_it_was(tmp_path: Path) -> None:
 def test_init_makes_the_ledger_that_the_other_commands_use(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("RESIDUUM_STORE", f"sqlite:///{tmp_path}/other.db")
+    monkeypatch.setenv("RESIDUA_STORE", f"sqlite:///{tmp_path}/other.db")
     made = run_json("init")
     assert made["created"] and made["store"].endswith("/other.db")
     run("budget", "create", "web", "--filter", "pure eps=1")

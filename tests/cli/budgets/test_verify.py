@@ -1,4 +1,4 @@
-"""`residuum verify`."""
+"""`residua verify`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from cli.running import refusal, run, run_json
-from residuum import mechanisms as m
-from residuum.records import Record, canonical, lines
+from residua import mechanisms as m
+from residua.records import Record, canonical, lines
 from verify.chains import Written, written_by
 
 pytestmark = pytest.mark.needs("flint")
@@ -70,7 +70,7 @@ def test_a_cut_tail_shows_against_the_anchor_that_is_named(
     store.write_bytes(kept)
     assert "cut off would not show" in run("verify", str(store))
     assert "that was given out is gone" in run("verify", str(store), "--anchor", anchor, code=1)
-    monkeypatch.setenv("RESIDUUM_ANCHOR", anchor)
+    monkeypatch.setenv("RESIDUA_ANCHOR", anchor)
     run("verify", str(store), code=1)
     assert "1 was acknowledged" in run("recover", "--store", str(store), code=4)
     assert run_json("recover", "--store", str(store), "--retire")["retired"] == ["b"]
@@ -137,7 +137,7 @@ def test_bad_input(tmp_path: Path, chain: Written) -> None:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for variable in ("RESIDUUM_STORE", "RESIDUUM_ANCHOR"):
+    for variable in ("RESIDUA_STORE", "RESIDUA_ANCHOR"):
         monkeypatch.delenv(variable, raising=False)
     with rz.open_ledger(tmp_path / "budgets.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
@@ -151,7 +151,7 @@ def test_an_anchor_that_is_named_must_be_there(
     with rz.open_ledger("apart.db", anchor="sqlite:///other.db") as other:
         other.create_budget("b", rz.PureFilter(1.0))
     assert named.rpartition("/")[2] in refusal("verify", str(store), "--anchor", named)
-    monkeypatch.setenv("RESIDUUM_ANCHOR", named)
+    monkeypatch.setenv("RESIDUA_ANCHOR", named)
     assert named.rpartition("/")[2] in refusal("verify", str(store))
 
 
@@ -178,5 +178,5 @@ def test_without_an_argument_it_is_the_store_of_the_other_commands(
     assert "1 proven" in run("verify")
     store.rename(store.with_name("elsewhere.db"))
     refusal("verify")
-    monkeypatch.setenv("RESIDUUM_STORE", "sqlite:///elsewhere.db")
+    monkeypatch.setenv("RESIDUA_STORE", "sqlite:///elsewhere.db")
     assert "1 proven" in run("verify")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum.cli.tools.demo import _beside, _filters, _serving
-from residuum.cli.tools.demo_path import data_of, room
+import residua as rz
+from residua.cli.tools.demo import _beside, _filters, _serving
+from residua.cli.tools.demo_path import data_of, room
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -99,5 +99,5 @@ def test_names_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["out/demo.db", "out/demo-2.db", "elsewhere/demo.db"])
 def test_make_is_named_where_it_serves_this_ledger(path: str) -> None:
     said = _serving(Path(path))
-    assert said.endswith(f"residuum serve --store {path} --dev")
+    assert said.endswith(f"residua serve --store {path} --dev")
     assert ("make serve" in said) == (path == "out/demo.db")

@@ -9,13 +9,13 @@ import random
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.filters.potential import table_cache
-from residuum.filters.potential.exits import plan_with_exits
-from residuum.filters.potential.grid import Grid, Step, grid_for, step_of
-from residuum.filters.potential.menus import LEVELS, reach_for
-from residuum.filters.potential.prices import improved, most_copies, ratios
-from residuum.filters.potential.value_table import PARTS, Item, Table, value_table
+import residua as rz
+from residua.filters.potential import table_cache
+from residua.filters.potential.exits import plan_with_exits
+from residua.filters.potential.grid import Grid, Step, grid_for, step_of
+from residua.filters.potential.menus import LEVELS, reach_for
+from residua.filters.potential.prices import improved, most_copies, ratios
+from residua.filters.potential.value_table import PARTS, Item, Table, value_table
 
 GRID = Grid(1.0, 1e-6, 100, 160)
 FINE = grid_for(1.0, 1e-6)
@@ -376,7 +376,7 @@ def test_menus_read_states_strictly():
         open_,
     ]
     for given in wrong:
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             priced.state_from_json(given)
 
 
@@ -394,5 +394,5 @@ def test_auto_reads_states_strictly(auto):
         "[]",
     ]
     for given in wrong:
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             auto.state_from_json(given)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-import residuum as rz
-from residuum.errors import ArgumentError
-from residuum.filters.divergence import gaussian_variance
+import residua as rz
+from residua.errors import ArgumentError
+from residua.filters.divergence import gaussian_variance
 
 QUERIES = {
     "response": rz.pure_dp(0.2),

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.engines import state_of
-from residuum.individual.digest import added, fingerprint
-from residuum.individual.engines import columns, key_index
-from residuum.individual.engines.columns import Columns
-from residuum.individual.header import header
-from residuum.individual.pricing.cost_model import quote
+from residua.individual.digest import added, fingerprint
+from residua.individual.engines import columns, key_index
+from residua.individual.engines.columns import Columns
+from residua.individual.header import header
+from residua.individual.pricing.cost_model import quote
 
 FILTER = rz.GdpFilter(mu=1.0)
 OURS = {columns.__file__, key_index.__file__}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import residuum as rz
+import residua as rz
 from individual.engines import by_key, run, state_of, workload
 
 # PySpark says so whenever a recent pandas is installed; only Arrow is used here.

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.filters.amounts import written
-from residuum.filters.state import Left
-from residuum.individual.pricing.budgets import IndividualFilter, units_of
-from residuum.individual.pricing.cost_model import quote
-from residuum.individual.pricing.levels import default_levels, quotient
+import residua as rz
+from residua.filters.amounts import written
+from residua.filters.state import Left
+from residua.individual.pricing.budgets import IndividualFilter, units_of
+from residua.individual.pricing.cost_model import quote
+from residua.individual.pricing.levels import default_levels, quotient
 
 M = rz.mechanisms
 FILTERS: list[IndividualFilter] = [

@@ -6,18 +6,18 @@ import mpmath
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.individual.pricing.budgets import largest_eps
-from residuum.individual.pricing.cost_model import quote
-from residuum.individual.pricing.levels import default_levels
-from residuum.individual.pricing.residue_curve import cost_of_leaving
-from residuum.individual.pricing.residue_table import (
+import residua as rz
+from residua.individual.pricing.budgets import largest_eps
+from residua.individual.pricing.cost_model import quote
+from residua.individual.pricing.levels import default_levels
+from residua.individual.pricing.residue_curve import cost_of_leaving
+from residua.individual.pricing.residue_table import (
     ResidueTable,
     look_up,
     response_table,
     shared_table,
 )
-from residuum.individual.pricing.units import Units
+from residua.individual.pricing.units import Units
 
 PROMISED = 1e-4
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import residuum as rz
-from residuum.filters.amounts import written
-from residuum.individual.pricing.budgets import (
+import residua as rz
+from residua.filters.amounts import written
+from residua.individual.pricing.budgets import (
     capacities_in_units,
     exact_left,
     in_parameter,
     units_of,
 )
-from residuum.individual.pricing.units import Units
+from residua.individual.pricing.units import Units
 
 CAPACITIES = st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(600), Fraction(1, 10**9)])
 

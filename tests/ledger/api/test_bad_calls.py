@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import residuum as rz
+import residua as rz
 from ledger.conftest import STORES
-from residuum.ledger.api import commands
-from residuum.ledger.operations.requests import Request
-from residuum.ledger.operations.unit_of_work import Page
-from residuum.mechanisms import FromAtoms, Laplace, PureDp
+from residua.ledger.api import commands
+from residua.ledger.operations.requests import Request
+from residua.ledger.operations.unit_of_work import Page
+from residua.mechanisms import FromAtoms, Laplace, PureDp
 
 CALLS: list[tuple[str, type[Exception], Callable[[rz.Ledger], Any]]] = [
     ("unknown budget", rz.UnknownBudget, lambda l: l.spend("nobody", PureDp(0.1))),
@@ -65,7 +65,7 @@ def test_a_wrong_call(
     before = [(b.name, b.head) for b in shared.budgets()]
     with pytest.raises(error) as found:
         call(shared)
-    assert isinstance(found.value, rz.ResiduumError) and str(found.value)
+    assert isinstance(found.value, rz.ResiduaError) and str(found.value)
     assert [(b.name, b.head) for b in shared.budgets()] == before
     assert shared.spend("b", PureDp(1e-9)).admitted, "the connection is usable"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.ledger.api.guard import Guard
-from residuum.mechanisms import Laplace, PureDp
+import residua as rz
+from residua.ledger.api.guard import Guard
+from residua.mechanisms import Laplace, PureDp
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, inspect, select, text, update
 
-import residuum as rz
-from residuum.ledger.storage import mounts, schema
-from residuum.ledger.storage.migrations import HOME, facts_in, set_fact
-from residuum.ledger.storage.mounts import network_filesystem
-from residuum.ledger.storage.url import place
+import residua as rz
+from residua.ledger.storage import mounts, schema
+from residua.ledger.storage.migrations import HOME, facts_in, set_fact
+from residua.ledger.storage.mounts import network_filesystem
+from residua.ledger.storage.url import place
 
 Open = Callable[..., rz.Ledger]
 
@@ -151,7 +151,7 @@ def test_a_head_that_is_none_opens_read_only(tmp_path: Path, column: str, value:
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        connection.execute(f"UPDATE residuum_budgets SET {column} = ?", (value,))
+        connection.execute(f"UPDATE residua_budgets SET {column} = ?", (value,))
     connection.close()
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         assert ledger.read_only is not None and "head that is none" in ledger.read_only
@@ -197,7 +197,7 @@ def test_an_older_ledger_is_brought_up_to_date_and_goes_on(open_: Open) -> None:
         home = ledger.store.identity(connection)
         known = {HOME: home} if home else {}
         assert facts_in(connection) == before | {"schema": str(schema.VERSION)} | known
-        assert inspect(connection).has_table("residuum_tokens")
+        assert inspect(connection).has_table("residua_tokens")
     assert ledger.read_only is None and ledger.id == before["ledger"]
     assert ledger.spend("b", rz.pure_dp(0.25), key="k").replayed
     (hold,) = ledger.holds()
@@ -224,7 +224,7 @@ def test_an_older_ledger_is_read_as_it_is(open_: Open, monkeypatch: pytest.Monke
         open_(read_only=True)
     with ledger.store.reading() as connection:
         assert facts_in(connection) == before
-        assert not inspect(connection).has_table("residuum_tokens")
+        assert not inspect(connection).has_table("residua_tokens")
 
 
 def test_an_older_anchor_is_not_written_by_whoever_only_reads(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_an_older_anchor_is_not_written_by_whoever_only_reads(tmp_path: Path) ->
     with rz.open_ledger(where, anchor=anchor) as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
     with sqlite3.connect(kept) as connection:
-        connection.execute("DROP INDEX residuum_anchors_by_change")
-        connection.execute("ALTER TABLE residuum_anchors DROP COLUMN change")
+        connection.execute("DROP INDEX residua_anchors_by_change")
+        connection.execute("ALTER TABLE residua_anchors DROP COLUMN change")
     connection.close()
     before = kept.read_bytes()
     with pytest.raises(rz.ReadOnlyLedger, match="once for writing"):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum.mechanisms import PureDp
-from residuum.records import follows
+import residua as rz
+from residua.mechanisms import PureDp
+from residua.records import follows
 
 Open = Callable[..., rz.Ledger]
 
@@ -120,14 +120,14 @@ def test_holds_from_many_threads_never_exceed_the_budget(ledger: rz.Ledger) -> N
 
 SPENDS = """
 import sys
-import residuum as rz
+import residua as rz
 ledger = rz.open_ledger(sys.argv[1], principal=sys.argv[2], anchor=sys.argv[3])
 print(sum(ledger.spend(["a", "b"], rz.pure_dp(0.05), key=str(i)).admitted for i in range(15)))
 """
 
 OPENS = """
 import sys
-import residuum as rz
+import residua as rz
 sys.stdin.readline()
 ledger = rz.open_ledger(sys.argv[1], anchor=sys.argv[3])
 try:

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 from sqlalchemy import update
 
-import residuum as rz
+import residua as rz
 from ledger.conftest import Open
-from residuum.ledger.storage import schema
-from residuum.mechanisms import PureDp
+from residua.ledger.storage import schema
+from residua.mechanisms import PureDp
 
 
 def left(ledger: rz.Ledger, name: str) -> Fraction:

@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-import residuum as rz
-from residuum.ledger.api import commands
-from residuum.ledger.domain import rules
-from residuum.ledger.operations import memory, rehearsal
-from residuum.ledger.operations.rehearsal import Rehearsals
-from residuum.ledger.operations.requests import Request
-from residuum.ledger.operations.unit_of_work import Page
-from residuum.mechanisms import PureDp
+import residua as rz
+from residua.ledger.api import commands
+from residua.ledger.domain import rules
+from residua.ledger.operations import memory, rehearsal
+from residua.ledger.operations.rehearsal import Rehearsals
+from residua.ledger.operations.requests import Request
+from residua.ledger.operations.unit_of_work import Page
+from residua.mechanisms import PureDp
 
 Open = Callable[..., rz.Ledger]
 
 CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name = 'residuum' AND pid <> pg_backend_pid()"
+    " WHERE application_name = 'residua' AND pid <> pg_backend_pid()"
 )
 
 
@@ -94,7 +94,7 @@ def test_a_server_that_is_cut_again_and_again_is_unavailable_and_nothing_is_spen
     path = remote.store.place.url.query["options"]
     assert isinstance(path, str)
     with psycopg.connect(postgres, options=path) as holder:
-        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        holder.execute("SELECT id FROM residua_budgets FOR UPDATE")
         cutter = threading.Thread(target=cut)
         cutter.start()
         try:
@@ -122,7 +122,7 @@ def test_a_connection_that_is_cut_during_the_commit_leaves_the_outcome_unknown(
             " $$ BEGIN IF NEW.key = 'slow' THEN PERFORM pg_sleep(20); END IF; RETURN NEW; END $$"
         )
         connection.execute(
-            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residuum_keys"
+            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residua_keys"
             " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()"
         )
         found: list[BaseException] = []
@@ -142,7 +142,7 @@ def test_a_connection_that_is_cut_during_the_commit_leaves_the_outcome_unknown(
             time.sleep(0.02)
         connection.execute(CUT)
         spender.join()
-        connection.execute("DROP TRIGGER slow ON residuum_keys")
+        connection.execute("DROP TRIGGER slow ON residua_keys")
     assert [type(error) for error in found] == [rz.OutcomeUnknown]
     assert "same key" in str(found[0])
     tells = remote.spend("b", rz.pure_dp(0.25), key="slow")
@@ -171,13 +171,13 @@ def test_a_commit_that_waited_for_a_cancel_is_told(
 
     waiting = (
         "SELECT count(*) FROM pg_stat_activity"
-        " WHERE application_name = 'residuum' AND wait_event_type = 'Lock'"
+        " WHERE application_name = 'residua' AND wait_event_type = 'Lock'"
     )
     with (
         psycopg.connect(postgres, autocommit=True) as watcher,
         psycopg.connect(postgres, options=path) as holder,
     ):
-        holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+        holder.execute("SELECT id FROM residua_budgets FOR UPDATE")
         threads = [
             threading.Thread(target=lambda: hold.cancel("not needed")),
             threading.Thread(target=commit),
@@ -264,7 +264,7 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
             spend()
             assert [text[:30] for text in spend()] == [text[:30] for text in early]
             assert len(early) == 2 + 2 * of_records, early
-            assert sum("residuum_records" in text for text in early) == of_records
+            assert sum("residua_records" in text for text in early) == of_records
 
 
 @pytest.mark.needs("pgserver", "psycopg")

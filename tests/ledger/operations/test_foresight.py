@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.filters.base import Filter
-from residuum.ledger.api.commands import Call, spend
-from residuum.ledger.domain import rules
-from residuum.ledger.operations.foresight import _PATIENCE, Foresight
-from residuum.ledger.operations.spending import Spend
-from residuum.ledger.operations.unit_of_work import Page
-from residuum.mechanisms import Laplace, PureDp
+import residua as rz
+from residua.filters.base import Filter
+from residua.ledger.api.commands import Call, spend
+from residua.ledger.domain import rules
+from residua.ledger.operations.foresight import _PATIENCE, Foresight
+from residua.ledger.operations.spending import Spend
+from residua.ledger.operations.unit_of_work import Page
+from residua.mechanisms import Laplace, PureDp
 
 QUERY = Laplace(scale=40.0)
 
@@ -99,7 +99,7 @@ def test_a_budget_with_holds_is_left_alone(tmp_path: Path, decided: list[Any]) -
 def test_decisions_that_take_long_are_left_to_who_asks(
     page: Page, decided: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from residuum.ledger.operations import foresight as module
+    from residua.ledger.operations import foresight as module
 
     clock = [0.0]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.ledger.operations import committer, group_commit
-from residuum.ledger.operations.group_commit import Ticket, Turns
-from residuum.mechanisms import PureDp
+import residua as rz
+from residua.ledger.operations import committer, group_commit
+from residua.ledger.operations.group_commit import Ticket, Turns
+from residua.mechanisms import PureDp
 
 
 def test_who_comes_first_leads_and_the_next_leads_after() -> None:

@@ -13,12 +13,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-import residuum as rz
-from residuum.filters.base import Filter
-from residuum.filters.query import described
-from residuum.filters.state import State
-from residuum.mechanisms import Gaussian, Laplace, PureDp
-from residuum.mechanisms.mechanism import Mechanism
+import residua as rz
+from residua.filters.base import Filter
+from residua.filters.query import described
+from residua.filters.state import State
+from residua.mechanisms import Gaussian, Laplace, PureDp
+from residua.mechanisms.mechanism import Mechanism
 
 
 def test_commit_in_hold_order_always_succeeds(ledger: rz.Ledger) -> None:

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from residuum.ledger.domain import arguments
+from residua.ledger.domain import arguments
 
 FORKED = """
 import os
-from residuum.ledger import arguments
+from residua.ledger import arguments
 made = [arguments.key(None)]
 reading, writing = os.pipe()
 child = os.fork()

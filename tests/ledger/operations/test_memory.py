@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, update
 
-import residuum as rz
-from residuum.ledger.domain import clock
-from residuum.ledger.operations import faults, memory
-from residuum.ledger.operations.memory import Memory
-from residuum.ledger.storage import rows, schema
-from residuum.ledger.storage.anchor import FileAnchor
-from residuum.mechanisms import Gaussian, PureDp
-from residuum.records import state_after
+import residua as rz
+from residua.ledger.domain import clock
+from residua.ledger.operations import faults, memory
+from residua.ledger.operations.memory import Memory
+from residua.ledger.storage import rows, schema
+from residua.ledger.storage.anchor import FileAnchor
+from residua.mechanisms import Gaussian, PureDp
+from residua.records import state_after
 
 Open = Callable[..., rz.Ledger]
 _OWN = ("time", "prev", "ledger", "hold", "expires", "group", "request")
@@ -74,7 +74,7 @@ def story(ledgers: list[rz.Ledger], seed: int) -> list[Any]:
                 said = at.create_budget(f"c{number}", rz.PureFilter(0.1), parent="pure") and None
             else:
                 said = at.spend("nobody", query)
-        except rz.ResiduumError as error:
+        except rz.ResiduaError as error:
             said = type(error)
         kind = said if said is None or isinstance(said, type) else (said.admitted, said.reason)
         told.append((step, kind, getattr(said, "replayed", None), getattr(said, "seq", None)))
@@ -154,7 +154,7 @@ def test_a_row_that_somebody_else_changed_is_read_again(
         connection.execute(update(b).values({name: STRANGE[name]}))
         connection.commit()
     if name in ("head_seq", "head_hash", "retired", "holds"):
-        with pytest.raises(rz.ResiduumError):
+        with pytest.raises(rz.ResiduaError):
             ledger.spend("b", PureDp(0.25))
         assert len(stored(r.c.seq)) == 3, "nothing was written"
     elif name == "window_ends":

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-import residuum as rz
+import residua as rz
 from cli.running import run
 from ledger.conftest import Open
-from residuum.errors import ArgumentError, ArgumentTypeError, BrokenRecord, StoreUnavailable
-from residuum.ledger.recovery.export import read_export
-from residuum.ledger.storage import schema
-from residuum.mechanisms import PureDp
-from residuum.verify import Report, verify_export
+from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, StoreUnavailable
+from residua.ledger.recovery.export import read_export
+from residua.ledger.storage import schema
+from residua.mechanisms import PureDp
+from residua.verify import Report, verify_export
 
 pytestmark = pytest.mark.needs("flint")
 
-_SET = "UPDATE residuum_records SET text = CAST(? AS TEXT) WHERE budget_id = 1 AND seq = ?"
-_GET = "SELECT CAST(text AS BLOB) FROM residuum_records WHERE budget_id = 1 AND seq = ?"
+_SET = "UPDATE residua_records SET text = CAST(? AS TEXT) WHERE budget_id = 1 AND seq = ?"
+_GET = "SELECT CAST(text AS BLOB) FROM residua_records WHERE budget_id = 1 AND seq = ?"
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_record_that_is_stored_as_bytes(path: Path, store: sqlite3.Connection)
 
 
 def test_a_name_that_is_no_text(path: Path, store: sqlite3.Connection) -> None:
-    store.execute("UPDATE residuum_budgets SET name = CAST(? AS TEXT) WHERE id = 1", (b"\xe2",))
+    store.execute("UPDATE residua_budgets SET name = CAST(? AS TEXT) WHERE id = 1", (b"\xe2",))
     with rz.open_ledger(path, read_only=True) as ledger:
         report = ledger.verify()
     assert report.exit_code == 1 and report.proven == 5
@@ -136,7 +136,7 @@ def test_a_server_whose_disk_flips_a_bit(schema_url: str, tmp_path: Path) -> Non
             server.execute("CREATE CAST (bytea AS text) WITHOUT FUNCTION")
             try:
                 server.execute(
-                    "UPDATE residuum_records"
+                    "UPDATE residua_records"
                     " SET text = set_byte(textsend(text), 50, 200)::text WHERE seq = 1"
                 )
             finally:
@@ -192,13 +192,13 @@ def test_a_table_that_is_no_bytes_any_more(path: Path, store: sqlite3.Connection
     with rz.open_ledger(path) as ledger:
         _with_table(ledger)
         for content in ("text", 10**12, 1.5):
-            store.execute("UPDATE residuum_tables SET content = ?", (content,))
+            store.execute("UPDATE residua_tables SET content = ?", (content,))
             assert ("n", 0) in places(ledger.verify())
             assert verify_export(exported(ledger)).exit_code == 1
 
 
 def test_a_table_that_is_named_by_what_is_no_hash_is_not_looked_for(open_: Open) -> None:
-    from residuum.ledger.recovery.export import table
+    from residua.ledger.recovery.export import table
 
     with open_().store.reading() as connection:
         for hash in ("\udcff" * 64, "\0", "", "0" * 64):
@@ -214,7 +214,7 @@ def test_a_given_head_is_expected_beside_the_anchor(path: Path, store: sqlite3.C
         for expected in (receipt, held, receipt.head, [receipt, held.head], dict(held.budgets)):
             assert ledger.verify(expect_head=expected).ok
             assert not ledger.verify(expect_head=[expected, "0" * 64]).ok
-    store.execute("DELETE FROM residuum_records WHERE budget_id = 2 AND seq = 1")
+    store.execute("DELETE FROM residua_records WHERE budget_id = 2 AND seq = 1")
     with rz.open_ledger(path, read_only=True) as ledger:
         for expected in (None, receipt, receipt.head, dict(held.budgets), [], {}):
             assert places(ledger.verify(expect_head=expected)) == [("c", 1)], "the tail of c is cut"

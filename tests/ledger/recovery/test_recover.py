@@ -18,17 +18,17 @@ import pytest
 from sqlalchemy import Connection, update
 
 import backups
-import residuum as rz
+import residua as rz
 from ledger.conftest import Open
 from ledger.damage import cut, rows, spent, wipe
-from residuum.errors import BrokenRecord
-from residuum.ledger.recovery import export_validation
-from residuum.ledger.recovery import recover as recover_
-from residuum.ledger.storage import schema
-from residuum.ledger.storage.anchor import Anchored, FileAnchor, Marks
-from residuum.ledger.storage.migrations import UNANCHORED, facts_in, set_fact
-from residuum.ledger.storage.store import Store
-from residuum.records import FIELDS, Record, from_line, lines, record
+from residua.errors import BrokenRecord
+from residua.ledger.recovery import export_validation
+from residua.ledger.recovery import recover as recover_
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchored, FileAnchor, Marks
+from residua.ledger.storage.migrations import UNANCHORED, facts_in, set_fact
+from residua.ledger.storage.store import Store
+from residua.records import FIELDS, Record, from_line, lines, record
 
 
 def test_recovery_retires_what_lost_spends_and_records_that(open_: Open) -> None:
@@ -68,13 +68,13 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
     found = again.recover(export=io.StringIO(exported.getvalue()))
     assert found.retired == () and found.applied == lines
     after = rows(again)
-    for name in ("residuum_keys", "residuum_holds", "residuum_tables"):
+    for name in ("residua_keys", "residua_holds", "residua_tables"):
         assert after[name] == before[name], name
-    resumed = [row for row in after["residuum_records"] if row not in before["residuum_records"]]
-    assert set(before["residuum_records"]) < set(after["residuum_records"])
+    resumed = [row for row in after["residua_records"] if row not in before["residua_records"]]
+    assert set(before["residua_records"]) < set(after["residua_records"])
     closed = {budget.name for budget in again.budgets() if budget.retired}
-    assert closed == {"over"} and len(resumed) == len(before["residuum_budgets"]) - len(closed)
-    for old, new in zip(before["residuum_budgets"], after["residuum_budgets"], strict=True):
+    assert closed == {"over"} and len(resumed) == len(before["residua_budgets"]) - len(closed)
+    for old, new in zip(before["residua_budgets"], after["residua_budgets"], strict=True):
         name, steps = str(old[1]), int(old[1] not in closed)
         assert new[:11] + new[13:] == old[:11] + old[13:]
         assert new[11] == old[11] + steps, "what was done is in each chain"  # type: ignore[operator]
@@ -393,7 +393,7 @@ def test_a_server_that_was_recovered_to_a_point_in_time_is_another_one(tmp_path:
     import pgserver
     import psycopg
 
-    with tempfile.TemporaryDirectory(prefix="residuum-pg", ignore_cleanup_errors=True) as home:
+    with tempfile.TemporaryDirectory(prefix="residua-pg", ignore_cleanup_errors=True) as home:
         server = pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
         with rz.open_ledger(server.get_uri(), anchor=tmp_path / "anchor") as ledger:
             ledger.create_budget("b", rz.PureFilter(1.0))
@@ -460,7 +460,7 @@ def test_a_recovery_that_is_cut_says_so_and_is_done_again(
     with psycopg.connect(postgres, options=path, autocommit=True) as server:
         holder = psycopg.connect(postgres, options=path)
         if moment == "lock":
-            holder.execute("SELECT id FROM residuum_budgets FOR UPDATE")
+            holder.execute("SELECT id FROM residua_budgets FOR UPDATE")
             condition = "wait_event_type = 'Lock'"
         else:
             server.execute(
@@ -468,7 +468,7 @@ def test_a_recovery_that_is_cut_says_so_and_is_done_again(
                 " $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$"
             )
             server.execute(
-                "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residuum_meta"
+                "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON residua_meta"
                 " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()"
             )
             condition = "state = 'active' AND upper(query) LIKE 'COMMIT%'"
@@ -476,11 +476,11 @@ def test_a_recovery_that_is_cut_says_so_and_is_done_again(
         while recovering.is_alive():
             server.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                f" WHERE application_name = 'residuum' AND {condition}"
+                f" WHERE application_name = 'residua' AND {condition}"
             )
             recovering.join(0.02)
         holder.close()
-        server.execute("DROP TRIGGER IF EXISTS slow ON residuum_meta")
+        server.execute("DROP TRIGGER IF EXISTS slow ON residua_meta")
     wanted = {"lock": rz.StoreUnavailable, "commit": rz.OutcomeUnknown}[moment]
     assert [type(error) for error in found] == [wanted], found
     assert ledger.recover(export=tmp_path / "export.jsonl").retired == ()
@@ -876,7 +876,7 @@ def test_the_file_of_a_user_is_that_of_the_ledger_that_the_store_became(
         ledger.spend("b", rz.pure_dp(0.25))
         restore = backups.postgres(schema_url, tmp_path / "backup.sql")
         ledger.spend("b", rz.pure_dp(0.5))
-        assert (tmp_path / "state" / "residuum" / f"{lost}.anchor").exists()
+        assert (tmp_path / "state" / "residua" / f"{lost}.anchor").exists()
     restore()
     with rz.open_ledger(schema_url) as ledger:
         assert ledger.id == lost and "may have lost spends" in (ledger.read_only or "")

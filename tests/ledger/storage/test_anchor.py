@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-import residuum as rz
+import residua as rz
 from ledger.damage import cut, spent, wipe
-from residuum.errors import BrokenRecord
-from residuum.ledger.storage import schema
-from residuum.ledger.storage.anchor import Anchored, FileAnchor
-from residuum.ledger.storage.database_anchor import DatabaseAnchor
-from residuum.ledger.storage.url import place
-from residuum.records import digest, follows
+from residua.errors import BrokenRecord
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchored, FileAnchor
+from residua.ledger.storage.database_anchor import DatabaseAnchor
+from residua.ledger.storage.url import place
+from residua.records import digest, follows
 
 Open = Callable[..., rz.Ledger]
 
@@ -129,7 +129,7 @@ def test_an_anchor_that_fails_leaves_the_outcome_unknown_until_the_key_tells(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("residuum.ledger.storage.anchor._put", full)
+        patched.setattr("residua.ledger.storage.anchor._put", full)
         with pytest.raises(rz.OutcomeUnknown, match="same key"):
             ledger.spend("b", rz.pure_dp(0.25), key="k")
         for key in ("l", None, "m"):
@@ -294,7 +294,7 @@ def test_after_a_sync_that_failed_the_file_is_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a failed sync lost is clean in memory, so that no other sync would bring it back."""
-    from residuum.ledger.storage import anchor as module
+    from residua.ledger.storage import anchor as module
 
     path = tmp_path / "anchor"
     one = FileAnchor(path)
@@ -367,7 +367,7 @@ def test_an_anchor_in_another_database_tells_what_is_new(url: str) -> None:
     assert two.news() == {"c": (3, "w")}
     # The anchor itself is put back, and goes on from there.
     with one.store.writing() as connection:
-        connection.exec_driver_sql("UPDATE residuum_anchors SET change = 1")
+        connection.exec_driver_sql("UPDATE residua_anchors SET change = 1")
         connection.commit()
     one.write({"c": (4, "v")})
     assert two.news() == {"c": (4, "v")}
@@ -380,10 +380,10 @@ def test_an_anchor_without_numbers_is_given_them(url: str) -> None:
     anchor = DatabaseAnchor(place(url), "l")
     with anchor.store.writing() as connection:
         for statement in (
-            "DROP TABLE IF EXISTS residuum_anchors",
-            "CREATE TABLE residuum_anchors (ledger TEXT NOT NULL, budget TEXT NOT NULL,"
+            "DROP TABLE IF EXISTS residua_anchors",
+            "CREATE TABLE residua_anchors (ledger TEXT NOT NULL, budget TEXT NOT NULL,"
             " seq INTEGER NOT NULL, head TEXT NOT NULL, PRIMARY KEY (ledger, budget))",
-            "INSERT INTO residuum_anchors VALUES ('l', '', 0, 'i'), ('l', 'b', 3, 'x')",
+            "INSERT INTO residua_anchors VALUES ('l', '', 0, 'i'), ('l', 'b', 3, 'x')",
         ):
             connection.exec_driver_sql(statement)
         connection.commit()
@@ -417,7 +417,7 @@ def test_an_anchor_that_is_gone_from_its_database_is_noticed(open_: Open, tmp_pa
     anchor = ledger._gate.anchor
     assert isinstance(anchor, DatabaseAnchor)
     with anchor.store.writing() as connection:
-        connection.exec_driver_sql("DELETE FROM residuum_anchors")
+        connection.exec_driver_sql("DELETE FROM residua_anchors")
         connection.commit()
     with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
         ledger.spend("b", rz.pure_dp(0.25), key="k")
@@ -501,13 +501,13 @@ def test_rows_that_no_ledger_writes_are_an_error_and_nothing_is_spent(open_: Ope
                 connection.execute(update(b).where(where).values(values))
                 connection.commit()
             if broken:
-                with pytest.raises(rz.ResiduumError):
+                with pytest.raises(rz.ResiduaError):
                     ledger.spend("b", rz.pure_dp(0.25))
     assert ledger.spend("b", rz.pure_dp(0.25)).seq == 2
 
 
 def test_exports_read_back_as_chains(open_: Open, tmp_path: Path) -> None:
-    from residuum.ledger.recovery.export import read_export
+    from residua.ledger.recovery.export import read_export
 
     ledger = open_()
     ledger.create_budget("b", rz.AdditiveProfileFilter(1.0, 1e-6, 10))

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.ledger.storage import sqlite
-from residuum.ledger.storage.mounts import is_read_only
-from residuum.ledger.storage.sqlite import wal_is_safe
-from residuum.ledger.storage.store import Unsure
+import residua as rz
+from residua.ledger.storage import sqlite
+from residua.ledger.storage.mounts import is_read_only
+from residua.ledger.storage.sqlite import wal_is_safe
+from residua.ledger.storage.store import Unsure
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,7 +42,7 @@ def run(wal: bool) -> Run:
     """Runs a program in a process of its own, with the same journal."""
 
     def run(program: str, *arguments: object, before: tuple[str, ...] = (), **environment: str):  # type: ignore[no-untyped-def]
-        start = "import sys, residuum as rz\nfrom residuum.ledger import sqlite\n"
+        start = "import sys, residua as rz\nfrom residua.ledger import sqlite\n"
         start += f"sqlite.wal_is_safe = lambda _: {wal}\n"
         return subprocess.run(
             [*before, sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],
@@ -101,7 +101,7 @@ def test_the_journal_is_changed_at_opening_when_nobody_reads_yet(
     """Connections that only wait to be used again keep a write-ahead log from being left."""
     monkeypatch.setattr(sqlite, "wal_is_safe", lambda _: not wal)
     with rz.open_ledger(path) as ledger, ledger.store.connection() as reader:
-        assert reader.exec_driver_sql("SELECT count(*) FROM residuum_records").scalar() == 2
+        assert reader.exec_driver_sql("SELECT count(*) FROM residua_records").scalar() == 2
         reader.rollback()
         assert ledger.spend("b", rz.pure_dp(0.25)).admitted
         assert (path.read_bytes()[18] == 2) is not wal
@@ -184,8 +184,8 @@ def test_what_is_no_ledger(tmp_path: Path, wal: bool) -> None:
 def test_a_meta_table_of_something_else(tmp_path: Path, wal: bool) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE residuum_meta (name TEXT, value TEXT)")
-        connection.execute("INSERT INTO residuum_meta VALUES ('schema', '1')")
+        connection.execute("CREATE TABLE residua_meta (name TEXT, value TEXT)")
+        connection.execute("INSERT INTO residua_meta VALUES ('schema', '1')")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(rz.NotALedger):
@@ -197,7 +197,7 @@ def test_a_meta_table_of_something_else(tmp_path: Path, wal: bool) -> None:
 def test_a_damaged_file_is_a_clear_error(path: Path, read_only: bool) -> None:
     """Even where SQLite's own message is no text any more."""
     whole = path.read_bytes()
-    at = whole.index(b"CREATE TABLE residuum_keys")
+    at = whole.index(b"CREATE TABLE residua_keys")
     for damage in (b"CREATE T\xf4BLE", b"\xff" * 26):
         path.write_bytes(whole[:at] + damage + whole[at + len(damage) :])
         with pytest.raises(rz.NotALedger, match="damaged"):
@@ -292,7 +292,7 @@ if "killed" in sys.argv:
         c.execute("PRAGMA cache_size=1")
         c.execute("BEGIN IMMEDIATE")
         for i in range(300):
-            c.execute("INSERT INTO residuum_tables VALUES (?, ?)", (str(i), b"x" * 900))
+            c.execute("INSERT INTO residua_tables VALUES (?, ?)", (str(i), b"x" * 900))
         if "wal" in sys.argv:
             c.execute("COMMIT")
         os.kill(os.getpid(), 9)
@@ -377,7 +377,7 @@ def test_read_only_opening_reads_and_does_not_write(path: Path) -> None:
             pytest.raises(rz.StoreUnavailable, match="readonly"),
             ledger.store.connection() as connection,
         ):
-            connection.exec_driver_sql("DELETE FROM residuum_records")
+            connection.exec_driver_sql("DELETE FROM residua_records")
     assert path.read_bytes() == before
 
 
@@ -412,7 +412,7 @@ def test_what_a_kill_left_is_put_right_by_whoever_only_reads(
     path: Path, run: Run, point: str
 ) -> None:
     program = "rz.open_ledger(sys.argv[1]).spend('b', rz.pure_dp(0.25), key='k')"
-    ran = run(program, path, RESIDUUM_FAULT=point)
+    ran = run(program, path, RESIDUA_FAULT=point)
     assert ran.returncode == -signal.SIGKILL, ran.stderr
     spent = point == "committed"
     with rz.open_ledger(path, read_only=True) as ledger:
@@ -429,9 +429,9 @@ def test_a_hot_journal_is_rolled_back_by_whoever_only_reads(path: Path, run: Run
         c = sqlite3.connect(sys.argv[1], isolation_level=None)
         c.execute("PRAGMA cache_size=1")
         c.execute("BEGIN IMMEDIATE")
-        c.execute("DELETE FROM residuum_records")
+        c.execute("DELETE FROM residua_records")
         for i in range(300):
-            c.execute("INSERT INTO residuum_tables VALUES (?, ?)", (str(i), b"x" * 900))
+            c.execute("INSERT INTO residua_tables VALUES (?, ?)", (str(i), b"x" * 900))
         os.kill(os.getpid(), 9)
         """,
         path,

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.ledger.api.commands import Call
-from residuum.ledger.storage.rows import BUDGETS
-from residuum.ledger.storage.statements import Prepared, listed
-from residuum.mechanisms import PureDp
+import residua as rz
+from residua.ledger.api.commands import Call
+from residua.ledger.storage.rows import BUDGETS
+from residua.ledger.storage.statements import Prepared, listed
+from residua.mechanisms import PureDp
 
 pytestmark = pytest.mark.needs("pgserver", "psycopg")
 Open = Callable[..., rz.Ledger]
-WAITING = "application_name = 'residuum' AND wait_event_type = 'Lock'"
+WAITING = "application_name = 'residua' AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def key_taken(remote: rz.Ledger, postgres: str) -> Iterator[Any]:
     assert isinstance(path, str)
     with psycopg.connect(postgres, options=path) as other:
         other.execute(
-            "INSERT INTO residuum_keys (principal, key, request, budget, seq)"
+            "INSERT INTO residua_keys (principal, key, request, budget, seq)"
             " VALUES ('local', 'k', 'another', 'b', 0)"
         )
         yield other
@@ -120,7 +120,7 @@ def test_a_server_that_was_away_is_noticed_once_however_many_connections_were_id
     with psycopg.connect(postgres, autocommit=True) as watcher:
         watcher.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-            " WHERE application_name = 'residuum'"
+            " WHERE application_name = 'residua'"
         )
     assert remote.spend("b", PureDp(0.25), key="k").admitted
     assert left(remote) == Fraction(1, 2)
@@ -138,7 +138,7 @@ def test_a_session_that_forgot_what_was_prepared_is_replaced(remote: rz.Ledger) 
 
 def test_what_is_interrupted_between_writing_and_commit_leaves_nothing(remote: rz.Ledger) -> None:
     """The answers that nobody read are not taken for those of the next statements."""
-    from residuum.ledger.storage import rows
+    from residua.ledger.storage import rows
 
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt), remote.store.writing() as connection:
@@ -211,7 +211,7 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_not_acknowledged(
             while thread.is_alive():
                 watcher.execute(
                     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
-                    " WHERE application_name = 'residuum' AND wait_event = 'SyncRep'"
+                    " WHERE application_name = 'residua' AND wait_event = 'SyncRep'"
                 )
                 time.sleep(0.02)
         thread.join()
@@ -242,7 +242,7 @@ def test_a_mark_that_did_not_wait_for_its_standby_is_made_again(
                 while len(told) < 2 and thread.is_alive():
                     found = watcher.execute(
                         "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
-                        " WHERE application_name = 'residuum' AND wait_event = 'SyncRep'"
+                        " WHERE application_name = 'residua' AND wait_event = 'SyncRep'"
                     ).fetchall()
                     told += [1] * len(found)
                     time.sleep(0.02)
@@ -280,16 +280,16 @@ def test_what_is_usual_at_the_server_does_not_make_reads_older_than_locks(
         path = ledger.store.place.url.query["options"]
         with psycopg.connect(postgres, options=str(path)) as other:
             other.execute("SET TRANSACTION READ WRITE")
-            other.execute("SELECT id FROM residuum_budgets FOR UPDATE")
-            other.execute("UPDATE residuum_meta SET value = 'x' WHERE name = 'incarnation'")
+            other.execute("SELECT id FROM residua_budgets FOR UPDATE")
+            other.execute("UPDATE residua_meta SET value = 'x' WHERE name = 'incarnation'")
             answers = asked_meanwhile(ledger, postgres, lambda _: other.commit())
     assert all(isinstance(each, rz.ReadOnlyLedger) for each in answers)
 
 
 def test_a_young_ledger_is_read_by_keys_however_it_grows(remote: rz.Ledger) -> None:
     """By the plans that the server keeps, made when there was nothing in the tables."""
-    from residuum.ledger.storage import rows
-    from residuum.ledger.storage.postgres import _LOCK
+    from residua.ledger.storage import rows
+    from residua.ledger.storage.postgres import _LOCK
 
     for number in range(8):  # after five times it keeps one plan for all values
         assert remote.spend("b", PureDp(0.001), key=f"first {number}").admitted

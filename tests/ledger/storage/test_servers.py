@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-import residuum as rz
-from residuum.ledger.operations import memory
-from residuum.ledger.storage import postgres as postgres_store
-from residuum.ledger.storage.migrations import facts_in
-from residuum.ledger.storage.store import Again, Lost, Unsure
-from residuum.mechanisms import PureDp
+import residua as rz
+from residua.ledger.operations import memory
+from residua.ledger.storage import postgres as postgres_store
+from residua.ledger.storage.migrations import facts_in
+from residua.ledger.storage.store import Again, Lost, Unsure
+from residua.mechanisms import PureDp
 
 pytestmark = pytest.mark.needs("pgserver", "psycopg")
 Open = Callable[..., rz.Ledger]
@@ -138,7 +138,7 @@ def standby(postgres: str) -> Iterator[Standby]:
     import psycopg
 
     with (
-        tempfile.TemporaryDirectory(prefix="residuum-pg", ignore_cleanup_errors=True) as home,
+        tempfile.TemporaryDirectory(prefix="residua-pg", ignore_cleanup_errors=True) as home,
         psycopg.connect(postgres, autocommit=True) as connection,
     ):
         made = Standby(postgres, Path(home))
@@ -278,13 +278,13 @@ def test_every_transaction_that_writes_waits_for_the_disk_whatever_is_usual(
             other.execute(text(NOTES))
             tables = ("records", "budgets", "keys", "holds", "meta", "anchors")
             for table in tables:
-                other.execute(text(NOTED.format(table=f"residuum_{table}")))
+                other.execute(text(NOTED.format(table=f"residua_{table}")))
             other.commit()
 
             def noted(*wanted: str) -> None:
                 found = other.execute(text("DELETE FROM seen RETURNING what, setting")).all()
                 other.commit()
-                names = {f"residuum_{name}" for name in (*wanted, "anchors")}
+                names = {f"residua_{name}" for name in (*wanted, "anchors")}
                 assert {row.what for row in found} == names
                 assert {row.setting for row in found} == {"on"}
 
@@ -313,7 +313,7 @@ def test_every_transaction_that_writes_waits_for_the_disk_whatever_is_usual(
 
 CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name = 'residuum' AND pid <> pg_backend_pid()"
+    " WHERE application_name = 'residua' AND pid <> pg_backend_pid()"
 )
 
 

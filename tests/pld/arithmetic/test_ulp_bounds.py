@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from residuum.pld.arithmetic import ulp_bounds
+from residua.pld.arithmetic import ulp_bounds
 
 flint = pytest.importorskip("flint")
 
@@ -306,7 +306,7 @@ def test_sine_of_a_small_argument_is_relatively_accurate() -> None:
 
 def test_mixtures_ask_for_mills_ratios_within_their_range(monkeypatch) -> None:
     """`ERFCX_ULPS` holds from -0.3 on: no curve of a mixture goes below."""
-    from residuum.pld.families import gaussian, gaussian_mixture
+    from residua.pld.families import gaussian, gaussian_mixture
 
     asked: list[float] = []
 

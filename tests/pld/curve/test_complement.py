@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import oracles
-import residuum as rz
+import residua as rz
 from mixture_oracles import range_moment, range_sum
-from residuum.pld.arithmetic.ulp_bounds import U
-from residuum.pld.curve import complement
-from residuum.pld.curve.contour import parameters
-from residuum.pld.families import bounded_range, laplace
+from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.curve import complement
+from residua.pld.curve.contour import parameters
+from residua.pld.families import bounded_range, laplace
 
 LINES = (-0.45, -0.3, -0.25, -0.1, -1e-3, -1e-6)
 

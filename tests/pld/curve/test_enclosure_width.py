@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from residuum.pld.curve import enclosure_width
+from residua.pld.curve import enclosure_width
 
 
 def curve(t: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ import math
 
 import pytest
 
-import residuum as rz
-from residuum.pld.curve import chernoff
+import residua as rz
+from residua.pld.curve import chernoff
 
 PLDS = {
     "subsampled, remove": lambda: 1000 * rz.subsampled_gaussian(1.0, 0.01),

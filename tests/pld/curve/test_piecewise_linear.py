@@ -8,10 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Finite
-from residuum import Order
+from residua import Order
 
 levels = st.floats(0, 1)
 positive = strategies.log_uniform(1e-6, 1e6)

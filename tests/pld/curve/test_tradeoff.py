@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp, mpf
 
 import oracles
-import residuum as rz
+import residua as rz
 
 
 @pytest.mark.parametrize(("eps", "delta"), [(1.395, 0.509), (0.3, 0.9), (2.0, 1e-6), (5.0, 0.45)])

@@ -12,9 +12,9 @@ from mpmath import mp, mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 from mixture_oracles import Blend, range_curve, range_moment, range_sum
-from residuum.pld.families import bounded_range
+from residua.pld.families import bounded_range
 from strategies import log_uniform
 
 weights = st.one_of(st.just(0.0), st.floats(0.0, 1.0, exclude_max=True), log_uniform(1e-30, 0.5))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
-from residuum import Order
+from residua import Order
 
 MUS = (1e-9, 1e-6, 1e-3, 0.05, 0.29999, 0.3, 0.30001, 1.0, 5.0, 20.0, 50.0)
 

@@ -14,14 +14,14 @@ from mpmath import mp, mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 from catalogue import low
 from mixture_oracles import Blend, Mixture, laplace_weight
-from residuum.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.gaussian_mixture import GaussianMixture
 from strategies import log_uniform
 
 THOROUGH = (
-    os.environ.get("RESIDUUM_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    os.environ.get("RESIDUA_THOROUGH") == "1" or os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 )
 DIRECTIONS = ("remove", "add", "replace")
 LARGEST_RATIO = 19.9  # of sensitivity / sigma

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Law
-from residuum import Order
+from residua import Order
 
 
 @given(strategies.laplaces(), st.floats(-1.5, 1.5))

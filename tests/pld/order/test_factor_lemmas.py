@@ -15,22 +15,22 @@ from mpmath import mp, mpf
 
 import mixture_oracles as slow
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from catalogue import high, low
 from mixture_oracles import Blend, Mixture, laplace_weight, range_curve
-from residuum import Order
-from residuum.bounds import Verdict
-from residuum.pld.families.bounded_range import BoundedRange
-from residuum.pld.families.gaussian_mixture import GaussianMixture
-from residuum.pld.order.compare import dominated
-from residuum.pld.order.factor_lemmas import (
+from residua import Order
+from residua.bounds import Verdict
+from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.order.compare import dominated
+from residua.pld.order.factor_lemmas import (
     below,
     dominated_by_structure,
     variance_above,
     variance_below,
 )
-from residuum.pld.order.tails import tail_escapes, tail_start
+from residua.pld.order.tails import tail_escapes, tail_start
 
 XS = [mp.exp(mpf(t) / 8) for t in (-60, -9, -2, -1, 0, 1, 3, 12, 50)]
 few = settings(max_examples=8)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-import residuum as rz
+import residua as rz
 import strategies
 from oracles import Finite
-from residuum import Order
+from residua import Order
 
 
 def verdict(A: rz.Pld, B: rz.Pld) -> Order:

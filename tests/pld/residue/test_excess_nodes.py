@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.pld.residue.coarsening import compressed
-from residuum.pld.residue.excess import FiniteExcess
-from residuum.pld.residue.excess_nodes import order
-from residuum.pld.residue.gdp_residue import written_out
+import residua as rz
+from residua.pld.residue.coarsening import compressed
+from residua.pld.residue.excess import FiniteExcess
+from residua.pld.residue.excess_nodes import order
+from residua.pld.residue.gdp_residue import written_out
 
 flint = pytest.importorskip("flint")
 

@@ -9,8 +9,8 @@ import pytest
 from mpmath import mp, mpf
 
 import oracles
-import residuum as rz
-from residuum.pld.residue.gdp_parameter import gdp_parameter_bounds
+import residua as rz
+from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
 
 
 @pytest.mark.parametrize("eps", [1e-8, 0.1, 0.5, 5.0, 40.0])

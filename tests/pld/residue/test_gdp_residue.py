@@ -10,13 +10,13 @@ import pytest
 from mpmath import mp, mpf
 
 import oracles
-import residuum as rz
+import residua as rz
+from residua.pld.residue.coarsening import CompressedExcess, coarsened, compressed
+from residua.pld.residue.contact_equation import bisected
+from residua.pld.residue.excess import FiniteExcess, gaussian_transform
+from residua.pld.residue.finite import finite_cost, finite_excess
+from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
 from residue_oracles import Check
-from residuum.pld.residue.coarsening import CompressedExcess, coarsened, compressed
-from residuum.pld.residue.contact_equation import bisected
-from residuum.pld.residue.excess import FiniteExcess, gaussian_transform
-from residuum.pld.residue.finite import finite_cost, finite_excess
-from residuum.pld.residue.gdp_parameter import gdp_parameter_bounds
 
 REFERENCE = [
     (rz.pure_dp(0.1), 0.5, 0.489831931927245),

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-import residuum as rz
-from residuum.pld.residue.excess import FiniteExcess, gaussian_transform
-from residuum.pld.residue.excess_complement import gaussian_lack, query_lack, tail_transform
-from residuum.pld.residue.finite import finite_excess
-from residuum.pld.residue.large_losses import _searched, is_high
+import residua as rz
+from residua.pld.residue.excess import FiniteExcess, gaussian_transform
+from residua.pld.residue.excess_complement import gaussian_lack, query_lack, tail_transform
+from residua.pld.residue.finite import finite_excess
+from residua.pld.residue.large_losses import _searched, is_high
 
 Pairs = list[tuple[mpf, mpf]]
 

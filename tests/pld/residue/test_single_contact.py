@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-import residuum as rz
-from residuum.pld.residue import single_contact
-from residuum.pld.residue.initial_guess import about
-from residuum.pld.residue.symmetric_family import CentralLaw, density
+import residua as rz
+from residua.pld.residue import single_contact
+from residua.pld.residue.initial_guess import about
+from residua.pld.residue.symmetric_family import CentralLaw, density
 
 
 def gap(law: CentralLaw, v: mpf, c: mpf) -> mpf:

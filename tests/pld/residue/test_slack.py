@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.bounds import Floats, Verdict
-from residuum.pld.order.compare import dominated
-from residuum.pld.residue.contact_equation import bisected
-from residuum.pld.residue.excess import FiniteExcess, Transform
-from residuum.pld.residue.slack import _budgets, _level, _tents, slack_cost, slack_split
+import residua as rz
+from residua.bounds import Floats, Verdict
+from residua.pld.order.compare import dominated
+from residua.pld.residue.contact_equation import bisected
+from residua.pld.residue.excess import FiniteExcess, Transform
+from residua.pld.residue.slack import _budgets, _level, _tents, slack_cost, slack_split
 
 BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
 

@@ -148,7 +148,7 @@ def test_budgets_that_are_not_made(
 @pytest.mark.parametrize(
     "name",
     ["ümläut", "бюджет", "预算", "🏦", "a b", "a%2Fb", "a+b", "a?b", "a#b", "a;b", "a&b=c", "...",
-     "%", "%00", "<b>", "'; DROP TABLE residuum_budgets; --", "\\", "C:\\x", "a'b\"c",
+     "%", "%00", "<b>", "'; DROP TABLE residua_budgets; --", "\\", "C:\\x", "a'b\"c",
      "\u00e9", "\u05d0\u05d1\u05d2", "\U0001f3f3\ufe0f"],
 )  # fmt: skip
 def test_names_of_every_script(service: Service, name: str) -> None:

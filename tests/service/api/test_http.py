@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum.records import from_line
-from residuum.service.api.routes.curves import widest
+import residua as rz
+from residua.records import from_line
+from residua.service.api.routes.curves import widest
 from service.running import FILTER, LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -233,7 +233,7 @@ def test_metrics(service: Service, name: str) -> None:
     service.budget(name)
     service.spend(name)
     text = service.http("GET", "/metrics", "auditor").text
-    assert 'residuum_decisions_total{outcome="admitted",verb="spend"}' in text
+    assert 'residua_decisions_total{outcome="admitted",verb="spend"}' in text
     assert 'route="/v1/budgets/{name}/spend"' in text
     assert name not in text, "names of budgets are not for whoever reads metrics"
 
@@ -265,7 +265,7 @@ def test_verification(service: Service, name: str) -> None:
     # Its words name budgets that may be out of an analyst's scope.
     assert seen[1]["said"] is None
     assert service.http("GET", "/v1/verification", "auditor").json()["said"]
-    assert "residuum_ledger_verified 1.0" in service.http("GET", "/metrics", "auditor").text
+    assert "residua_ledger_verified 1.0" in service.http("GET", "/metrics", "auditor").text
     with service.client("auditor") as client:
         assert client.verify(expect_head={name: (receipt["seq"], receipt["head"])}).ok
         assert not client.verify(expect_head={name: (99, receipt["head"])}).ok
@@ -328,7 +328,7 @@ def test_the_description_has_what_the_library_writes(service: Service) -> None:
     from service.test_pages import FILTERS
 
     from mechanisms.examples import EXAMPLES
-    from residuum.filters.kinds import KINDS
+    from residua.filters.kinds import KINDS
 
     described = service.http("GET", "/v1/openapi.json", None).json()
     for name, written in (

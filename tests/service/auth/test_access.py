@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import residuum as rz
-from residuum.errors import ArgumentError
-from residuum.service import logs
-from residuum.service.auth import access, tokens
-from residuum.service.auth.access import PERMISSIONS, Gatekeeper
-from residuum.service.problems import Problem
-from residuum.service.serving import check
-from residuum.service.settings import Settings
+import residua as rz
+from residua.errors import ArgumentError
+from residua.service import logs
+from residua.service.auth import access, tokens
+from residua.service.auth.access import PERMISSIONS, Gatekeeper
+from residua.service.problems import Problem
+from residua.service.serving import check
+from residua.service.settings import Settings
 from service.running import FILTER, LAPLACE, Service, raw, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -214,7 +214,7 @@ def test_secrets_are_not_in_the_store(tmp_path: Path) -> None:
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     for text in texts:
         assert text.split("_", 2)[2].encode() not in content
-    rows = sqlite3.connect(tmp_path / "b.db").execute("SELECT hash FROM residuum_tokens").fetchall()
+    rows = sqlite3.connect(tmp_path / "b.db").execute("SELECT hash FROM residua_tokens").fetchall()
     assert {hash for (hash,) in rows} == {tokens.hashed(text.split("_", 2)[2]) for text in texts}
 
 
@@ -257,12 +257,12 @@ def test_development_stays_on_loopback(host: str) -> None:
 
 
 def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
-    from residuum.service.context import opened
+    from residua.service.context import opened
 
     ledger = rz.open_ledger(f"sqlite:///{tmp_path}/b.db")
     office = opened(Settings(host="0.0.0.0"), ledger)
     try:
-        with pytest.raises(ArgumentError, match="residuum token create --role admin makes one"):
+        with pytest.raises(ArgumentError, match="residua token create --role admin makes one"):
             check(office)
         past = datetime.now(UTC) - timedelta(days=2)
         office.tokens.add(tokens.made("admin", days=1, now=past)[0])

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum.errors import (
+import residua as rz
+from residua.errors import (
     AccessDenied,
     BudgetExists,
     KeyReused,
@@ -30,7 +30,7 @@ from residuum.errors import (
     UnknownBudget,
     UnknownHold,
 )
-from residuum.ledger.api.ledger import Ledger
+from residua.ledger.api.ledger import Ledger
 from service.running import LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -325,7 +325,7 @@ def test_another_s_receipt_permits_nothing(service: Service, name: str) -> None:
 
 FORKS = """
 import os, sys
-import residuum as rz
+import residua as rz
 url, token, name = sys.argv[1:]
 client = rz.Client(url, token)
 client.spend(name, rz.laplace(scale=400.0))

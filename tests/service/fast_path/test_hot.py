@@ -17,19 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-import residuum as rz
-from residuum.errors import KeyReused, ResiduumError, UnsupportedError
-from residuum.filters.describe import as_mechanism
-from residuum.filters.query import described
-from residuum.ledger.domain.receipts import plain
-from residuum.service.api import models
-from residuum.service.api.reading import parsed, validated
-from residuum.service.client.wire import Wire, common
-from residuum.service.dispatch import _settle, query_of
-from residuum.service.fast_path.bodies import Bodies, Spend
-from residuum.service.metrics import SECONDS, Counts, Times
-from residuum.service.middleware import encoded
-from residuum.service.problems import Problem
+import residua as rz
+from residua.errors import KeyReused, ResiduaError, UnsupportedError
+from residua.filters.describe import as_mechanism
+from residua.filters.query import described
+from residua.ledger.domain.receipts import plain
+from residua.service.api import models
+from residua.service.api.reading import parsed, validated
+from residua.service.client.wire import Wire, common
+from residua.service.dispatch import _settle, query_of
+from residua.service.fast_path.bodies import Bodies, Spend
+from residua.service.metrics import SECONDS, Counts, Times
+from residua.service.middleware import encoded
+from residua.service.problems import Problem
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "prometheus_client")
 
@@ -73,7 +73,7 @@ def in_full(raw: bytes) -> Any:
 def outcome(read: Any, raw: bytes) -> Any:
     try:
         return read(raw)
-    except (Problem, ResiduumError) as error:
+    except (Problem, ResiduaError) as error:
         return type(error), str(error)
 
 

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import pytest
 from uvicorn.server import ServerState
 
-import residuum as rz
-from residuum.service.auth import tokens
-from residuum.service.auth.access import Gatekeeper
-from residuum.service.context import Office, opened
-from residuum.service.fast_path.short import Head, ShortWay
-from residuum.service.serving import config
-from residuum.service.settings import Settings
+import residua as rz
+from residua.service.auth import tokens
+from residua.service.auth.access import Gatekeeper
+from residua.service.context import Office, opened
+from residua.service.fast_path.short import Head, ShortWay
+from residua.service.serving import config
+from residua.service.settings import Settings
 from service.running import Service, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "httptools")
@@ -161,7 +161,7 @@ def neutral(found: tuple[int, list[tuple[str, str]], Any], *names: str) -> Any:
     for name in sorted(names, key=len, reverse=True):
         text = text.replace(name, "NAME")
     text = re.sub(r'"x-request-id", "[0-9a-f]+"', "ID", text)
-    text = re.sub(r"urn:residuum:request:[0-9a-f]+", "ID", text)
+    text = re.sub(r"urn:residua:request:[0-9a-f]+", "ID", text)
     text = re.sub(r"[0-9a-f]{64}", "HASH", text)
     return re.sub(r"[0-9a-f]{32}", "KEY", text)
 
@@ -447,7 +447,7 @@ def test_the_line_in_the_log_is_the_same(
 ) -> None:
     service, _ = watched
     ready(service, name, caller)
-    caplog.set_level("INFO", logger="residuum.service")
+    caplog.set_level("INFO", logger="residua.service")
     head, body = caller.request(name, {"mechanism": GAUSSIAN}, X_Request_Id="seen")
     for sent in (head + body, doubled(head) + body):
         caller.send(sent)

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-import residuum as rz
-from residuum.service.pages import gauge
+import residua as rz
+from residua.service.pages import gauge
 from service.browser import PHONE, Visit, launched
 from service.running import Service, serving
 
@@ -305,7 +305,7 @@ def test_roles_hold_on_pages_too(service: Service, name: str) -> None:
     assert service.office.ledger.budget(name).seq == 0
     revoked = service.token("analyst")
     with httpx.Client(base_url=service.url, timeout=60) as visitor:
-        visitor.cookies.set("residuum_session", revoked[:-1] + "!")
+        visitor.cookies.set("residua_session", revoked[:-1] + "!")
         assert visitor.get("/").headers["location"].startswith("/login")
 
 
@@ -349,7 +349,7 @@ def test_refusals_of_long_ago_are_found(
     service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Page after page, each refusal once, whatever lies between them."""
-    from residuum.service.pages import history
+    from residua.service.pages import history
 
     monkeypatch.setattr(history, "IN_STORE", 7)
     monkeypatch.setattr(history, "MOST_SEEN", 14)
@@ -445,7 +445,7 @@ def test_every_filter_has_words_and_a_gauge_that_falls(
 
 def test_every_strategy_of_the_game_is_kept_by_the_other_filters() -> None:
     """All 27, exactly; the natural filter's worst is that of `natural_cost`."""
-    from residuum.service.pages import playground as game
+    from residua.service.pages import playground as game
 
     for plan in game.EVERY:
         for filter in ("residue", "basic"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.records import canonical
-from residuum.verify import Report, verify_records
+import residua as rz
+from residua import mechanisms as m
+from residua.records import canonical
+from residua.verify import Report, verify_records
 from verify.chains import Written, written_by
 
 pytestmark = pytest.mark.needs("flint")

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
+import residua as rz
 from filters.catalogue import CATALOGUE, DESCRIBED
 from mechanisms.examples import GOLDEN
-from residuum import mechanisms as m
-from residuum.filters import amounts
-from residuum.filters.describe import as_mechanism
-from residuum.filters.potential.renyi_commit import Commit
-from residuum.filters.state import Left
-from residuum.provable import unprovable
-from residuum.records import canonical, digest
-from residuum.verify import Report, verify_records
-from residuum.verify.descriptions.mechanisms import loss_of
-from residuum.verify.proofs.gaussian_budget import gdp_residue
-from residuum.verify.proofs.order import basic
+from residua import mechanisms as m
+from residua.filters import amounts
+from residua.filters.describe import as_mechanism
+from residua.filters.potential.renyi_commit import Commit
+from residua.filters.state import Left
+from residua.provable import unprovable
+from residua.records import canonical, digest
+from residua.verify import Report, verify_records
+from residua.verify.descriptions.mechanisms import loss_of
+from residua.verify.proofs.gaussian_budget import gdp_residue
+from residua.verify.proofs.order import basic
 from verify.chains import Written, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
@@ -407,9 +407,9 @@ def test_a_profile_keeps_what_its_configuration_promises() -> None:
 
 def test_what_is_only_not_shown_is_not_refuted() -> None:
     """Bounds from above that a state falls short of; what the exact law needs is refuted."""
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.losses.factors import Loss, Mixture
-    from residuum.verify.proofs.filters import Asked, prove_step
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.losses.factors import Loss, Mixture
+    from residua.verify.proofs.filters import Asked, prove_step
 
     sampled = m.SubsampledGaussian(sigma=2.0, sampling_rate=0.1)
     with_noise = m.Composed((sampled, m.Laplace(scale=3.0)))
@@ -445,8 +445,8 @@ def test_what_is_only_not_shown_is_not_refuted() -> None:
 
 def test_slack_covers_a_gaussian_that_is_too_large_by_a_hair() -> None:
     """`G_1.001 ⪯ G_1 ⊕ R_{0,0.01}` is true, so it must not be refuted; `G_2` is too large."""
-    from residuum.verify.losses.factors import Loss
-    from residuum.verify.proofs.gaussian_budget import approximate_gdp_residue
+    from residua.verify.losses.factors import Loss
+    from residua.verify.proofs.gaussian_budget import approximate_gdp_residue
 
     left = (Fraction(1), Fraction(1, 100)), (Fraction(0), Fraction(0))
     for mu, verdict in ((Fraction(1001, 1000), "undecided"), (Fraction(2), "refuted")):
@@ -533,8 +533,8 @@ def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
 
 
 def test_single_queries_are_compared_by_their_curves() -> None:
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.proofs.comparing import single_below
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs.comparing import single_below
 
     queries: list[m.Mechanism] = [
         m.Laplace(10.0), m.Laplace(9.0), m.DiscreteLaplace(20.0), m.DiscreteLaplace(11.0),

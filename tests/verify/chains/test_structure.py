@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.filters.potential.renyi_commit import Commit
-from residuum.records import canonical, digest, lines
-from residuum.verify import Report, verify_export, verify_records
+import residua as rz
+from residua import mechanisms as m
+from residua.filters.potential.renyi_commit import Commit
+from residua.records import canonical, digest, lines
+from residua.verify import Report, verify_export, verify_records
 from verify.chains import Written, plain, spend_together, written_by
 
 pytestmark = pytest.mark.needs("flint")
@@ -518,7 +518,7 @@ def test_reports_can_be_signed(tmp_path: Any) -> None:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
-    from residuum.verify.signing import check_signature, signed
+    from residua.verify.signing import check_signature, signed
 
     key = ed25519.Ed25519PrivateKey.generate()
     pem = key.private_bytes(

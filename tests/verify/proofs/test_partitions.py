@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.records import canonical, digest, lines
-from residuum.verify import Report, verify_export, verify_records
+import residua as rz
+from residua import mechanisms as m
+from residua.records import canonical, digest, lines
+from residua.verify import Report, verify_export, verify_records
 from verify.chains import Written, spend_together
 
 pytestmark = pytest.mark.needs("flint")

@@ -8,9 +8,9 @@ import mpmath
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum import mechanisms as m
-from residuum.filters.potential.grid import grid_for, step_of
+import residua as rz
+from residua import mechanisms as m
+from residua.filters.potential.grid import grid_for, step_of
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -28,9 +28,9 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES, ids=[q.kind for q in QUERIES])
 def test_composition_on_a_grid_agrees(query: m.Mechanism) -> None:
     """Theirs is rounded up, ours encloses: a hair below it."""
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.proofs.potentials import Potential, composed
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs.potentials import Potential, composed
 
     grid = grid_for(1.0, 1e-6)
     rng = np.random.default_rng(3)
@@ -49,9 +49,9 @@ def test_composition_on_a_grid_agrees(query: m.Mechanism) -> None:
 
 
 def test_several_copies_on_a_finer_lattice_agree() -> None:
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.proofs.potentials import Potential, composed
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs.potentials import Potential, composed
 
     grid = grid_for(1.0, 1e-6)
     values = np.exp(-(np.linspace(-4.0, 4.0, grid.size) ** 2))
@@ -85,9 +85,9 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
     """Derived twice, independently: inside the library's intervals in both directions."""
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.losses.curves import curve
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.losses.curves import curve
 
     loss = loss_of(query.to_dict(), relation)
     above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))  # type: ignore[arg-type]
@@ -116,9 +116,9 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
 def test_moments_agree_with_quadrature() -> None:
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.losses.factors import Mixture, Noise
-    from residuum.verify.losses.pairs import Sampled
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.losses.factors import Mixture, Noise
+    from residua.verify.losses.pairs import Sampled
 
     rate, shift, s = Fraction(1, 5), Fraction(3, 4), mpmath.mpf("2.5")
     hidden = (Fraction(0), 1 - rate)
@@ -164,9 +164,9 @@ COMPOSED = [
 def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> None:
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.losses.hockey_stick import heights
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.losses.hockey_stick import heights
 
     pld = query.pld()
     for t in (0.0, 0.45, 0.5, 1.7):
@@ -180,8 +180,8 @@ def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> N
 
 
 def test_order_of_bounded_compositions() -> None:
-    from residuum.verify.descriptions.mechanisms import loss_of
-    from residuum.verify.proofs.comparing import bounded_below
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs.comparing import bounded_below
 
     def word(one: m.Mechanism, two: m.Mechanism) -> str:
         below = bounded_below(*(loss_of(q.to_dict(), None) for q in (one, two)))

@@ -8,15 +8,15 @@ import mpmath
 import numpy as np
 import pytest
 
-import residuum as rz
-from residuum.pld.residue.gdp_residue import cost_bounds
+import residua as rz
+from residua.pld.residue.gdp_residue import cost_bounds
 
 pytestmark = pytest.mark.needs("flint")
 
 
 def _given(p: np.ndarray, q: np.ndarray, one_sided: bool = False):  # type: ignore[no-untyped-def]
-    from residuum.verify.losses.factors import Pairs
-    from residuum.verify.losses.laws import Finite
+    from residua.verify.losses.factors import Pairs
+    from residua.verify.losses.laws import Finite
 
     tops, bottoms = (sum(map(Fraction, v.tolist())) for v in (p, q))
     pair = Pairs(
@@ -39,7 +39,7 @@ def _random(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_random_residues_against_the_library(thorough: bool) -> None:
     """What the library proves is proven here; what it shows to be too much is never proven."""
-    from residuum.verify.proofs.residue import prove_residue
+    from residua.verify.proofs.residue import prove_residue
 
     rng = np.random.default_rng(7)
     for _ in range(400 if thorough else 15):
@@ -58,8 +58,8 @@ def test_random_residues_against_the_library(thorough: bool) -> None:
 @pytest.mark.parametrize("kind", ["response", "laplace", "range"])
 @pytest.mark.parametrize("mu", [0.3, 1.0, 12.0])
 def test_one_contact_to_the_last_digits(kind: str, mu: float) -> None:
-    from residuum.verify.losses.factors import Noise, Response
-    from residuum.verify.proofs.residue import prove_residue
+    from residua.verify.losses.factors import Noise, Response
+    from residua.verify.proofs.residue import prove_residue
 
     eps, none = Fraction(mu) / 10, Fraction(0)
     factor = {
@@ -84,8 +84,8 @@ def test_one_contact_to_the_last_digits(kind: str, mu: float) -> None:
 @pytest.mark.parametrize("kind", ["response", "laplace", "range"])
 def test_tiny_costs_are_settled(kind: str) -> None:
     """Down to a share of 1e-24 of the budget, though the charge is as near to it as floats are."""
-    from residuum.verify.losses.factors import Noise, Response
-    from residuum.verify.proofs.residue import prove_residue
+    from residua.verify.losses.factors import Noise, Response
+    from residua.verify.proofs.residue import prove_residue
 
     none, v = Fraction(0), Fraction(1)
     for exponent in (-6, -9, -12):
@@ -108,7 +108,7 @@ def test_tiny_costs_are_settled(kind: str) -> None:
 def test_tails_are_known_relatively(x: float) -> None:
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits, normal
+    from residua.verify.arithmetic.balls import bits, normal
 
     with bits(160), mpmath.workdps(60):
         found = normal(arb(x) / 3 * 3)
@@ -122,7 +122,7 @@ def test_tails_are_known_relatively(x: float) -> None:
 
 def test_half_a_proof_is_not_a_proof() -> None:
     """Checked for `x >= 1` alone, an asymmetric query would be charged too little."""
-    from residuum.verify.proofs.residue import prove_residue
+    from residua.verify.proofs.residue import prove_residue
 
     p, q = np.array([0.05, 0.95]), np.array([0.3, 0.7])
     v = Fraction(9)
@@ -138,7 +138,7 @@ def test_half_a_proof_is_not_a_proof() -> None:
 
 def test_refutations_against_quadrature() -> None:
     """The point that refutes does so in mpmath, too."""
-    from residuum.verify.proofs.residue import prove_residue
+    from residua.verify.proofs.residue import prove_residue
 
     p, q = np.array([0.25, 0.5, 0.25]), np.array([0.5, 0.3, 0.2])
     v = Fraction(4)
@@ -161,9 +161,9 @@ def test_rises_are_derivatives_of_each_other() -> None:
     """The jets against finite differences at high precision."""
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits
-    from residuum.verify.losses.factors import Noise
-    from residuum.verify.losses.laws import gaussian_rise, slack_rise
+    from residua.verify.arithmetic.balls import bits
+    from residua.verify.losses.factors import Noise
+    from residua.verify.losses.laws import gaussian_rise, slack_rise
 
     with bits(400):
         m, mu, step = arb(0.7), arb(1.1), arb(2) ** -80
@@ -187,8 +187,8 @@ def test_clusters_of_losses_are_the_sum_over_them() -> None:
     """Moments of clusters against one term for each outcome."""
     from flint import arb
 
-    from residuum.verify.arithmetic.balls import bits, density, normal
-    from residuum.verify.losses.laws import Finite
+    from residua.verify.arithmetic.balls import bits, density, normal
+    from residua.verify.losses.laws import Finite
 
     rng = np.random.default_rng(11)
     for n, spread, size in ((40, 0.3, 4.0), (60, 3.0, 1.5), (30, 1e-5, 0.2), (200, 8.0, 3.0)):

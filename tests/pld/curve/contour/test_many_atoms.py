@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import oracles
-import residuum as rz
+import residua as rz
 from oracles import Law
-from residuum.bounds import Interval
-from residuum.pld.curve.contour import parameters
-from residuum.pld.curve.contour.many_atoms import ManyAtoms
-from residuum.pld.families.laplace import Laplace
+from residua.bounds import Interval
+from residua.pld.curve.contour import parameters
+from residua.pld.curve.contour.many_atoms import ManyAtoms
+from residua.pld.families.laplace import Laplace
 
 TIGHT = 3e-5
 """Relative width of any read of the contours here; the phantom alone costs a few 1e-6."""

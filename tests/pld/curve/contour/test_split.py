@@ -12,13 +12,13 @@ from mpmath import mp, mpc, mpf
 
 import mixture_oracles
 import oracles
-import residuum as rz
+import residua as rz
 from mixture_oracles import Blend, Mixture, extended
-from residuum.pld.arithmetic.smooth_cut import Cut
-from residuum.pld.curve.contour import split_parts
-from residuum.pld.curve.contour.split import Parted
-from residuum.pld.curve.contour.split_parts import Parts
-from residuum.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.arithmetic.smooth_cut import Cut
+from residua.pld.curve.contour import split_parts
+from residua.pld.curve.contour.split import Parted
+from residua.pld.curve.contour.split_parts import Parts
+from residua.pld.families.gaussian_mixture import GaussianMixture
 from strategies import log_uniform
 
 DIRECTIONS = ("remove", "add", "replace")

@@ -1,0 +1,145 @@
+"""The additive profile filter: probabilities of losses add up, size by size.
+
+A symmetric query takes its discretised profile (`discretise.py`), as the probabilities of a loss
+of each size or more, from budgets of which there is one a size, and one of `rounds`. With the
+largest totals of the natural filter as budgets it admits everything that the natural `(eps,
+delta)` filter admits, and its guarantee is the one computed for that (`guarantee.py`):
+the interaction is a post-processing of randomized responses, unless sizes are drawn too often.
+Probabilities are charged from above and budgets are upper bounds. What is kept is part of the
+configuration, `target_eps` at `target_delta`, so that a ledger says what was promised.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.adversary.natural.discretise import tail_mass
+from residua.adversary.natural.guarantee import (
+    FINITE,
+    Guarantee,
+    Plan,
+    arguments,
+    best_plan,
+    total,
+)
+from residua.filters import amounts
+from residua.filters.base import Additive
+from residua.filters.state import Left, State
+from residua.pld.pld import Pld
+
+_DIGITS = 6
+"""Few, so that last bits that differ between machines do not matter."""
+_NOTHING = 1000.0
+"""Stands for no finite `eps`: from `FINITE` on nothing is kept."""
+
+
+def _rounded_up(eps: float) -> float:
+    """At least `eps`, of few digits."""
+    if eps > FINITE:
+        return _NOTHING
+    return float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(eps)))
+
+
+@dataclass(frozen=True)
+class ProfileBudget:
+    """Rounds, and the probability of losses of each size or more."""
+
+    rounds: int
+    sizes: tuple[float, ...]
+    totals: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AdditiveProfileFilter(Additive):
+    """Admits all that the natural `(eps, delta)` filter does; `guarantee` is what it keeps."""
+
+    eps: float
+    delta: float
+    rounds: int
+    target_delta: float | None = None
+    target_eps: float | None = None
+    """What is kept at `target_delta`: the least that is proven, rounded up, unless given."""
+
+    kind: ClassVar[str] = "additive_profile"
+
+    def __post_init__(self) -> None:
+        eps, delta, rounds, target = arguments(self.eps, self.delta, self.rounds, self.target_delta)
+        self._set(eps=eps, delta=delta, rounds=rounds, target_delta=target)
+        least = best_plan(eps, delta, rounds, target)[1]
+        kept = _rounded_up(least) if self.target_eps is None else self.target_eps
+        kept = checks.real("target_eps", kept, "what is proven, or more")
+        checks.require(
+            kept >= least or kept > FINITE,
+            "target_eps",
+            f"at least {_rounded_up(least):g}, which is what is proven",
+            kept,
+        )
+        self._set(target_eps=min(kept, _NOTHING))
+        super().__post_init__()
+
+    @property
+    def _target(self) -> float:
+        assert self.target_delta is not None
+        return self.target_delta
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Where losses are cut, and how often each size may be drawn."""
+        return best_plan(self.eps, self.delta, self.rounds, self._target)[0]
+
+    @cached_property
+    def proven(self) -> Guarantee:
+        """`(eps', delta')` of the whole interaction."""
+        assert self.target_eps is not None
+        return Guarantee(self.target_eps, self._target, "buckets")
+
+    @cached_property
+    def _whole(self) -> tuple[Fraction, ...]:
+        budgets = [total(e, self.eps, self.delta, self.rounds) for e in self.plan.points]
+        return (Fraction(self.rounds), *(amounts.rounded_up(b) for b in budgets))
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return self._whole
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """The sizes that amounts are for, how many draws beyond each are allowed, and `eps'`."""
+        found: dict[str, Any] = {"points": self.plan.points, "draws": self.plan.draws}
+        found |= {"eps": self.proven.eps, "delta": self.proven.delta, "v": 1}
+        return {"plan": json.dumps(found, sort_keys=True, separators=(",", ":")).encode()}
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        if not loss.is_symmetric:
+            return "is not symmetric, and only symmetric queries are covered"
+        tails = (tail_mass(loss, e).hi for e in self.plan.points)
+        return (Fraction(1), *(Fraction(float(tail)) for tail in tails))
+
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("rounds", *(f"P(loss > {size:g})" for size in self.plan.points))
+
+    def _cost_value(self, price: tuple[Fraction, ...]) -> ProfileBudget:
+        charged = tuple(amounts.charged(cost) for cost in price[1:])
+        return ProfileBudget(int(price[0]), self.plan.points, charged)
+
+    def remaining_in(self, state: State) -> ProfileBudget:
+        assert isinstance(state, Left)
+        left = tuple(amounts.reported(amount) for amount in state.left[1:])
+        return ProfileBudget(int(state.left[0]), self.plan.points, left)
+
+    @property
+    def guarantee(self) -> Pld:
+        return self.proven.pld
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        shown = ", ".join(
+            f"{amounts.shown(mass, 3, up=up)} from {size:g}"
+            for size, mass in zip(budget.sizes, budget.totals, strict=True)
+        )
+        rounds = "1 round" if budget.rounds == 1 else f"{budget.rounds} rounds"
+        return f"{rounds} and probabilities {shown}"

@@ -1,0 +1,322 @@
+"""The natural filter, with the guarantee it really has.
+
+It admits while the exact composition of what was spent stays below a budget `B`. Against adaptive
+analysts that does *not* keep the interaction below `B` in general; what it does guarantee is worked
+out when the filter is made, and where nothing is proven it is not made:
+
+* **any queries, budget `R_eps`**: losses of a history add up, and `L_1 ⊕ … ⊕ L_t ⪯ R_eps` says that
+  they never exceed `eps` in size; then no adaptive choice of them does. The guarantee is `B`.
+* **a family that is free for every budget**: `"gaussian"`, `"pure_delta"`, or a catalogue whose
+  compositions are totally ordered however many they are. The guarantee is `B`.
+* **a finite catalogue**: the exact `V_k` (`cost.py`); `B` where `V_k ⪯ B` is proven, else
+  `V_k` itself, from above.
+* **any queries, budget `R_{eps,delta}`, so many rounds**: the computed `(eps', delta')`
+  (`guarantee.py`), which is for symmetric queries.
+
+Queries that are not symmetric enter as `L ∨ L.reverse()`, so that both directions are covered. A
+query that is not in the catalogue is charged as one that dominates it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+from residua import checks
+from residua.adversary.attack import attack
+from residua.adversary.finite import ACCURACY
+from residua.adversary.freeness import free_family
+from residua.adversary.natural.guarantee import Guarantee, best_plan, natural_guarantee
+from residua.adversary.natural.rule import NaturalRule
+from residua.adversary.rule import as_catalogue, as_queries, as_rounds
+from residua.bounds import Verdict
+from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residua.filters import amounts
+from residua.filters.base import Filter
+from residua.filters.decision import Decision
+from residua.filters.describe import as_mechanism
+from residua.filters.divergence import gaussian_variance
+from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.state import State
+from residua.mechanisms.codec import from_dict
+from residua.pld.constructors import identity
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.order.compare import dominated
+from residua.pld.pld import Pld
+
+FAMILIES = ("gaussian", "pure_delta")
+_NOTHING = 1000.0
+"""Stands for no finite `eps` in a table."""
+_CONTINUOUS = 0.01
+"""Accuracy of continuous losses in the worst case, in `eps`."""
+
+
+@dataclass(frozen=True)
+class Spent(State):
+    """The composition of what was spent, and in how many rounds.
+
+    Unlike other states it grows: an entry for each different query, with a count.
+    """
+
+    loss: Pld
+    rounds: int
+
+
+@dataclass(frozen=True)
+class NaturalBudget:
+    """The budget, what of it was spent, and the rounds that are left (None: any number)."""
+
+    budget: Pld
+    spent: Pld
+    rounds: int | None
+
+    def __str__(self) -> str:
+        rounds = "" if self.rounds is None else f" in {self.rounds} round"
+        rounds += "" if self.rounds in (None, 1) else "s"
+        less = "" if self.spent.is_identity else f" less {described(self.spent)}"
+        return f"{described(self.budget)}{less}{rounds}"
+
+
+class Proven(NamedTuple):
+    """What a natural filter guarantees, and why."""
+
+    guarantee: Pld
+    free: bool
+    reason: str
+    computed: Guarantee | None = None
+    """Where it holds for any queries, in so many rounds."""
+
+    @property
+    def trivial(self) -> bool:
+        """Whether nothing is guaranteed: delta is 1 whatever eps."""
+        return self.guarantee.is_infinite
+
+
+@dataclass(frozen=True)
+class NaturalFilter(Filter):
+    """Admits while what was spent, composed exactly, stays below `budget`.
+
+    `guarantee` is what that is worth against adaptive analysts: the budget itself only where
+    `free` says so.
+    """
+
+    budget: Pld
+    rounds: int | None = None
+    catalogue: Sequence[Query] | str | None = None
+
+    kind: ClassVar[str] = "natural"
+
+    def __post_init__(self) -> None:
+        self._set(budget=loss_of(as_query(self.budget, "budget")))
+        if self.rounds is not None:
+            self._set(rounds=as_rounds(self.rounds))
+        if isinstance(self.catalogue, str):
+            checks.one_of("catalogue", self.catalogue, FAMILIES)
+        elif self.catalogue is not None:
+            queries = as_queries(self.catalogue)
+            self._set(catalogue=tuple(_written_down(query) for query in queries))
+        self.proven  # noqa: B018  what is not proven is not made
+        super().__post_init__()
+
+    @property
+    def members(self) -> tuple[Pld, ...]:
+        """The catalogue as symmetric PLDs."""
+        if self.catalogue is None or isinstance(self.catalogue, str):
+            return ()
+        return tuple(dict.fromkeys(symmetric(loss) for loss in as_catalogue(self.catalogue)))
+
+    @property
+    def proven(self) -> Proven:
+        """The guarantee and its reason."""
+        family = self.catalogue if isinstance(self.catalogue, str) else None
+        members = None if family or self.catalogue is None else self.members
+        return _proven(self.budget, self.rounds, family, members)
+
+    @property
+    def guarantee(self) -> Pld:
+        return self.proven.guarantee
+
+    @property
+    def free(self) -> bool:
+        """Whether the budget itself is what is guaranteed."""
+        return self.proven.free
+
+    def initial(self) -> Spent:
+        return Spent(self.fingerprint, identity(), 0)
+
+    def own(self, state: Any) -> State:
+        state = super().own(state)
+        if not isinstance(state, Spent):
+            raise ArgumentError(f"state must be one of {self!r}, got {checks.shown(state)}")
+        return state
+
+    def _decide(self, state: Spent, query: Query, relation: str | None) -> Decision:
+        loss = loss_of(query, relation)
+        if loss.is_identity:
+            return self._decision(state, state, loss, query, relation)
+        if self.rounds is not None and not state.rounds < self.rounds:
+            why = f"needs a round, and all {self.rounds} rounds are used"
+            return self._decision(state, None, None, query, relation, why)
+        charges = self._charges(loss)
+        if isinstance(charges, str):
+            return self._decision(state, None, None, query, relation, charges)
+        for charge in charges:
+            after = state.loss + charge
+            if self._below(after):
+                went = Spent(state.of, after, state.rounds + 1)
+                return self._decision(state, went, charge, query, relation)
+        why = self._lack(state, state.loss + charges[0])
+        return self._decision(state, None, None, query, relation, why)
+
+    def _lack(self, state: Spent, after: Pld) -> str:
+        """What a query would take together with what was spent, where the budget has less."""
+        fresh = state.loss.is_identity
+        witness = dominated(after, self.budget).witness
+        if witness is None:
+            together = "is" if fresh else "and what was spent are"
+            return f"{together} not proven to stay below the budget"
+        needs = "needs" if fresh else "and what was spent need"
+        taken = float(after.hockey_stick_bounds(witness.x).hi)
+        there = float(self.budget.hockey_stick_bounds(witness.x).lo)
+        return (
+            f"{needs} delta {amounts.shown(taken, up=True)} at eps {math.log(witness.x):.6g},"
+            f" where the budget has {amounts.shown(there)}"
+        )
+
+    def _charges(self, loss: Pld) -> Sequence[Pld] | str:
+        """As what a query may be charged, or why it is none of the family."""
+        if isinstance(self.catalogue, str):
+            if _in_family(loss, self.catalogue):
+                return (loss,)
+            return f"is not of the family {self.catalogue}"
+        loss = symmetric(loss)
+        if self.catalogue is None:
+            return (loss,)
+        if loss in self.members:
+            return (loss,)
+        above = [member for member in self.members if dominated(loss, member).proven]
+        return above or (
+            "needs a query of the catalogue that dominates it, and no query of the catalogue does"
+        )
+
+    def _below(self, spent: Pld) -> bool:
+        """Whether what was spent is proven to stay below; a family's Gaussians as written."""
+        if self.catalogue == "gaussian" and not self.budget.terms:
+            return gaussian_variance(spent) <= gaussian_variance(self.budget)
+        if spent.gaussian and self.budget.renyi(math.inf) < math.inf:
+            return False  # unbounded losses below bounded ones: no need to look for where
+        return dominated(spent, self.budget).proven
+
+    def remaining_in(self, state: State) -> NaturalBudget:
+        assert isinstance(state, Spent)
+        left = None if self.rounds is None else self.rounds - state.rounds
+        return NaturalBudget(self.budget, state.loss, left)
+
+    def spent_in(self, state: State) -> Pld:
+        assert isinstance(state, Spent)
+        return state.loss
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """What is kept of any queries, and the plan that shows it, for whoever checks that."""
+        found, point = self.proven.computed, _approximate_dp(self.budget)
+        if found is None or point is None or self.rounds is None:
+            return {}
+        told: dict[str, Any] = {"eps": min(found.eps, _NOTHING), "delta": found.delta, "v": 1}
+        told |= {"points": (), "draws": ()}
+        if self.rounds > 1:
+            plan = best_plan(*point, self.rounds, found.delta)[0]
+            told |= {"points": plan.points, "draws": plan.draws}
+        return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        return described(budget) if isinstance(budget, Pld) else str(budget)
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
+        of = fields["of"]
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
+        loss = loss_of(from_dict(fields["loss"]))
+        return Spent(of, loss, checks.count("rounds", fields["rounds"]))
+
+
+def _written_down(query: Query) -> Query:
+    """A query as the mechanism it is stored as, where it has a description."""
+    try:
+        return as_mechanism(query)
+    except ArgumentError:
+        return query
+
+
+@lru_cache(maxsize=1024)
+def symmetric(loss: Pld) -> Pld:
+    """A query with its other direction."""
+    return loss if loss.is_symmetric else loss | loss.reverse()
+
+
+def _in_family(loss: Pld, family: str) -> bool:
+    found = free_family([loss])
+    if family == "gaussian":
+        return found is not None and not loss.terms
+    return found is not None and loss.gaussian is None and found.startswith("R_{0,delta}")
+
+
+@lru_cache(maxsize=64)
+def _proven(
+    budget: Pld, rounds: int | None, family: str | None, members: tuple[Pld, ...] | None
+) -> Proven:
+    if budget.is_identity:
+        return Proven(budget, True, "nothing but Id is admitted")
+    point = _approximate_dp(budget)
+    if point is not None and point[1] == 0.0:
+        return Proven(budget, True, "losses of a history add up")
+    if family is not None:
+        return Proven(budget, True, f"the family {family} is closed and totally ordered")
+    if members is None:
+        return _for_any_queries(budget, rounds, point)
+    why = free_family(members)
+    if why is not None:
+        return Proven(budget, True, why)
+    if rounds is None:
+        raise ArgumentError(
+            "rounds must be given unless the natural filter is free in any number, got None"
+        )
+    try:
+        finite = all(member.is_finite for member in members)
+        accuracy = ACCURACY if finite else _CONTINUOUS
+        rule = NaturalRule(members, budget, lenient=True)
+        found = attack(rule, budget, rounds, accuracy=accuracy)
+    except TooLargeError:
+        if point is None:
+            raise
+        return _for_any_queries(budget, rounds, point)
+    if found.verdict is Verdict.YES:
+        return Proven(budget, True, "the exact worst case lies below the budget")
+    return Proven(found.worst.pld, False, "the exact worst case of the catalogue")
+
+
+def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float] | None) -> Proven:
+    if point is None:
+        raise ArgumentError(
+            "catalogue must be given, or be one of the families gaussian and pure_delta, because"
+            f" for arbitrary queries nothing is proven of the budget {described(budget)}, got None"
+        )
+    if rounds is None:
+        raise ArgumentError("rounds must be given for arbitrary queries, got None")
+    found = natural_guarantee(*point, rounds)
+    reason = f"computed for arbitrary symmetric queries: {found.method}"
+    if found.pld.is_infinite:
+        reason += "; it is trivial (delta = 1): nothing is guaranteed"
+    return Proven(found.pld, False, reason, found)
+
+
+def _approximate_dp(budget: Pld) -> tuple[float, float] | None:
+    """`(eps, delta)` where the budget is `R_{eps,delta}`."""
+    if budget.gaussian is None and len(budget.terms) == 1:
+        ((factor, n),) = budget.terms.items()
+        if isinstance(factor, RandomizedResponse) and n == 1:
+            return factor.eps, factor.delta
+    return None

@@ -1,0 +1,275 @@
+"""Adversaries on paper: which query first, and which next after which outcome.
+
+A strategy asks a query, looks at its loss, and goes on with the strategy for that loss. Its PLD is
+given by adaptive composition: the outcome `(i, j)` has the mass `p_i p'_{i,j}` under `P` and
+`q_i q'_{i,j}` under `Q`, where `p'_i, q'_i` belong to what follows outcome `i`.
+
+The best answer to a threshold: `h_{L ⊕ V}(x) = p_inf + Σ p_i h_V(x e^{-z_i})`, so after the
+outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining`).
+
+A query with a continuous loss is looked at through finitely many outcomes: `seen`, a PLD dominated
+by the query's, is what is left of it by some processing of the answer (Blackwell).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import lcm
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from residua import checks
+from residua.adversary.finite import ACCURACY, BITS, finite_atoms, irrational_factors
+from residua.bounds import Verdict
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.query import Query, as_query, described, loss_of
+from residua.pld.arithmetic.exact import ExactAtoms, region
+from residua.pld.arithmetic.rational import Side, from_masses
+from residua.pld.constructors import from_exact, identity
+from residua.pld.order.compare import dominated
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    from residua.adversary.worst_case import Game, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """Ask `query`; after its `i`-th smallest finite loss go on with `then[i]`.
+
+    An empty `then` stops whatever comes out. After an infinite loss nothing is left to learn.
+    Strategies may share what follows; a shared part is looked at once.
+    """
+
+    query: Query
+    then: tuple[Strategy, ...] = ()
+    seen: Pld | None = None
+    """What is looked at, if not the whole loss: finite, and dominated by it."""
+
+    def __post_init__(self) -> None:
+        as_query(self.query)
+        object.__setattr__(self, "then", tuple(self.then))
+        for i, after in enumerate(self.then):
+            if not isinstance(after, Strategy):
+                raise ArgumentTypeError(f"then[{i}] must be a Strategy, got {checks.shown(after)}")
+        if self.seen is not None:
+            if irrational_factors(self.seen) is None:
+                raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
+            if _refuted(self.seen, self.loss):
+                raise ArgumentError(
+                    f"seen must be dominated by {described(self.query)}, got {described(self.seen)}"
+                )
+        if self.then:
+            if self.seen is None and irrational_factors(self.loss) is None:
+                raise ArgumentError(
+                    f"seen must say what is looked at of {described(self.query)}, got None"
+                )
+            count = len(self.outcomes("below"))
+            if len(self.then) != count:
+                raise ArgumentError(
+                    f"then must have one strategy for each of the {count} finite losses"
+                    f" of {described(self.query)}, got {len(self.then)}"
+                )
+
+    @property
+    def loss(self) -> Pld:
+        """The PLD of the query."""
+        return loss_of(self.query)
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing is asked here."""
+        return not self.then and self.loss.is_identity
+
+    def outcomes(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
+        """The outcomes that are looked at, as rational atoms on a side."""
+        return finite_atoms(self.loss if self.seen is None else self.seen, side, accuracy)
+
+    def pld(self) -> Pld:
+        """The PLD of the whole interaction, from above; exact if all masses are rational."""
+        return from_exact(self.exact("above"))
+
+    def exact(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
+        """The PLD of the whole interaction in rationals, above it or below it.
+
+        What is asked last is rounded to the side. Before that a rounded mass moves outcomes
+        between futures, which has no side of its own: total variation bounds it, `2^-64` for each
+        irrational query of a path, and the testing region is moved by that much.
+        """
+        known: dict[int, ExactAtoms] = {}
+        return _moved(self._exact(side, accuracy, known), side, self._rounded({}))
+
+    def _exact(self, side: Side, accuracy: float, known: dict[int, ExactAtoms]) -> ExactAtoms:
+        if id(self) in known:
+            return known[id(self)]
+        own = self.outcomes(side, accuracy)
+        if not self.then:
+            known[id(self)] = own
+            return own
+        p: list[Fraction] = []
+        q: list[Fraction] = []
+        for i, after in enumerate(self.then):
+            rest = after._exact(side, accuracy, known)
+            p += [Fraction(own.p[i] * a, own.p_den * rest.p_den) for a in rest.p]
+            q += [Fraction(own.q[i] * b, own.q_den * rest.q_den) for b in rest.q]
+        known[id(self)] = from_masses(p, q)
+        return known[id(self)]
+
+    def _rounded(self, known: dict[int, int]) -> int:
+        """The most irrational queries of any path that are followed by others."""
+        if not self.then:
+            return 0
+        if id(self) not in known:
+            here = irrational_factors(self.loss if self.seen is None else self.seen)
+            assert here is not None
+            known[id(self)] = here + max(after._rounded(known) for after in self.then)
+        return known[id(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as plain data; a shared part is written out each time."""
+        out: dict[str, Any] = {"ask": described(self.query)}
+        if self.then:
+            own = self.outcomes("below")
+            out["then"] = [
+                {"after_loss": _loss_at(own, i), **after.to_dict()}
+                for i, after in enumerate(self.then)
+                if not after.stops
+            ]
+        return out
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        if self.stops:
+            return ["stop"]
+        lines = [f"ask {described(self.query)}"]
+        for branch in self.branches():
+            head, *more = branch.then._lines()
+            lines.append(f"  loss {branch.label}: {head}")
+            lines += [f"    {line}" for line in more]
+        return lines
+
+    def _shape(self, known: dict[Any, int]) -> int:
+        """A number for what is done, the same for strategies that read alike."""
+        if id(self) not in known:
+            after = tuple(strategy._shape(known) for strategy in self.then)
+            if all(strategy.stops for strategy in self.then):
+                after = ()
+            key = (described(self.query), after)
+            known[id(self)] = known.setdefault(key, len(known))
+        return known[id(self)]
+
+    def branches(self) -> tuple[Branch, ...]:
+        """What follows, neighbouring losses that are followed alike taken together."""
+        if not self.then or all(after.stops for after in self.then):
+            return ()
+        own = self.outcomes("below")
+        known: dict[Any, int] = {}
+        shapes = [after._shape(known) for after in self.then]
+        found = []
+        first = 0
+        for i in range(1, len(shapes) + 1):
+            if i == len(shapes) or shapes[i] != shapes[first]:
+                found.append(Branch(_loss_at(own, first), _loss_at(own, i - 1), self.then[first]))
+                first = i
+        return tuple(found)
+
+
+class Branch(NamedTuple):
+    """What is done after losses from `low` to `high`."""
+
+    low: float
+    high: float
+    then: Strategy
+
+    @property
+    def label(self) -> str:
+        """The losses, in words."""
+        low, high = (f"{z:+.4g}" if abs(z) > 5e-13 else "0" for z in (self.low, self.high))
+        return low if self.low == self.high else f"{low} to {high}"
+
+
+STOP = Strategy(identity())
+"""Ask nothing more."""
+
+
+def sequence(queries: Sequence[Query]) -> Strategy:
+    """Ask these queries one after another, whatever the answers."""
+    if not queries:
+        return STOP
+    after = sequence(queries[1:])
+    first = Strategy(queries[0])
+    if after is STOP:
+        return first
+    if not first.loss.is_finite:
+        return Strategy(sum((loss_of(q) for q in queries[1:]), first.loss))
+    return Strategy(queries[0], (after,) * len(first.outcomes("below")))
+
+
+def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
+    """The strategy of a game that attains its lower side at the threshold `x`.
+
+    Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
+    """
+    known: dict[tuple[Hashable, int, Fraction], Strategy] = {}
+
+    def best(state: Hashable, left: int, at: Fraction) -> Strategy:
+        key = (state, left, at)
+        if key not in known:
+            known[key] = choose(state, left, at)
+        return known[key]
+
+    def choose(state: Hashable, left: int, at: Fraction) -> Strategy:
+        moves = game.moves(state) if left > 0 else ()
+        found, height = None, max(1 - at, Fraction(0))
+        for move in moves:
+            own, rest = game.atoms(move.loss, "below"), values[move.state, left - 1]
+            reached = Fraction(own.p_inf, own.p_den) + sum(
+                Fraction(own.p[i], own.p_den) * rest.hockey_stick(at / own.kink(i))
+                for i in range(len(own))
+            )
+            if reached > height:
+                found, height = (move, own), reached
+        if found is None:
+            return STOP
+        move, own = found
+        if move.loss.is_identity:
+            return best(move.state, left - 1, at)
+        then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
+        if all(after.stops for after in then):
+            return Strategy(move.loss)
+        seen = None if irrational_factors(move.loss) is not None else from_exact(own)
+        return Strategy(move.loss, then, seen)
+
+    return best(game.rule.start, rounds, x)
+
+
+def _moved(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
+    """The testing region moved outwards or inwards by `roundings` units of 2^-BITS."""
+    if roundings == 0:
+        return atoms
+    p_den, q_den = (lcm(den, 1 << BITS) for den in (atoms.p_den, atoms.q_den))
+    up, right = (roundings * (den >> BITS) for den in (p_den, q_den))
+    if side == "below":
+        up, right = -up, -right
+    points = []
+    for p, q in zip(atoms.p_tails, atoms.q_tails, strict=True):
+        across = min(max(q * (q_den // atoms.q_den) - right, 0), q_den)
+        height = min(max(p * (p_den // atoms.p_den) + up, 0), p_den)
+        # The diagonal belongs to every region.
+        points.append((across, max(height, across * p_den // q_den)))
+    return region(points, q_den, p_den)
+
+
+@lru_cache(maxsize=1024)
+def _refuted(seen: Pld, loss: Pld) -> bool:
+    return dominated(seen, loss).verdict is Verdict.NO
+
+
+def _loss_at(atoms: ExactAtoms, i: int) -> float:
+    kink = atoms.kink(i)
+    return math.log(kink.numerator) - math.log(kink.denominator)

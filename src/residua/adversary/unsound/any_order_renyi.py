@@ -1,0 +1,151 @@
+"""Rényi accounting at whichever order is best: an unsound rule, for demonstration.
+
+For each order `α` there is an amount `rho_α` that keeps `(eps, delta)`: by the conversion of
+Canonne, Kamath and Steinke (2020), or by the optimal one (`optimal_conversion.py`), which grants
+more. One order fixed in advance is a sound filter. "Admit while *some* order still has
+budget" is not: after an answer the analyst goes on with a query fitted to one order or to another,
+whichever suits what was seen. Costs are proven upper bounds in the worse direction, so the rule
+here admits no more than any system that does this.
+
+`fitted_query` is what an adversary plays: two losses only, the upper one where Markov's inequality
+for `e^{(α-1)Z}` is tight at the threshold `x`, `z = ln(x α/(α-1))`, and as much mass there as the
+divergence allows. `best_query` looks for the best upper loss instead, which the second loss moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from residua import checks
+from residua.adversary.rule import Rule, as_catalogue, as_queries
+from residua.adversary.unsound.optimal_conversion import optimal_renyi_budget
+from residua.bounds import Floats
+from residua.errors import ArgumentError
+from residua.filters.additive.renyi import order
+from residua.filters.amounts import written
+from residua.filters.conversion import renyi_budget
+from residua.filters.divergence import renyi_cost
+from residua.filters.query import Query
+from residua.pld.constructors import from_pair
+from residua.pld.pld import Pld
+
+_BUDGETS = {"canonne": renyi_budget, "optimal": optimal_renyi_budget}
+
+
+@dataclass(frozen=True)
+class AnyOrderRenyi(Rule):
+    """Admits while at least one order has budget left; states are what was spent at each."""
+
+    eps: float
+    delta: float
+    orders: Sequence[float]
+    catalogue: Sequence[Query]
+    conversion: str = "canonne"
+
+    def __post_init__(self) -> None:
+        orders = tuple(order(f"orders[{i}]", a) for i, a in enumerate(self.orders))
+        if not orders:
+            raise ArgumentError("orders must hold at least one order, got []")
+        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
+        delta = checks.probability("delta", self.delta)
+        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
+        checks.one_of("conversion", self.conversion, tuple(_BUDGETS))
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
+
+    @cached_property
+    def losses(self) -> tuple[Pld, ...]:
+        return as_catalogue(self.catalogue)
+
+    @cached_property
+    def budgets(self) -> tuple[Fraction, ...]:
+        """What each order may spend, rounded down."""
+        eps, delta = written(self.eps), written(self.delta)
+        budget = _BUDGETS[self.conversion]
+        return tuple(budget(written(a), eps, delta) for a in self.orders)
+
+    def _costs(self, loss: Pld) -> list[Fraction | None]:
+        return [renyi_cost(loss, a) for a in self.orders]
+
+    @property
+    def start(self) -> tuple[Fraction | None, ...]:
+        return (Fraction(0),) * len(self.orders)
+
+    def _allowed(self, state: tuple[Fraction | None, ...]) -> Iterable[tuple[Pld, Hashable]]:
+        for loss in self.losses:
+            after = tuple(
+                None if spent is None or cost is None else spent + cost
+                for spent, cost in zip(state, self._costs(loss), strict=True)
+            )
+            within = (s is not None and s <= b for s, b in zip(after, self.budgets, strict=True))
+            if any(within):
+                yield loss, after
+
+
+def fitted_query(alpha: float, rho: float, x: float) -> Pld:
+    """A query of two losses with `D_α <= rho` in both directions, proven, that is high at `x`."""
+    alpha, rho = order("alpha", alpha), checks.positive("rho", rho)
+    x = checks.positive("x", x)
+    ratio = x * alpha / (alpha - 1.0)
+    checks.require(ratio > 1.0, "x", f"above {(alpha - 1.0) / alpha:.6g}", x)
+    return _heaviest(alpha, rho, x, ratio)
+
+
+def best_query(alpha: float, rho: float, x: float) -> Pld:
+    """The query of two losses with `D_α <= rho` in both directions, proven, highest at `x`.
+
+    As searched: the upper loss in floats, and then as much mass as is proven to fit.
+    """
+    alpha, rho = order("alpha", alpha), checks.positive("rho", rho)
+    x = checks.positive("x", x)
+    low, high = math.log(1e-12), math.log(0.5)
+    for _ in range(6):
+        t = np.linspace(low, high, 201)
+        q = np.exp(t)
+        p = _most_mass(alpha, rho, q)
+        k = int(np.argmax(p - x * q))
+        low, high = t[max(k - 1, 0)], t[min(k + 1, t.size - 1)]
+    return _heaviest(alpha, rho, x, float(p[k] / q[k]))
+
+
+def _most_mass(alpha: float, rho: float, q: Floats) -> Floats:
+    """The largest `p` for each `q` with a divergence of `rho` in both directions, in floats."""
+    low, high = np.log(q), np.full(q.shape, math.log1p(-1e-9))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        p = np.exp(middle)
+        fits = np.maximum(_divergence(alpha, p, q), _divergence(alpha, q, p)) <= rho
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.exp(low)
+
+
+def _divergence(alpha: float, p: Floats, q: Floats) -> Floats:
+    logs: Floats = np.logaddexp(
+        alpha * np.log(p) + (1.0 - alpha) * np.log(q),
+        alpha * np.log1p(-p) + (1.0 - alpha) * np.log1p(-q),
+    )
+    return logs / (alpha - 1.0)
+
+
+def _heaviest(alpha: float, rho: float, x: float, ratio: float) -> Pld:
+    """As much mass at the loss `ln ratio` as is proven to fit."""
+    low, high = 0.0, 1.0 - 2.0**-30
+    for _ in range(60):
+        middle = math.sqrt(low * high) if low > 0.0 else high * 2.0**-40
+        cost = renyi_cost(_two_losses(middle, ratio), alpha)
+        good = cost is not None and cost <= Fraction(rho)
+        low, high = (middle, high) if good else (low, middle)
+        if low == 0.0 and high < 1e-300:
+            raise ArgumentError(f"rho must allow some query at x = {x:g}, got {rho!r}")
+    return _two_losses(low, ratio)
+
+
+def _two_losses(p: float, ratio: float) -> Pld:
+    q = p / ratio
+    return from_pair([1.0 - p, p], [1.0 - q, q])

@@ -1,0 +1,374 @@
+"""The exact worst case of a rule: what an adaptive analyst can make of it.
+
+Restricted-adversary lemma: with `Γ|_L` the rule after `L` was asked,
+
+    pld(Γ) = sup { L ⊕ pld(Γ|_L) : L ∈ Γ() },
+
+and one round is worth `sup Γ()`. On finite PLDs with rational masses `⊕` and `sup` are exact, so
+the recursion is; each state is valued once for each number of rounds left. Passing changes nothing
+(more rounds are never worth less), so it is only followed where it changes the state.
+
+Where masses are irrational or losses continuous, two games are valued, one with every query
+rounded up (`above`, a proven upper bound of the worst case: for guarantees) and one with every
+query rounded down (`below`, a proven lower bound: for attacks). What may be asked is the rule's
+own decision on the queries as given, the same in both.
+
+Unlimited rounds: if no history comes back to a state it has been in, the game ends by itself and
+its value is that of the longest history. Otherwise rounds are added until no state's value moves by
+more than `tolerance`; unless it stands still in every state, that is a statement about so many
+rounds and not a bound for more, and the result says so (`unlimited` is False).
+
+The states of a `HistoryRule` are histories, which never come back and need not end. If they end
+within `MOST_ROUNDS` rounds and `MOST_HISTORIES` histories, so does the game. Otherwise rounds are
+added until the value of the empty history moves by no more than `tolerance`, or one of these two
+limits is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from residua import checks
+from residua.adversary.coarsen import coarsened
+from residua.adversary.finite import ACCURACY, finite_atoms, is_exact
+from residua.adversary.rule import Move, Rule, as_rounds
+from residua.bounds import Interval, float_down, float_up
+from residua.errors import ArgumentTypeError, TooLargeError
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residua.pld.arithmetic.rational import Side
+from residua.pld.constructors import from_exact
+from residua.pld.lattice.supremum import exact_supremum
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    from residua.adversary.strategy import Strategy
+
+LIMIT = 100_000
+MOST_ROUNDS = 64
+"""How many rounds are added, at most, where no number of them is given."""
+MOST_HISTORIES = 1 << 12
+"""How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
+_MOST_ATOMS = 1 << 17
+_MANY_ATOMS = 1 << 11
+
+Progress = Callable[[int, int], None]
+"""Called with the states valued so far and all of them."""
+Values = dict[tuple[Hashable, int], ExactAtoms]
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The value of a rule: exact, or between two proven sides."""
+
+    rounds: int
+    """How many rounds it is the value of."""
+    unlimited: bool
+    """Whether it is the value of any number of rounds."""
+    change: float
+    """How far the last round moved the curve of any state, or of the empty history where states
+    are histories (0.0 where rounds were given)."""
+    states: int
+    exact: bool
+    """Whether both sides are the value itself."""
+    _game: Game = field(repr=False)
+    _above: Values = field(repr=False)
+    _below: Values = field(repr=False)
+
+    @cached_property
+    def above(self) -> Pld:
+        """A PLD that dominates the worst case."""
+        return from_exact(self._above[self._root])
+
+    @cached_property
+    def below(self) -> Pld:
+        """A PLD that the worst case dominates: some adversary attains each point of its curve."""
+        return from_exact(self._below[self._root])
+
+    @property
+    def pld(self) -> Pld:
+        """The worst case, from above; exactly it where `exact`."""
+        return self.above
+
+    def hockey_stick_bounds(self, x: Any) -> Interval:
+        """Proven interval for the worst case at a point `x > 0`."""
+        at = Fraction(checks.positive("x", x))
+        return Interval(
+            float_down(self._below[self._root].hockey_stick(at)),
+            float_up(self._above[self._root].hockey_stick(at)),
+        )
+
+    def strategy(self, x: Any) -> Strategy:
+        """The adversary that attains the lower side (the value itself where exact) at `x > 0`."""
+        from residua.adversary.strategy import attaining
+
+        at = Fraction(checks.positive("x", x))
+        return attaining(self._game, self._below, self.rounds, at)
+
+    @property
+    def sides(self) -> tuple[ExactAtoms, ExactAtoms]:
+        """The upper and the lower side in rationals."""
+        return self._above[self._root], self._below[self._root]
+
+    @property
+    def _root(self) -> tuple[Hashable, int]:
+        return self._game.rule.start, self.rounds
+
+
+def worst_case(
+    rule: Rule,
+    rounds: int | None = None,
+    *,
+    accuracy: float = ACCURACY,
+    coarse: float | None = None,
+    limit: int = LIMIT,
+    tolerance: float = 1e-6,
+    progress: Progress | None = None,
+) -> WorstCase:
+    """The value `pld(Γ)` of a rule in so many rounds, or (None) in any number of them.
+
+    `accuracy` is that of queries which are not finite, in `eps`. `coarse` merges atoms after each
+    round, upwards and downwards, so that the excess of the curve over `(1-x)_+` is known within
+    a factor `(1 ± coarse)^rounds`; None merges nothing, but within a tenth of `accuracy` where
+    queries are not finite and atoms are many. `limit` bounds the states that are valued; beyond it
+    a `TooLargeError` says how many there were.
+
+    Without `rounds`, rounds are added until the value moves by no more than `tolerance`, and at
+    most `MOST_ROUNDS` (64); of a `HistoryRule`, at most `MOST_HISTORIES` (4,096) histories are
+    followed. `unlimited` and `change` of the result say what was reached.
+    """
+    if not isinstance(rule, Rule):
+        raise ArgumentTypeError(f"rule must be a Rule, got {checks.shown(rule)}")
+    accuracy = checks.between("accuracy", accuracy, 1e-6, 1.0)
+    if coarse is not None:
+        coarse = checks.between("coarse", coarse, 1e-9, 0.5)
+    limit = checks.count("limit", limit)
+    tolerance = checks.between("tolerance", tolerance, 0.0, 1.0)
+    if rounds is not None:
+        return _limited(Game(rule, accuracy, coarse, limit, progress), as_rounds(rounds))
+    if rule.keeps_history:
+        few = min(limit, MOST_HISTORIES)
+        return _by_history_length(Game(rule, accuracy, coarse, few, progress), tolerance)
+    return _unlimited(Game(rule, accuracy, coarse, limit, progress), tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A rule with the way its queries are rounded."""
+
+    rule: Rule
+    accuracy: float
+    coarse: float | None
+    limit: int
+    progress: Progress | None = None
+    _moves: dict[Hashable, tuple[Move, ...]] = field(default_factory=dict)
+
+    def moves(self, state: Hashable) -> tuple[Move, ...]:
+        """What changes anything in a state."""
+        if state not in self._moves:
+            found = dict.fromkeys(self.rule.moves(state))
+            self._moves[state] = tuple(
+                m for m in found if not (m.loss.is_identity and m.state == state)
+            )
+        return self._moves[state]
+
+    def atoms(self, loss: Pld, side: Side) -> ExactAtoms:
+        return EXACT_IDENTITY if loss.is_identity else finite_atoms(loss, side, self.accuracy)
+
+    @cached_property
+    def met(self) -> frozenset[Pld]:
+        """Every query that was met; to be asked for when all states are known."""
+        return frozenset(move.loss for moves in self._moves.values() for move in moves)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every query is what it stands for."""
+        return self.coarse is None and all(is_exact(loss) for loss in self.met)
+
+    @cached_property
+    def continuous(self) -> bool:
+        """Whether some query takes more than finitely many losses."""
+        return not all(loss.is_finite for loss in self.met)
+
+    def layers(self, rounds: int) -> list[list[Hashable]]:
+        """The states met after 0, 1, … rounds."""
+        layers: list[list[Hashable]] = [[self.rule.start]]
+        count = 1
+        while len(layers) <= rounds and layers[-1]:
+            found: dict[Hashable, None] = {}
+            for state in layers[-1]:
+                found.update(dict.fromkeys(move.state for move in self.moves(state)))
+                if count + len(found) > self.limit:
+                    self._too_many(count + len(found), f"in {len(layers)} of {rounds} rounds")
+            count += len(found)
+            layers.append(list(found))
+        return layers
+
+    def all_states(self) -> list[Hashable] | None:
+        """Every state in an order in which none comes back, or None if one does."""
+        done: dict[Hashable, None] = {}
+        open_: set[Hashable] = set()
+        stack: list[tuple[Hashable, Iterator[Move]]] = []
+
+        def enter(state: Hashable) -> None:
+            open_.add(state)
+            if len(done) + len(open_) > self.limit:
+                self._too_many(len(done) + len(open_), "in any number of rounds")
+            stack.append((state, iter(self.moves(state))))
+
+        enter(self.rule.start)
+        while stack:
+            state, rest = stack[-1]
+            move = next(rest, None)
+            if move is None:
+                stack.pop()
+                open_.remove(state)
+                done[state] = None
+            elif move.state in open_:
+                return None
+            elif move.state not in done:
+                enter(move.state)
+        return list(done)[::-1]
+
+    def closed(self) -> list[Hashable]:
+        """Every state that can be met."""
+        found = dict.fromkeys([self.rule.start])
+        waiting = [self.rule.start]
+        while waiting:
+            for move in self.moves(waiting.pop()):
+                if move.state not in found:
+                    found[move.state] = None
+                    waiting.append(move.state)
+            if len(found) > self.limit:
+                self._too_many(len(found), "in any number of rounds")
+        return list(found)
+
+    def add_round(self, values: Values, states: list[Hashable], rounds: int, side: Side) -> None:
+        """Value every state with one round more than before."""
+        for state in states:
+            values[state, rounds] = self.value(
+                state, side, lambda move: values[move.state, rounds - 1]
+            )
+
+    def _too_many(self, count: int, when: str) -> None:
+        raise TooLargeError(
+            f"the rule has {count} states or more {when}, above the limit of {self.limit};"
+            " ask for fewer rounds or queries, or raise limit"
+        )
+
+    def value(self, state: Hashable, side: Side, after: Callable[[Move], ExactAtoms]) -> ExactAtoms:
+        """`sup { L ⊕ V : L allowed }`, where `V` is the value after each move."""
+        members = []
+        for move in self.moves(state):
+            first, rest = self.atoms(move.loss, side), after(move)
+            if len(first) * len(rest) > _MOST_ATOMS:
+                raise TooLargeError(
+                    f"the worst case has {len(first) * len(rest)} atoms or more, above"
+                    f" {_MOST_ATOMS}; ask for fewer rounds, or for coarse= to merge atoms"
+                )
+            members.append(first.compose(rest))
+        found = reduce(exact_supremum, members, EXACT_IDENTITY)
+        if self.coarse is not None:
+            return coarsened(found, side, self.coarse)
+        if self.continuous and len(found) > _MANY_ATOMS:
+            return coarsened(found, side, self.accuracy / 10.0)
+        return found
+
+    def values(self, layers: list[list[Hashable]], rounds: int, side: Side) -> Values:
+        """The value of each state met, by the rounds that are left."""
+        values: Values = {}
+        total = sum(map(len, layers))
+        for depth in reversed(range(len(layers))):
+            left = rounds - depth
+            for state in layers[depth]:
+                values[state, left] = (
+                    self.value(state, side, lambda move: values[move.state, left - 1])  # noqa: B023
+                    if left > 0
+                    else EXACT_IDENTITY
+                )
+                if self.progress is not None:
+                    self.progress(len(values), total)
+        return values
+
+
+def _limited(game: Game, rounds: int) -> WorstCase:
+    layers = game.layers(rounds)
+    above = game.values(layers, rounds, "above")
+    exact = game.exact
+    below = above if exact else game.values(layers, rounds, "below")
+    return WorstCase(rounds, False, 0.0, len(above), exact, game, above, below)
+
+
+def _unlimited(game: Game, tolerance: float) -> WorstCase:
+    order = game.all_states()
+    if order is not None:
+        longest: dict[Hashable, int] = {}
+        for state in reversed(order):
+            longest[state] = max((1 + longest[m.state] for m in game.moves(state)), default=0)
+        return replace(_limited(game, max(longest[game.rule.start], 1)), unlimited=True)
+    states = game.closed()
+    above: Values = {(state, 0): EXACT_IDENTITY for state in states}
+    below = above if game.exact else dict(above)
+    for rounds in range(1, MOST_ROUNDS + 1):
+        try:
+            game.add_round(above, states, rounds, "above")
+            if below is not above:
+                game.add_round(below, states, rounds, "below")
+        except TooLargeError:
+            if rounds == 1:
+                raise
+            rounds -= 1
+            break
+        if game.progress is not None:
+            game.progress(rounds * len(states), MOST_ROUNDS * len(states))
+        # A state whose value rests may still lead to one whose value does not.
+        moved = [s for s in states if not above[s, rounds].same(above[s, rounds - 1])]
+        change = max((_moved(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0)
+        if not moved or change <= tolerance:
+            break
+    return WorstCase(rounds, not moved, change, len(states), below is above, game, above, below)
+
+
+def _by_history_length(game: Game, tolerance: float) -> WorstCase:
+    """The same where states are histories: by the value of the empty one."""
+    longest = _longest_history(game)
+    if longest is not None:
+        return replace(_limited(game, max(longest, 1)), unlimited=True)
+    found: WorstCase | None = None
+    before = EXACT_IDENTITY
+    for rounds in range(1, MOST_ROUNDS + 1):
+        try:
+            longer = _limited(game, rounds)
+        except TooLargeError:
+            if found is None:
+                raise
+            return found
+        value = longer.sides[0]
+        found, before = replace(longer, change=_moved(before, value)), value
+        if found.change <= tolerance:
+            break
+    assert found is not None
+    return found
+
+
+def _longest_history(game: Game) -> int | None:
+    """How many queries the longest history has; None if it does not end within the limits."""
+    try:
+        layers = game.layers(MOST_ROUNDS + 1)
+    except TooLargeError:
+        return None
+    return None if layers[-1] else len(layers) - 2
+
+
+def _moved(old: ExactAtoms, new: ExactAtoms) -> float:
+    """The largest distance between two curves, one above the other: at a kink of either."""
+    gaps = [new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))]
+    kinks = [old.kink(i) for i in range(len(old))]
+    gaps += [new.hockey_stick(x) - old.hockey_stick(x) for x in kinks]
+    ends = Fraction(new.p_inf, new.p_den) - Fraction(old.p_inf, old.p_den)
+    return float(np.max([float(gap) for gap in [*gaps, ends]]))

@@ -1,0 +1,255 @@
+"""Argument checks.
+
+Every check is written as "pass if provably good", so NaN never passes, and
+every failure names the argument and shows the value.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers as abstract_numbers
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residua.errors import ArgumentError, ArgumentTypeError
+
+Floats = NDArray[np.float64]
+
+_Made = TypeVar("_Made", bound=Callable[..., Any])
+
+_SHOWN = 60
+_LONGEST_NAME = 200
+
+
+def shown(value: object) -> str:
+    """A short `repr` for error messages."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def near(value: object, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` where a name is much like a value, to end a message with."""
+    if not isinstance(value, str) or len(value) > _SHOWN:
+        return ""
+    import difflib
+
+    plain = {name.casefold().replace("-", "_"): name for name in names}
+    found = difflib.get_close_matches(value.casefold().replace("-", "_"), plain, n=1, cutoff=0.7)
+    return f"; did you mean {plain[found[0]]!r}?" if found else ""
+
+
+def require(good: bool, name: str, expected: str, value: object) -> None:
+    """Raise `ArgumentError` unless `good` is true."""
+    if not good:
+        raise ArgumentError(f"{name} must be {expected}, got {shown(value)}")
+
+
+def real(name: str, value: Any, expected: str = "a real number") -> float:
+    """`value` as a float that is not NaN; infinities pass."""
+    if type(value) is float and value == value:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        _unmasked(name, value, expected)
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
+        what = expected if "number" in expected else f"a number, {expected}"
+        raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ArgumentError(f"{name} must be {expected}, got {shown(value)}") from None
+    require(number == number, name, expected, value)
+    return number
+
+
+def _unmasked(name: str, value: Any, expected: str) -> None:
+    """What is behind a mask must not come in as if it were meant."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(f"{name} must be {expected}, got masked entries in {shown(value)}")
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite float."""
+    number = real(name, value, "a finite number")
+    require(abs(number) < float("inf"), name, "a finite number", value)
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite float above zero."""
+    number = real(name, value, "positive and finite")
+    require(0.0 < number < float("inf"), name, "positive and finite", value)
+    return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """A finite float, zero or above (and never the float `-0.0`)."""
+    number = real(name, value, "non-negative and finite")
+    require(0.0 <= number < float("inf"), name, "non-negative and finite", value)
+    return number + 0.0
+
+
+def probability(name: str, value: Any) -> float:
+    """A float in [0, 1]."""
+    number = real(name, value, "in [0, 1]")
+    require(0.0 <= number <= 1.0, name, "in [0, 1]", value)
+    return number + 0.0
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """A float in `[low, high]` (and never `-0.0`)."""
+    expected = f"between {low:g} and {high:g}"
+    number = real(name, value, expected)
+    require(low <= number <= high, name, expected, value)
+    return number + 0.0
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of a few names."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+    if value not in choices:
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(choices)}, got {shown(value)}{near(value, choices)}"
+        )
+    return value
+
+
+def count(name: str, value: Any) -> int:
+    """A non-negative integer."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Integral):
+        raise ArgumentTypeError(f"{name} must be a non-negative integer, got {shown(value)}")
+    require(int(value) >= 0, name, "a non-negative integer", value)
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} must be true or false, got {shown(value)}")
+    return value
+
+
+def items(name: str, value: Any, expected: str) -> tuple[Any, ...]:
+    """What a list (or anything that can be gone through, but text) holds; it may be empty."""
+    # An array of no dimension has the method and cannot be gone through.
+    single = getattr(value, "shape", None) == ()
+    if isinstance(value, str | bytes) or single or not hasattr(value, "__iter__"):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+    return tuple(value)
+
+
+def numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A non-empty sequence of finite numbers, as a tuple of floats."""
+    _unmasked(name, value, "a list of numbers")
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise ArgumentTypeError(f"{name} must be a list of numbers, got {shown(value)}")
+    require(len(value) > 0, name, "a non-empty list of numbers", value)
+    return tuple(finite(name, item) + 0.0 for item in value)
+
+
+def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
+    """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
+    _unmasked(name, value, expected)
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
+    if given.dtype.kind == "O":
+        given = _objects(name, given, expected, value)
+    if given.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+    numbers_ = np.array(given, dtype=np.float64)
+    bad = np.isnan(numbers_)
+    if bad.any():
+        raise ArgumentError(f"{name} must be {expected}, got nan")
+    return numbers_
+
+
+def _objects(name: str, given: NDArray[Any], expected: str, value: object) -> NDArray[Any]:
+    flat = [real(name, item, expected) for item in given.ravel().tolist()]
+    try:
+        return np.array(flat, dtype=np.float64).reshape(given.shape)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
+
+
+def array_where(
+    name: str, value: Any, good: Callable[[Floats], NDArray[np.bool_]], expected: str
+) -> Floats:
+    """An array every element of which passes `good`; the first that does not is shown."""
+    numbers_ = array(name, value, expected)
+    passes = good(numbers_)
+    if not passes.all():
+        culprit = float(numbers_[~passes].ravel()[0])
+        raise ArgumentError(f"{name} must be {expected}, got {culprit!r}")
+    return numbers_
+
+
+def vector(name: str, value: Any, expected: str = "real numbers") -> Floats:
+    """A non-empty one-dimensional float array without NaN."""
+    numbers_ = array(name, value, expected)
+    require(numbers_.ndim == 1, name, f"a one-dimensional sequence of {expected}", value)
+    require(numbers_.size > 0, name, f"a non-empty sequence of {expected}", value)
+    return numbers_
+
+
+def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
+    """Decorate a function or a class so that a positional argument is an error that says why.
+
+    Args:
+        readings: what a bare number could mean, such as `mu or sigma`.
+        calls: what to write instead, with `{}` for the number.
+    """
+
+    def decorate(made: _Made) -> _Made:
+        is_class = isinstance(made, type)
+        called: Callable[..., Any] = getattr(made, "__init__") if is_class else made  # noqa: B009
+
+        @functools.wraps(called)
+        def checked(*positional: Any, **named: Any) -> Any:
+            if len(positional) > is_class:
+                value = shown(positional[is_class])
+                raise ArgumentTypeError(
+                    f"{made.__name__}() takes no positional arguments: {value} could mean "
+                    f"{readings}; write {calls.replace('{}', value)}"
+                )
+            return called(*positional, **named)
+
+        if not is_class:
+            return cast(_Made, checked)
+        setattr(made, "__init__", checked)  # noqa: B010
+        return made
+
+    return decorate
+
+
+def same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
+    """Raise unless two vectors have one length."""
+    if first.size != second.size:
+        raise ArgumentError(
+            f"{other_name} must have the length of {name} ({first.size}), got {second.size}"
+        )
+
+
+def label(name: str, value: Any) -> str:
+    """A name: one line of printable text, not too long."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be a text, got {shown(value)}")
+    good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
+    if not good:
+        require(False, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
+    return value
+
+
+def new_label(name: str, value: Any) -> str:
+    """A name that is given for the first time: composed (NFC), so that none looks like another."""
+    composed = unicodedata.is_normalized("NFC", label(name, value))
+    require(composed, name, "in the composed form of Unicode (NFC)", value)
+    return str(value)

@@ -1,0 +1,59 @@
+"""The command line.
+
+`main` is what the `residua` command calls. It needs Typer and Rich, which the core does not, so
+it asks for them by name before anything else is loaded.
+
+One command a file. To add one: write `cli/<name>.py` with an `app` (a `typer.Typer` holding one
+command, or several for a group), and give it a line in the table of `cli/app.py`.
+"""
+
+import os
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+REQUIRED = ("typer", "rich")
+PIPE_CLOSED = 141
+"""The exit code where nobody reads the output any more: 128 + SIGPIPE, as shells say it.
+
+The signal itself stays ignored: it would also end a command whose connection to a database breaks.
+"""
+
+
+def main() -> None:
+    """Run the command line; without Typer and Rich, say what to install."""
+    missing = [name for name in REQUIRED if find_spec(name) is None]
+    if missing:
+        sys.exit(
+            f"the residua command needs {' and '.join(missing)}, not installed here; "
+            "install with: pip install 'residua[cli]'"
+        )
+    from residua.cli.app import app
+
+    printed = sys.stdout
+    try:
+        app()
+    except SystemExit as leaving:
+        # Typer wraps the stream where the pipe breaks outside a command, in the help.
+        if leaving.code == PIPE_CLOSED or sys.stdout is not printed or not _told():
+            _be_silent()
+            sys.exit(PIPE_CLOSED)
+        raise
+
+
+def _told() -> bool:
+    """Whether what was printed, and may still wait in a buffer, went out."""
+    try:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _be_silent() -> None:
+    """Let what is left in the buffer go nowhere, or Python complains as it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

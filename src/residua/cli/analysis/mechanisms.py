@@ -1,0 +1,99 @@
+"""`residua mechanisms`: the kinds of mechanism and what each takes."""
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residua.cli import output
+from residua.cli.analysis import kinds
+
+if TYPE_CHECKING:
+    from residua.mechanisms import Mechanism
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def mechanisms(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="Show this one in detail.")
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """List the mechanisms and their parameters.
+
+    For each: what it takes, the dominating pair its privacy loss comes from, where that is from,
+    and the neighbouring relations it has one for.
+
+    \b
+    Example:
+      residua mechanisms
+      residua mechanisms laplace
+    """
+    from residua.mechanisms import KINDS
+
+    chosen = list(KINDS.values()) if kind is None else [kinds.kind_named(kind)]
+    if as_json:
+        output.print_json({"mechanisms": [_as_json(cls) for cls in chosen]})
+    elif kind is None:
+        _print_all(chosen)
+    else:
+        _print_one(chosen[0])
+
+
+def _print_all(chosen: list[type["Mechanism"]]) -> None:
+    wide = max(len(cls.kind) for cls in chosen) + 2
+    columns = max(shutil.get_terminal_size().columns, wide + 40)
+    for cls in chosen:
+        lines = [
+            ", ".join(str(p) for p in kinds.parameters(cls)),
+            cls.pair,
+            cls.reference,
+            ", ".join(cls.relations),
+        ]
+        for place, line in enumerate(lines):
+            name = cls.kind if place == 0 else ""
+            print(
+                textwrap.fill(
+                    line,
+                    columns,
+                    initial_indent=f"{name:<{wide}}",
+                    subsequent_indent=" " * (wide + 2),
+                )
+            )
+        print()
+    print("residua mechanisms KIND shows one in detail; residua describe works out its loss")
+
+
+def _print_one(cls: type["Mechanism"]) -> None:
+    print(kinds.summary(cls))
+    rows = [(p.name, p.type, "required" if p.required else p.shown) for p in kinds.parameters(cls)]
+    output.print_table(f"\n{cls.kind}", ("parameter", "type", "default"), rows)
+    output.print_fields(
+        [
+            ("pair", cls.pair),
+            ("reference", cls.reference),
+            ("relations", ", ".join(cls.relations)),
+            ("json", kinds.shape(cls)),
+            ("flag", kinds.usage(cls)),
+        ]
+    )
+
+
+def _as_json(cls: type["Mechanism"]) -> dict[str, Any]:
+    return {
+        "kind": cls.kind,
+        "version": cls.version,
+        "summary": kinds.summary(cls),
+        "parameters": [_parameter(p) for p in kinds.parameters(cls)],
+        "pair": cls.pair,
+        "reference": cls.reference,
+        "relations": list(cls.relations),
+    }
+
+
+def _parameter(p: kinds.Parameter) -> dict[str, Any]:
+    known = {"name": p.name, "type": p.type, "required": p.required}
+    return known if p.required else {**known, "default": p.default}

@@ -1,0 +1,183 @@
+"""`residua verify`: the second opinion on a ledger."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residua.cli import heads, output, stores
+from residua.cli.progress import patience
+from residua.errors import ArgumentError, LedgerError, MissingPackage
+
+if TYPE_CHECKING:
+    from residua.verify import Report
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def verify(
+    ledger: Annotated[
+        str,
+        typer.Argument(
+            metavar="LEDGER",
+            envvar="RESIDUA_STORE",
+            show_envvar=False,
+            help="The URL of a ledger or a service, or an exported file; or RESIDUA_STORE.",
+        ),
+    ] = stores.DEFAULT,
+    expect_head: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BUDGET=][SEQ:]HASH",
+            help="A head that was given out, as on a receipt; may be repeated.",
+        ),
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(help="An earlier report (JSON): what it has proven is not proven again."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many processes prove steps.")] = 1,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Counted work after which a step is left undecided (60).",
+        ),
+    ] = None,
+    total_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Counted work after which all other steps are left undecided (3600).",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MB",
+            help="Counted memory of a process beyond which a step is left undecided (1024).",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the full report here, as JSON.")
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="Sign the report with this Ed25519 key (PEM)."),
+    ] = None,
+    anchor: stores.AnchorText = None,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Check a ledger and prove every step anew.
+
+    The chain of hashes, keys, groups and states are checked first; then every admitted spend is
+    proven in ball arithmetic from the recorded description alone, by code that shares no numerics
+    with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
+    broken, 7 if something stays undecided, as do steps that would exceed a limit. Limits are
+    counted, not timed: the verdict is the same on every machine. The report says which heads the
+    chains were verified against: the anchor's, given ones, or none.
+
+    \b
+    Example:
+      residua verify sqlite:///budgets.db
+      residua verify export.jsonl --expect-head 3f0a… --jobs 2 --report report.json
+    """
+    try:
+        import flint  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, "residua verify") from None
+    if sign is not None and report is None:
+        raise ArgumentError("--sign must come with --report, the file to write, got none")
+    options = {
+        "expect_head": heads.expected(expect_head),
+        "since": _since(since),
+        "jobs": jobs,
+        "limit": limit,
+        "total_limit": total_limit,
+        "memory_limit": memory_limit,
+    }
+    try:
+        with patience("steps") as tell:
+            found = _verified(
+                ledger, token, anchor, lambda done, whole: tell("", done, whole), options
+            )
+    except (LedgerError, OSError) as error:
+        print(f"residua verify: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    if report is not None:
+        _write(found, report, sign)
+    if as_json:
+        output.print_json(found.to_dict())
+    else:
+        print(found.text)
+    raise typer.Exit(found.exit_code)
+
+
+def _verified(
+    ledger: str, token: str | None, anchor: str | None, progress: Any, options: dict[str, Any]
+) -> "Report":
+    from residua.verify import verify_export
+
+    if stores.is_service(ledger):
+        with stores.books(ledger, token) as books:
+            served: Report = books.verify(progress=progress, **options)
+            return served
+    if "://" not in ledger and not _is_database(Path(ledger)):
+        return verify_export(ledger, progress=progress, **options)
+    if anchor is not None and "://" not in anchor and not Path(anchor).exists():
+        raise ArgumentError(
+            f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, and there"
+            " is no such file"
+        )
+    with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
+        found: Report = store.verify(progress=progress, **options)
+    if anchor is not None and "anchor" not in found.held_against:
+        raise ArgumentError(
+            f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, which"
+            " knows nothing of it"
+        )
+    return found
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except FileNotFoundError:
+        raise ArgumentError(
+            f"LEDGER: there is no file {str(path)!r}; it must be an export, a ledger's file or its"
+            " URL (sqlite:///budgets.db), or the URL of a service"
+        ) from None
+    except OSError as error:
+        raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
+
+
+def _since(path: Path | None) -> Any:
+    if path is None:
+        return None
+    try:
+        parsed = json.loads(path.read_text(encoding="utf-8"))
+        inner = json.loads(parsed["report"]) if "report" in parsed else parsed
+        unproven = {each["budget"] for each in inner["problems"]}
+        unproven |= {each["budget"] for each in inner["steps"] if each["verdict"] != "proven"}
+        return {
+            name: (mark["seq"], mark["hash"])
+            for name, mark in inner["heads"].items()
+            if name not in unproven
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArgumentError(f"--since must be an earlier report, got {path} ({error!r})") from None
+
+
+def _write(found: "Report", path: Path, key: Path | None) -> None:
+    from residua.verify.signing import signed
+
+    text = found.to_json() if key is None else signed(found, key)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(f"--report must be a file that can be written, got {error}") from None

@@ -1,0 +1,132 @@
+"""What the commands that ask a budget share: arguments, and how an answer is shown.
+
+Exit code 0 where the query is admitted, 3 where it is refused, and 6 where the key was already used
+and --replay-ok is not given.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from residua.cli import output
+
+__all__ = [
+    "REFUSED",
+    "Also",
+    "Assume",
+    "Budget",
+    "Key",
+    "Query",
+    "ReplayOk",
+    "finish",
+    "names",
+    "warn_of_others",
+]
+
+REFUSED = 3
+REPLAYED = 6
+LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
+"""What people read for the names of fields."""
+
+Budget = Annotated[str, typer.Argument(metavar="BUDGET", help="The name of the budget.")]
+Query = Annotated[
+    list[str],
+    typer.Argument(metavar="QUERY", help="Queries as JSON or by flags; several are composed."),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        help="Your own id: asked again with it, nothing is spent twice. It belongs to who asks:"
+        " here the user of this machine, 'local' in Python unless open_ledger(principal=...) says"
+        " otherwise, and the token's name at a service."
+    ),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BUDGET", help="Another budget to charge as well; may be repeated."),
+]
+Assume = Annotated[
+    bool,
+    typer.Option(
+        "--assume-budget-relation",
+        help="Take a black box that declares no relation to be of the budget's. Recorded.",
+    ),
+]
+
+
+def names(budget: str, also: list[str] | None) -> str | list[str]:
+    """One budget, or several together."""
+    return [budget, *also] if also else budget
+
+
+ReplayOk = Annotated[
+    bool,
+    typer.Option("--replay-ok", help="Exit with 0, not 6, if this key was already used."),
+]
+
+
+def finish(
+    shown: dict[str, Any],
+    as_json: bool,
+    *fields: str,
+    replay_ok: bool = False,
+    used: str = "this key was already used: do not run the query again",
+) -> None:
+    """Print an answer, and exit with the code that it means; `used` is said of a replay."""
+    if as_json:
+        output.print_json(shown)
+    else:
+        print(shown["reason"])
+        left = in_words(shown["remaining"])
+        rows = [(shown["remaining_is"], left)] if left else []
+        rows += [
+            (LABELS.get(name, name), str(shown[name]))
+            for name in fields
+            if shown.get(name) is not None
+        ]
+        if shown.get("replayed"):
+            rows.append(("replayed", "yes"))
+        if rows:
+            output.print_fields(rows)
+    if not shown["admitted"]:
+        raise typer.Exit(REFUSED)
+    if shown.get("replayed"):
+        if not as_json:
+            print(used, file=sys.stderr)
+        raise typer.Exit(0 if replay_ok else REPLAYED)
+    raise typer.Exit(0)
+
+
+def warn_of_others(books: Any, key: str | None) -> None:
+    """Before it is used: tell of a key that is new to the caller, and that others have used.
+
+    Python without a name and the tokens are looked for: keys are found by whose they are.
+    """
+    if key is None or not hasattr(books, "store"):
+        return
+    from sqlalchemy import select
+
+    from residua.ledger.storage.schema import keys
+    from residua.service.auth.token_store import TokenStore
+
+    known = {"local", books.principal, *(one.principal for one in TokenStore(books).every())}
+    query = select(keys.c.principal).where(keys.c.principal.in_(known), keys.c.key == key)
+    with books.store.reading() as connection:
+        used = set(connection.execute(query).scalars())
+    if used and books.principal not in used:
+        print(
+            f"warning: the key {key!r} was used by {', '.join(map(repr, sorted(used)))}; for"
+            f" {books.principal!r} it is another one",
+            file=sys.stderr,
+        )
+
+
+def in_words(remaining: Any) -> str:
+    """What is left, in words."""
+    if not isinstance(remaining, dict):
+        return ""
+    if isinstance(remaining.get("text"), str):
+        return str(remaining["text"])
+    parts = [f"{name}: {in_words(value)}" for name, value in remaining.items()]
+    return "; ".join(part for part in parts if not part.endswith(": "))

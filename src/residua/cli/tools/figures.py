@@ -1,0 +1,84 @@
+"""`residua figures`: the pictures of the documentation, from computation."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from residua.cli import output
+from residua.cli.progress import patience
+from residua.errors import ArgumentError, ResiduaError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def figures(
+    out: Annotated[Path, typer.Option(help="The directory that the files go to.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Draw this picture only; may be repeated."),
+    ] = None,
+    format: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="svg or png; may be repeated. Without it, both."),
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Draw the pictures of the documentation.
+
+    Each is worked out anew, and its caption is built from the numbers that came out. The names are
+    gdp-residue, natural-filter-fails, gaussian-budgets, strategy and natural-guarantee; without
+    --only, all of them are drawn, which takes about half a minute.
+
+    \b
+    Example:
+      residua figures --out figures --only strategy
+      residua figures --out figures --only gdp-residue --format svg --json
+    """
+    from residua import checks
+    from residua.figures.gallery import GALLERY
+    from residua.figures.picture import FORMATS, write
+
+    names = tuple(dict.fromkeys(only or GALLERY))
+    kinds = tuple(dict.fromkeys(format or FORMATS))
+    for name in names:
+        checks.one_of("only", name, tuple(GALLERY))
+    for kind in kinds:
+        checks.one_of("format", kind, tuple(FORMATS))
+    if out.exists() and not out.is_dir():
+        raise ArgumentError(f"out must be a directory, got {out}")
+    drawn, trouble = [], ""
+    with patience("figures") as tell:
+        for name in names:
+            tell(name, 0, 1)
+            picture = GALLERY[name](lambda done, whole, name=name: tell(name, done, whole))  # type: ignore[misc]
+            paths: list[Path] = []
+            try:
+                paths = write(picture, out, kinds)
+            except ResiduaError as error:
+                if not isinstance(error.__cause__, ModuleNotFoundError):
+                    raise
+                trouble = f"no pictures: {error}"
+            drawn.append((picture, paths))
+    if as_json:
+        output.print_json(
+            {
+                "figures": [
+                    {
+                        "name": picture.name,
+                        "title": picture.title,
+                        "caption": picture.caption,
+                        "files": [str(path) for path in paths],
+                        "numbers": picture.numbers(),
+                    }
+                    for picture, paths in drawn
+                ]
+            }
+        )
+    else:
+        for picture, paths in drawn:
+            print(f"{', '.join(map(str, paths)) or picture.name}\n  {picture.caption}\n")
+    if trouble:
+        typer.echo(trouble, err=True)
+        raise typer.Exit(1)

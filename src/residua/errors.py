@@ -1,0 +1,187 @@
+"""Every exception of residua.
+
+    ResiduaError
+    ├── ArgumentError        (also ValueError)  an argument's value is not allowed
+    │   └── UnsupportedError   something of another library that has no proven loss here
+    ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
+    ├── TooLargeError        an exact computation would not fit; the message says its size
+    ├── MissingPackage       (also ImportError) an extra is not installed; the message names it
+    ├── BudgetError          something would run that no filter admitted
+    ├── AccessDenied         the service asks for a token, or for one that permits more
+    ├── ServiceError         the service answered with a failure of its own
+    ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
+    └── LedgerError          the ledger cannot do what it was asked to
+        ├── UnknownBudget    no budget has that name
+        ├── BudgetExists     one has it already, or the data has a budget
+        ├── RetiredBudget    it is closed
+        ├── UnknownHold      no open reservation has that id
+        ├── KeyReused        the same key came with another request
+        ├── AlreadySpent     a replayed receipt: what it permits has run
+        ├── Refused          a guard's budget refused, and nothing ran; has the reservation
+        ├── MechanismFailed  a guarded mechanism failed: always these words, the log has the rest
+        ├── OutcomeUnknown   the connection died while committing; ask again with the same key
+        ├── StoreUnavailable the database is away, read-only or full: nothing was spent
+        ├── UnsafeStore      the database is set up so that it may lose what it acknowledged
+        ├── ReadOnlyLedger   the store is behind its anchor: a backup was restored
+        ├── NotALedger       the file or database is something else
+        ├── NewerLedger      a newer version wrote it
+        └── BrokenRecord     a record is not one, or was tampered with
+
+A refusal is a value, never an exception; an exception is a malfunction or a
+wrong call. Messages say what was expected, the argument's name and its value.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+
+class ResiduaError(Exception):
+    """The root of every error raised by this package."""
+
+
+class ArgumentError(ResiduaError, ValueError):
+    """An argument's value is not allowed; the message names it and shows it."""
+
+
+class UnsupportedError(ArgumentError):
+    """Something of another library has no proven loss here; `culprit` is that thing."""
+
+    def __init__(self, message: str, culprit: object = None):
+        super().__init__(message)
+        self.culprit = culprit
+
+
+class ArgumentTypeError(ResiduaError, TypeError):
+    """An argument has the wrong type; the message names it and shows it."""
+
+
+class MissingPackage(ResiduaError, ModuleNotFoundError):
+    """Something needs a package that an extra brings; the message says which to install."""
+
+    EXTRAS: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "cryptography": "sign",
+            "dp_accounting": "interop",
+            "duckdb": "individual",
+            "fastapi": "service",
+            "flint": "verify",
+            "jinja2": "service",
+            "matplotlib": "figures",
+            "opacus": "opacus",
+            "opendp": "interop",
+            "pandas": "spark",
+            "prometheus_client": "service",
+            "psycopg": "postgres",
+            "pyarrow": "individual",
+            "pydantic": "service",
+            "pyspark": "spark",
+            "sqlalchemy": "service",
+            "torch": "opacus",
+            "uvicorn": "service",
+        }
+    )
+
+    def __init__(self, what: str, package: str):
+        extra = self.EXTRAS[package]
+        super().__init__(
+            f"{what} needs {package}, not installed here; "
+            f"install with: pip install 'residua[{extra}]'"
+        )
+        self.name = package
+
+    @classmethod
+    def behind(cls, error: ModuleNotFoundError, what: str) -> ModuleNotFoundError:
+        """What to raise in place of a failed import: the error itself if no extra explains it."""
+        package = (error.name or "").partition(".")[0]
+        if isinstance(error, cls) or package not in cls.EXTRAS:
+            return error
+        return cls(what, package)
+
+
+class BudgetError(ResiduaError):
+    """Something would run that no filter admitted; it did not."""
+
+
+class TooLargeError(ResiduaError):
+    """An exact computation would take too many states or atoms; the message says how many."""
+
+
+class AccessDenied(ResiduaError):
+    """The service asks for a token, or the token does not permit what was asked."""
+
+
+class ServiceError(ResiduaError):
+    """The service failed, or something that is not the service answered."""
+
+
+class StateUnavailable(ResiduaError):
+    """Budgets of subjects cannot be reached now; nothing was spent."""
+
+
+class LedgerError(ResiduaError):
+    """The ledger cannot do what it was asked to."""
+
+
+class UnknownBudget(LedgerError, LookupError):
+    """No budget has that name."""
+
+
+class BudgetExists(LedgerError):
+    """A budget of that name, or another root budget on the same data, exists already."""
+
+
+class RetiredBudget(LedgerError):
+    """The budget is closed: nothing can be spent from it any more."""
+
+
+class UnknownHold(LedgerError, LookupError):
+    """No open reservation has that id: it was committed, cancelled, expired, or never made."""
+
+
+class KeyReused(LedgerError):
+    """The same key came with another request; nothing was decided."""
+
+
+class AlreadySpent(LedgerError):
+    """The receipt is a replay: the one run that it permits has been permitted before."""
+
+
+class Refused(LedgerError):
+    """A guard's budget refused, so nothing ran. `answer` is what the ledger said."""
+
+    def __init__(self, message: str, answer: object = None):
+        super().__init__(message)
+        self.answer = answer
+
+
+class MechanismFailed(LedgerError):
+    """A guarded mechanism failed after it was paid for. What happened may depend on the data."""
+
+
+class OutcomeUnknown(LedgerError):
+    """The connection died while committing. Ask again with the same key; until then it is spent."""
+
+
+class StoreUnavailable(LedgerError):
+    """The database cannot be reached, is read-only or is full; nothing was spent."""
+
+
+class UnsafeStore(LedgerError):
+    """The database is set up so that it may lose what it acknowledged."""
+
+
+class ReadOnlyLedger(LedgerError):
+    """The store is behind its anchor, or has lost it: spends may be missing."""
+
+
+class NotALedger(LedgerError):
+    """The file or database is something else."""
+
+
+class NewerLedger(LedgerError):
+    """A newer version of residua wrote the ledger."""
+
+
+class BrokenRecord(LedgerError):
+    """A record is not one, or was tampered with."""

@@ -1,0 +1,253 @@
+"""Budgets that the natural filter breaks, with the adversary that breaks them.
+
+A first query `L`, then `A` or `C`, each of which fits: `L ⊕ A ⪯ B` and `L ⊕ C ⪯ B`. The analyst
+chooses after the answer to `L` and gets `L ⊕ (A ∨ C)`. Above: tradeoff curves, where lower is less
+private. Below: delta beyond the budget's, where above 0 is a broken promise.
+
+The worst case and its gap are those of `natural_cost`, proven; smooth queries count as seen through
+finitely many outcomes, from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from residua.adversary.freeness import triple_budget
+from residua.adversary.natural.cost import natural_cost
+from residua.figures import style
+from residua.figures.lines import delta_line, thinned, tradeoff_line
+from residua.figures.picture import Picture
+from residua.figures.style import as_math
+from residua.pld.constructors import approximate_dp, gaussian, pure_dp
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Counterexample", "CounterexamplePicture", "gaussian_budgets", "natural_filter_fails"]
+
+_EPS = np.linspace(0.0, 4.0, 321)
+_SHADE = "#F6D5BF"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Two plans that fit a budget, and what choosing between them after looking does."""
+
+    heading: str
+    budget: Pld
+    budget_words: str
+    first: Pld
+    futures: tuple[Pld, Pld]
+    words: tuple[str, str, str]
+    """The first query and the two futures, in words."""
+    rounds: int
+    eps: float
+    """Where the gap is largest, as searched."""
+    promised: float
+    """Delta of the budget there, from above."""
+    real: float
+    """Delta of the adversary there, from below."""
+    adaptive: Pld
+    """What the adversaries reach, from below."""
+
+    @property
+    def gap(self) -> float:
+        """By how much the promise is broken."""
+        return self.real - self.promised
+
+    @property
+    def told(self) -> str:
+        first, a, c = self.words
+        return (
+            f"budget {self.budget_words}; {first}, then {a} or {c}: delta {self.real:.4f} where"
+            f" {self.promised:.4f} is promised at eps = {self.eps:.3f}, a gap of {self.gap:.4f}"
+        )
+
+
+@dataclass(frozen=True)
+class CounterexamplePicture(Picture):
+    """Counterexamples side by side."""
+
+    panels: tuple[Counterexample, ...]
+
+    @property
+    def caption(self) -> str:
+        told = "; ".join(
+            f"({letter}) {p.told}" for letter, p in zip("ab", self.panels, strict=True)
+        )
+        return (
+            f"{self.opening} {told}. Either plan, fixed in advance, stays within the budget;"
+            " choosing between them after the first answer does not. Above: tradeoff curves, lower"
+            " is less private. Below: delta beyond that of the budget."
+        )
+
+    opening: ClassVar[str]
+
+    def numbers(self) -> dict[str, Any]:
+        return {
+            "panels": [
+                {
+                    "budget": p.budget_words, "first": repr(p.first),
+                    "futures": [repr(pld) for pld in p.futures], "rounds": p.rounds,
+                    "eps": p.eps, "promised": p.promised, "real": p.real, "gap": p.gap,
+                }
+                for p in self.panels
+            ]
+        }  # fmt: skip
+
+    def draw(self) -> Figure:
+        figure, (above, below) = style.canvas(
+            10.0, 8.0, self.caption, nrows=2, ncols=2, height_ratios=[3, 2]
+        )
+        for letter, panel, top, low in zip("ab", self.panels, above, below, strict=True):
+            _draw_curves(top, panel)
+            _draw_excess(low, panel)
+            top.set_title(f"({letter}) {panel.heading}", fontsize=10.5)
+        return figure
+
+
+@dataclass(frozen=True)
+class NaturalFilterFails(CounterexamplePicture):
+    """Approximate-DP and pure-DP queries."""
+
+    name: ClassVar[str] = "natural-filter-fails"
+    title: ClassVar[str] = "Two budgets that the natural filter breaks"
+    opening: ClassVar[str] = "The natural filter breaks its budget."
+
+
+@dataclass(frozen=True)
+class GaussianBudgetsFail(CounterexamplePicture):
+    """A Gaussian budget, and one with a delta."""
+
+    name: ClassVar[str] = "gaussian-budgets"
+    title: ClassVar[str] = "Gaussian budgets do not help the natural filter"
+    opening: ClassVar[str] = "Gaussian budgets do not help."
+
+
+def natural_filter_fails() -> NaturalFilterFails:
+    """Approximate queries on an approximate budget, and pure queries in three rounds."""
+    steady, gamble = approximate_dp(1.404, 0.0208), approximate_dp(0.0847, 0.478)
+    one, more = pure_dp(1.0), pure_dp(1.2)
+    return NaturalFilterFails(
+        (
+            counterexample(
+                "approximate-DP queries and budget",
+                (approximate_dp(1.395, 0.509), "R_{1.395, 0.509}"),
+                (steady, gamble, steady),
+                ("R_{1.404, 0.0208}", "R_{0.0847, 0.478}", "R_{1.404, 0.0208}"),
+                [steady, gamble],
+                2,
+            ),
+            counterexample(
+                "pure-DP queries, three rounds",
+                (triple_budget((one, more, 2 * one)), "(R_1 ⊕ R_1.2) ∨ (R_1 ⊕ R_1 ⊕ R_1)"),
+                (one, more, 2 * one),
+                ("R_1", "R_1.2", "R_1 ⊕ R_1"),
+                [one, more],
+                3,
+            ),
+        )
+    )
+
+
+def gaussian_budgets() -> GaussianBudgetsFail:
+    """A Gaussian budget, and a Gaussian budget with a delta."""
+    half, pure, smooth = pure_dp(0.5), pure_dp(0.78), gaussian(mu=0.8599)
+    small, large = approximate_dp(0.84, 0.028), approximate_dp(0.33, 0.155)
+    return GaussianBudgetsFail(
+        (
+            counterexample(
+                "a Gaussian budget",
+                (gaussian(mu=1.0), "G_1"),
+                (half, pure, smooth),
+                ("R_0.5", "R_0.78", "G_0.8599"),
+                [half, pure, smooth],
+                2,
+            ),
+            counterexample(
+                "a Gaussian budget with a delta",
+                (gaussian(mu=1.0) + approximate_dp(0.0, 0.2), "G_1 ⊕ R_{0, 0.2}"),
+                (small, large, small),
+                ("R_{0.84, 0.028}", "R_{0.33, 0.155}", "R_{0.84, 0.028}"),
+                [small, large],
+                2,
+            ),
+        )
+    )
+
+
+def counterexample(
+    heading: str,
+    budget: tuple[Pld, str],
+    asked: tuple[Pld, Pld, Pld],
+    words: tuple[str, str, str],
+    catalogue: Sequence[Pld],
+    rounds: int,
+) -> Counterexample:
+    """Work one out: the plans must fit, and the natural filter must be broken by its worst case."""
+    promise, named = budget
+    first, *futures = asked
+    assert all(first + after <= promise for after in futures), "either plan fits"
+    cost = natural_cost(catalogue, promise, rounds)
+    assert cost.witness is not None and cost.strategy is not None, "a known counterexample"
+    assert cost.strategy.loss == first
+    at = cost.witness
+    return Counterexample(
+        heading,
+        promise,
+        named,
+        first,
+        (futures[0], futures[1]),
+        words,
+        rounds,
+        math.log(at),
+        float(promise.hockey_stick(at)),
+        float(cost.worst.hockey_stick_bounds(at).lo),
+        cost.worst.below,
+    )
+
+
+def _draw_curves(axes: Axes, panel: Counterexample) -> None:
+    first, a, c = panel.words
+    promised, real = tradeoff_line(panel.budget), tradeoff_line(panel.adaptive)
+    alpha = np.unique(np.concatenate([promised[0], real[0]]))
+    high, low = (np.interp(alpha, *line) for line in (promised, real))
+    axes.fill_between(
+        alpha, low, high, where=list(low < high), interpolate=True, color=_SHADE, lw=0
+    )
+    axes.plot(*promised, label=as_math(f"budget {panel.budget_words}"), **style.BUDGET)
+    for words, after, how in zip((a, c), panel.futures, (style.FIRST, style.SECOND), strict=True):
+        line = tradeoff_line(panel.first + after)
+        axes.plot(*line, label=as_math(f"{first} ⊕ {words}"), **how)
+    axes.plot(*real, label="chosen after the answer", **style.REAL)
+    top = math.ceil(20 * float(promised[1][0])) / 20
+    axes.set(xlim=(0, top), ylim=(0, top), xlabel="type I error", ylabel="least type II error")
+    axes.set_aspect("equal")
+    axes.legend(loc="upper right", fontsize=8.5, framealpha=1.0)
+
+
+def _draw_excess(axes: Axes, panel: Counterexample) -> None:
+    eps = np.unique(np.append(_EPS, panel.eps))
+    promised = delta_line(panel.budget, eps)
+    plans = [delta_line(panel.first + after, eps) - promised for after in panel.futures]
+    real = thinned(eps, delta_line(panel.adaptive, eps) - promised)
+    axes.axhline(0.0, **style.BUDGET)
+    for plan, how in zip(plans, (style.FIRST, style.SECOND), strict=True):
+        axes.plot(*thinned(eps, plan), **how)
+    axes.plot(*real, **style.REAL)
+    axes.fill_between(
+        real[0], 0.0, real[1], where=list(real[1] > 0.0), interpolate=True, color=_SHADE, lw=0
+    )
+    axes.plot([panel.eps], [panel.gap], marker="o", color=style.REAL["color"])
+    low = max(-2.5 * panel.gap, min(float(plan.min()) for plan in plans))
+    axes.set(xlim=(0.0, _EPS[-1]), ylim=(1.1 * low, 1.45 * panel.gap))
+    axes.set(xlabel="ε", ylabel="δ beyond the budget's")
+    told = f"δ = {panel.real:.4f} for {panel.promised:.4f}\nat ε = {panel.eps:.3f}"
+    style.say(axes, told, 0.97, 0.95, ha="right", va="top")

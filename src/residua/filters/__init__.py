@@ -1,0 +1,15 @@
+"""Filters: they say yes or no to the next query, adaptively, and keep the promise of a budget.
+
+    f = rz.GdpResidueFilter(mu=1.0)
+    f.request(rz.laplace(scale=2.0)).admitted
+
+One filter a file. Each is a frozen configuration with a pure `decide(state, query)`.
+"""
+
+from residua.filters.base import Filter
+from residua.filters.codec import from_json
+from residua.filters.decision import Decision
+from residua.filters.kinds import KINDS
+from residua.filters.state import State
+
+__all__ = ["KINDS", "Decision", "Filter", "State", "from_json"]

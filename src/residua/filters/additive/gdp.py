@@ -1,0 +1,139 @@
+"""The GDP filter: `mu²` adds up (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+
+A query takes `nu²` for the least `nu` with `L ⪯ G_nu`, and `G_sqrt(mu²-nu²) ⊕ L ⪯ G_mu`.
+`gdp_residue.py` takes less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.filters import amounts
+from residua.filters.base import Additive
+from residua.filters.decision import Decision
+from residua.filters.divergence import gaussian_variance, without_gaussian
+from residua.filters.query import described
+from residua.filters.state import Left, State
+from residua.mechanisms.black_boxes.gdp import Gdp
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import gaussian, pure_dp
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.factors import Factor
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.pld import Pld
+from residua.pld.residue.gdp_parameter import gdp_parameter
+
+SQUARES = "mu²"
+"""The unit in which Gaussians add up."""
+_LEAST = 1e-100
+_LISTED = (Atoms, GaussianMixture)
+
+
+def lifted(loss: Pld) -> Pld:
+    """A loss above this one without factors so small that their squares underflow."""
+    for factor in loss.terms:
+        if _is_tiny(factor):
+            break
+    else:
+        return loss
+    tiny = {f: n for f, n in loss.terms.items() if _is_tiny(f)}
+    kept = Pld(loss.gaussian, {f: n for f, n in loss.terms.items() if f not in tiny})
+    return kept + sum(tiny.values()) * pure_dp(_LEAST)
+
+
+def _is_tiny(factor: Factor) -> bool:
+    if isinstance(factor, _LISTED) or factor.eps > 2.0 * _LEAST:
+        return False
+    return not factor.mass_at_infinity and factor.top < _LEAST
+
+
+def gdp_cost(loss: Pld) -> Fraction | None:
+    """`nu²` of a loss, from above and exact for Gaussian noise; None if there is no `nu`."""
+    cost = gaussian_variance(loss)
+    if not loss.terms:
+        return cost
+    loss = lifted(loss)
+    nu = gdp_parameter(without_gaussian(loss))
+    if not nu < float("inf"):
+        return None
+    cost += amounts.rounded_up(nu) ** 2
+    if loss.gaussian:
+        # The whole may fit a smaller Gaussian than its parts do, one by one.
+        whole = gdp_parameter(loss)
+        if whole < float("inf"):
+            cost = min(cost, amounts.rounded_up(whole) ** 2)
+    return cost
+
+
+class Gaussians(Additive):
+    """A filter whose budget is `G_mu`; what is left of `mu²` is exact."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        mu = checks.between("mu", self.mu, 0.0, 1e6)
+        checks.require(mu == 0.0 or mu >= 1e-100, "mu", "0 or at least 1e-100", mu)
+        self._set(mu=mu)
+        super().__post_init__()
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        return (amounts.written(self.mu) ** 2,)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        return (amounts.written(mechanism.mu) ** 2,) if isinstance(mechanism, Gdp) else None
+
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return (SQUARES,)
+
+    def _amounts_of(self, left: Pld) -> tuple[Fraction, ...] | None:
+        return None if left.terms else (gaussian_variance(left),)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
+        return amounts.charged(costs[0])
+
+    def remaining_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        return gaussian(mu=amounts.root_down(state.left[0]))
+
+    def spent_in(self, state: State) -> Pld:
+        assert isinstance(state, Left)
+        return gaussian(mu=amounts.root_up(self._whole[0] - state.left[0]))
+
+    @property
+    def guarantee(self) -> Pld:
+        return gaussian(mu=self.mu)
+
+    def _need(self, decision: Decision) -> str:
+        """In `mu`, as what is left."""
+        if decision._why_not:
+            return decision._why_not
+        return f"needs mu {amounts.shown(amounts.root_up(decision._price[0]), up=True)}"
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        if not isinstance(budget, Pld):
+            return f"{amounts.shown(budget, up=up)} of mu²"
+        if budget.terms:
+            return described(budget)
+        root = amounts.root_up if up else amounts.root_down
+        return f"mu {amounts.shown(root(gaussian_variance(budget)), up=up)}"
+
+
+@dataclass(frozen=True)
+class GdpFilter(Gaussians):
+    """Admits while the squares of GDP parameters sum to at most `mu²`."""
+
+    mu: float
+
+    kind: ClassVar[str] = "gdp"
+    fixed_costs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        cost = gdp_cost(loss)
+        return (cost,) if cost is not None else "fits no Gaussian"

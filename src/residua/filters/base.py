@@ -1,0 +1,490 @@
+"""What every filter is: a frozen configuration, a pure decision, and a desk for people.
+
+A filter is a value. `initial()` gives its first state and `decide(state, query)` says, without
+side effects, whether the query is admitted and which state follows; dry runs, ledgers, exact
+worst cases and verifiers share that function. For people there is a desk: `request` decides and
+moves on, `check` only decides. The desk is safe to share between threads.
+
+A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
+(`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
+starts. That is enough, however the analyst interleaves several of them: every valid filter for
+non-interactive mechanisms is one for interactive mechanisms that run concurrently, where privacy is
+measured by `(eps, delta)`-DP, `f`-DP or Rényi DP of a fixed order (Haney et al. 2023).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from threading import Lock
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts
+from residua.filters.decision import Decision
+from residua.filters.declared_costs import split
+from residua.filters.kinds import KINDS
+from residua.filters.noise import least_noise
+from residua.filters.query import Query, as_query, described, relation_of
+from residua.filters.state import Left, State
+from residua.mechanisms import relations
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+
+_UNNAMED = itertools.count(1)
+
+NOTHING_FITS = "nothing of this kind fits"
+"""What a refusal says that has nothing to recommend."""
+
+FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
+Amounts = tuple[tuple[str, Fraction], ...]
+"""Units, and how much there is of each."""
+
+
+class _Desk:
+    """The one mutable thing: the current state and what was asked so far."""
+
+    __slots__ = ("history", "lock", "number", "relation", "state")
+
+    def __init__(self, state: State | None = None):
+        self.lock = Lock()
+        self.number = next(_UNNAMED)
+        self.state = state
+        self.relation: str | None = None
+        self.history: list[Decision] = []
+
+
+class Filter(ABC):
+    """Base of all filters. Subclasses are frozen dataclasses, one a file."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    # -- the pure part ------------------------------------------------------------------
+
+    @abstractmethod
+    def initial(self) -> State:
+        """The state before anything was asked."""
+
+    @abstractmethod
+    def _decide(self, state: Any, query: Query, relation: str | None) -> Decision:
+        """`decide`, with the arguments checked."""
+
+    def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
+        """Whether `query` is admitted in `state`, and the state that follows. Pure."""
+        return self._decide(self.own(state), self._asked(query), _relation(relation))
+
+    def _asked(self, query: Any) -> Any:
+        """Check what is asked."""
+        return as_query(query)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """Whole rounds of `queries` that are admitted for sure, and the state after them.
+
+        What requesting one by one would give, without doing so; at most `most` rounds. No rounds
+        where a filter cannot say without deciding, as here.
+        """
+        return 0, self.own(state)
+
+    @property
+    def skips(self) -> bool:
+        """Whether `skip` jumps over requests; where it does not, each one is decided."""
+        return False
+
+    def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost | None:
+        """What a query takes of the one amount there is, where it takes less the more is left.
+
+        From an amount to bounds of the exact cost, which does not increase with the amount; what is
+        charged is the upper one. None where it is refused, and for filters that are not like that.
+        """
+        return None
+
+    @abstractmethod
+    def remaining_in(self, state: State) -> Any:
+        """What is left in a state, rounded down: asking for that much always passes."""
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """What is left, by unit, in units in which what is spent and what is left add up.
+
+        `left` is what `remaining_in` says of the state, or less where another budget allows less.
+        Empty where it has no such unit.
+        """
+        return ()
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Pld:
+        """The PLD that the whole interaction is proven to be dominated by, whatever is asked."""
+
+    @property
+    def capacity(self) -> Any:
+        """What there is to spend."""
+        return self.remaining_in(self.initial())
+
+    def own(self, state: Any) -> State:
+        """Check that a state is one of this filter's."""
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state must be a state of a filter, got {checks.shown(state)}")
+        if state.of != self.fingerprint:
+            raise ArgumentError(f"state must be a state of {self!r}, got one of another filter")
+        return state
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the configuration: the same in every process where it has a description."""
+        try:
+            description = self.to_json()
+        except ArgumentError:
+            return f"{self.kind}-in-memory-{self._desk.number}"
+        return hashlib.sha256(description.encode()).hexdigest()[:16]
+
+    # -- the desk -----------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_desk", _Desk())
+
+    _desk: _Desk
+
+    @property
+    def state(self) -> State:
+        """The current state."""
+        with self._desk.lock:
+            return self._state
+
+    @property
+    def _state(self) -> State:
+        if self._desk.state is None:
+            self._desk.state = self.initial()
+        return self._desk.state
+
+    def request(self, query: Query, *, relation: str | None = None) -> Decision:
+        """Decide, and spend if admitted.
+
+        Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
+        relation of the first mechanism that it admitted.
+        """
+        asked, relation = self._asked(query), _relation(relation)
+        meant = self._meant(asked, relation)
+        with self._desk.lock:
+            kept = self._desk.relation
+            if meant and kept and meant != kept:
+                raise ArgumentError(
+                    f"relation must be {kept}, under which earlier queries were admitted,"
+                    f" got {meant!r}"
+                )
+            decision = self._decide(self._state, asked, relation)
+            # Spent before it is shown anywhere, whatever interrupts.
+            self._desk.state = decision.state
+            self._desk.relation = kept or (meant if decision.admitted else None)
+            self._desk.history.append(decision)
+        return decision
+
+    def _meant(self, asked: Any, relation: str | None) -> str | None:
+        """The relation under which something is asked; None where it has none."""
+        return relation_of(asked, relation) if isinstance(asked, Mechanism) else None
+
+    def check(self, query: Query, *, relation: str | None = None) -> Decision:
+        """Decide only: nothing is spent, and the reason says what would be."""
+        decision = self._decide(self.state, self._asked(query), _relation(relation))
+        return dataclasses.replace(decision, checked=True)
+
+    @property
+    def remaining(self) -> Any:
+        """What is left now, rounded down."""
+        return self.remaining_in(self.state)
+
+    @property
+    def spent(self) -> Any:
+        """What was spent so far, rounded up."""
+        return self.spent_in(self.state)
+
+    def spent_in(self, state: State) -> Any:
+        """What was spent in a state, rounded up."""
+        raise ArgumentError(f"{self.kind} has no amount that is spent, ask for remaining")
+
+    @property
+    def history(self) -> tuple[Decision, ...]:
+        """Every decision of the desk so far, refusals included."""
+        with self._desk.lock:
+            return tuple(self._desk.history)
+
+    def resume(self, state: State) -> None:
+        """Put the desk into a state (one that was stored); its history starts anew."""
+        state = self.own(state)
+        with self._desk.lock:
+            self._desk.state = state
+            self._desk.history.clear()
+
+    def _adopted(self, state: State) -> State:
+        """A state of the filter that this one is a copy of: without a description, another one."""
+        return dataclasses.replace(state, of=self.fingerprint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        with self._desk.lock:
+            return _restored, (type(self), fields, self._desk.state, self._desk.relation)
+
+    def _repr_html_(self) -> str:
+        """What is kept and what is left, with the curve of the guarantee, for notebooks."""
+        from residua.pld import svg
+
+        left = self.remaining
+        rows = [
+            ("filter", repr(self)),
+            ("left", self.worded(left)),
+            ("of", self.worded(self.capacity)),
+            ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
+        ]
+        curves = {"guarantee": self.guarantee}
+        rest = left if isinstance(left, Pld) else getattr(left, "pld", None)
+        if isinstance(rest, Pld):
+            curves["left"] = rest
+        return svg.table(rows) + svg.profiles(curves)
+
+    # -- descriptions -------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain data."""
+        from residua.filters.codec import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """The configuration as canonical JSON: `{"kind":"gdp_residue","mu":1.0}`."""
+        from residua.filters.codec import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: Any) -> Filter:
+        """Read a configuration (text or parsed); for a subclass, one of that kind."""
+        from residua.filters.codec import from_json
+
+        made = from_json(text)
+        if not isinstance(made, cls):
+            raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
+        return made
+
+    def state_to_json(self, state: State) -> str:
+        """A state as canonical JSON; amounts are exact, in quotes."""
+        from residua.filters.codec import state_to_json
+
+        return state_to_json(self, self.own(state))
+
+    def state_from_json(self, text: Any) -> State:
+        """Read a state of this filter."""
+        from residua.filters.codec import state_from_json
+
+        return state_from_json(self, text)
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """What someone who re-proves steps needs of a state beside its JSON, by name."""
+        return {}
+
+    # -- for subclasses -----------------------------------------------------------------
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+        """A state from parsed JSON that has the fields of the first state."""
+        from residua.filters.codec import state_like
+
+        return state_like(first, fields)
+
+    def _set(self, **values: object) -> None:
+        """Store checked fields; only for `__post_init__`."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _decision(
+        self,
+        before: State,
+        after: State | None,
+        price: Any,
+        query: Query,
+        relation: str | None,
+        why_not: str = "",
+    ) -> Decision:
+        """Assemble a decision; `after` is None for a refusal."""
+        admitted = after is not None
+        state = before if after is None else after
+        return Decision(admitted, state, query, self, before, price, relation, why_not)
+
+    def _cost_value(self, price: Any) -> Any:
+        """A cost for people, rounded up."""
+        return price
+
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        return least_noise(query, lambda asked: self._decide(before, asked, relation).admitted)
+
+    def _reason(
+        self, decision: Decision, left: str | None = None, advice: str | None = None
+    ) -> str:
+        asked = described(decision.query)
+        if decision.admitted:
+            cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
+            after = self.worded(decision.remaining)
+            left = f"{after} {'would be left' if decision.checked else 'left'}"
+            return (
+                f"{decision.outcome}: {asked} costs {cost}; {left} of {self.worded(self.capacity)}"
+            )
+        need = self._need(decision)
+        if left is None:
+            left = f"{self.worded(self.remaining_in(decision._before))} left"
+        if advice is None:
+            fit = decision.largest
+            advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
+        return f"{decision.outcome}: {asked} {need}; {left}; {advice}"
+
+    def _need(self, decision: Decision) -> str:
+        """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
+        return decision._why_not or f"needs {self.worded(decision.cost, up=True)}"
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        """A budget in the filter's own unit, in words and rounded down; a cost with `up`."""
+        return repr(budget)
+
+
+class Additive(Filter):
+    """A filter whose state is what is left of one or more amounts."""
+
+    fixed_costs: ClassVar[bool] = False
+    """Whether a query takes the same whatever is left."""
+
+    @abstractmethod
+    def _amounts(self) -> tuple[Fraction, ...]:
+        """What there is at the start."""
+
+    @property
+    @abstractmethod
+    def _units(self) -> tuple[str, ...]:
+        """What each amount is called."""
+
+    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
+        """The amounts of what another budget leaves; None where it has none of these units."""
+        # A filter that keeps no delta has a delta of 0 in what it leaves.
+        numbers = getattr(left, "numbers", ())[: len(self._units)]
+        return tuple(map(amounts.written, numbers)) if len(numbers) == len(self._units) else None
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        assert isinstance(state, Left)
+        own = left == self.remaining_in(state)
+        found = state.left if own else self._amounts_of(left)
+        return () if found is None else tuple(zip(self._units, found, strict=True))
+
+    @cached_property
+    def _whole(self) -> tuple[Fraction, ...]:
+        return self._amounts()
+
+    @abstractmethod
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        """What a loss takes when so much is left, or why none would do, to be read after it."""
+
+    def initial(self) -> Left:
+        return Left(self.fingerprint, self._whole)
+
+    def own(self, state: Any) -> State:
+        """Check that a state is one of this filter's, and holds no more than it ever gave."""
+        if type(state) is Left and state.within == self.fingerprint:
+            return state
+        state = super().own(state)
+        whole = self._whole
+        if (
+            not isinstance(state, Left)
+            or type(state.left) is not tuple
+            or len(state.left) != len(whole)
+            or not all(type(left) is Fraction for left in state.left)
+        ):
+            raise ArgumentTypeError(
+                f"state must hold {len(whole)} amounts for {self.kind}, got {checks.shown(state)}"
+            )
+        if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        return state.found_within()
+
+    def state_to_json(self, state: State) -> str:
+        """What the general way would write, put together; it is written often, and remembered."""
+        own = self.own(state)
+        if type(own) is not Left or self.kind not in KINDS or self.version != 1:
+            return super().state_to_json(own)
+        known = own.text
+        if known is None:
+            left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
+            known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
+            object.__setattr__(own, "text", known)
+        return known
+
+    @property
+    def skips(self) -> bool:
+        return self.fixed_costs
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        """What a black box says itself that it takes, in this filter's amounts."""
+        return None
+
+    def _prices(
+        self, left: tuple[Fraction, ...], query: Query, relation: str | None
+    ) -> tuple[Fraction, ...] | str:
+        """What a query takes when so much is left, or why no finite amount would do."""
+        stated, loss = split(query, relation, self._stated)
+        if loss.is_identity:
+            return stated or (Fraction(0),) * len(left)
+        rest = self._costs(left, loss)
+        if stated is None or isinstance(rest, str):
+            return rest
+        return tuple(a + b for a, b in zip(stated, rest, strict=True))
+
+    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
+        costs = self._prices(state.left, query, relation)
+        if isinstance(costs, str):
+            return self._decision(state, None, None, query, relation, costs)
+        left = []
+        for cost, before in zip(costs, state.left, strict=True):
+            rest = amounts.without(before, cost)
+            if rest is None:
+                return self._decision(state, None, costs, query, relation)
+            left.append(rest)
+        after = Left(state.of, tuple(left)).found_within()
+        return self._decision(state, after, costs, query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form where costs are fixed and no subtraction on the way is rounded."""
+        state = self.own(state)
+        assert isinstance(state, Left)
+        if not self.fixed_costs or not queries:
+            return 0, state
+        paid = []
+        for query in queries:
+            costs = self._prices(state.left, self._asked(query), _relation(relation))
+            if isinstance(costs, str):
+                return 0, state
+            paid.append(costs)
+        rounds, left = amounts.whole_rounds(state.left, paid, most)
+        return rounds, Left(state.of, left)
+
+    def spent_in(self, state: State) -> Any:
+        assert isinstance(state, Left)
+        whole = self._whole
+        return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
+
+
+def _restored(
+    cls: type[Filter], fields: dict[str, Any], state: State | None, relation: str | None = None
+) -> Filter:
+    made = cls(**fields)
+    made._desk.relation = relation
+    if state is not None:
+        made.resume(made._adopted(state))
+    return made
+
+
+def _relation(name: str | None) -> str | None:
+    return None if name is None else relations.relation(name)

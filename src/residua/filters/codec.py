@@ -1,0 +1,190 @@
+"""Filters and their states as JSON, both ways and strictly.
+
+`{"kind": "gdp_residue", "mu": 1.0}`: the kind, then every field. A state is
+`{"kind": …, "of": …, "left": ["0.75"]}`: amounts are exact and stand in quotes. `version` is left
+out while it is 1. Anything unknown, missing, doubled or of the wrong type is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts
+from residua.filters.base import Filter
+from residua.filters.describe import as_mechanism
+from residua.filters.kinds import KINDS, filter_class
+from residua.filters.state import State
+from residua.mechanisms.codec import from_dict as mechanism_from_dict
+from residua.mechanisms.codec import parsed_json
+from residua.mechanisms.kinds import KINDS as MECHANISMS
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+
+
+def to_dict(filter: Filter) -> dict[str, Any]:
+    """The configuration as plain data; fields that are None are left out."""
+    if filter.kind not in KINDS:
+        raise ArgumentError(f"{filter.kind} has no description: it lives in memory only")
+    out = _head(filter)
+    for field in dataclasses.fields(filter):  # type: ignore[arg-type]
+        value = getattr(filter, field.name)
+        if value is not None:
+            out[field.name] = _plain(value)
+    return out
+
+
+def to_json(filter: Filter) -> str:
+    """Canonical JSON of a configuration."""
+    return _canonical(to_dict(filter))
+
+
+def from_json(given: Any) -> Filter:
+    """The filter that a JSON text (or parsed object) describes."""
+    return from_dict(parsed_json("filter", given))
+
+
+def from_dict(given: Any) -> Filter:
+    """The filter that plain data describes."""
+    fields, cls = _opened(given)
+    known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    _only_known(cls.kind, fields, known)
+    for name, field in known.items():
+        if field.default is dataclasses.MISSING and name not in fields:
+            raise ArgumentError(f"{cls.kind} needs the field {name!r}, got only {sorted(fields)!r}")
+    return cls(**{name: _parsed(value) for name, value in fields.items()})
+
+
+def state_to_json(filter: Filter, state: State) -> str:
+    """Canonical JSON of a state."""
+    if filter.kind not in KINDS:
+        raise ArgumentError(f"states of {filter.kind} have no description, they live in memory")
+    out = _head(filter)
+    out.update(_state_fields(state))
+    return _canonical(out)
+
+
+def state_from_json(filter: Filter, given: Any) -> State:
+    """The state of `filter` that a JSON text (or parsed object) says."""
+    fields, cls = _opened(parsed_json("state", given))
+    if cls is not type(filter):
+        raise ArgumentError(f"kind must be {filter.kind!r}, got {cls.kind!r}")
+    first = filter.initial()
+    names = [f.name for f in dataclasses.fields(first)]
+    _only_known("state", fields, names)
+    for name in names:
+        if name not in fields:
+            raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
+    return filter.own(filter.state_from_fields(first, fields))
+
+
+def state_like(first: State, fields: Mapping[str, Any]) -> State:
+    """A state read field by field as the types that the first state has in their places."""
+    return type(first)(
+        **{name: _like(name, getattr(first, name), value) for name, value in fields.items()}
+    )
+
+
+def _head(filter: Filter) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": filter.kind}
+    if filter.version != 1:
+        out["version"] = filter.version
+    return out
+
+
+def _opened(given: Any) -> tuple[dict[str, Any], type[Filter]]:
+    """Fields without the head, and the class that the head names."""
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"filter must be a JSON object, got {checks.shown(given)}")
+    fields = dict(given)
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.near(kind, KINDS)}"
+        )
+    cls = filter_class(kind)
+    version = fields.pop("version", 1)
+    if type(version) is not int or version != cls.version:
+        raise ArgumentError(f"version must be {cls.version} for kind {kind!r}, got {version!r}")
+    return fields, cls
+
+
+def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
+    for name in fields:
+        if name not in known:
+            raise ArgumentError(
+                f"{what} takes {', '.join(known)}, got the unknown field {checks.shown(name)}"
+                f"{checks.near(name, known)}"
+            )
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _canonical(data: Any) -> str:
+    return _ENCODER.encode(data)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Pld | Mechanism):
+        return as_mechanism(value).to_dict()
+    if isinstance(value, Filter):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # Some kinds name both a mechanism and a filter; what is nested is a query where it can be.
+        kind = value.get("kind")
+        nested = isinstance(kind, str) and kind in KINDS and kind not in MECHANISMS
+        return from_dict(value) if nested else mechanism_from_dict(value)
+    if isinstance(value, list | tuple):
+        return tuple(_parsed(item) for item in value)
+    return value
+
+
+def _state_fields(state: State) -> dict[str, Any]:
+    return {
+        each.name: _state_plain(getattr(state, each.name)) for each in dataclasses.fields(state)
+    }
+
+
+def _state_plain(value: Any) -> Any:
+    if type(value) is str:
+        return value
+    if isinstance(value, Fraction):
+        return amounts.text(value)
+    if isinstance(value, tuple):
+        return [_state_plain(item) for item in value]
+    if isinstance(value, Filter):
+        return to_dict(value)
+    if isinstance(value, State):
+        return _state_fields(value)
+    if isinstance(value, Pld):
+        return as_mechanism(value).to_dict()
+    return value
+
+
+def _like(name: str, pattern: Any, given: Any) -> Any:
+    """`given` read as the type that the first state has in its place."""
+    if isinstance(pattern, Fraction):
+        return amounts.from_text(name, given)
+    if isinstance(pattern, tuple):
+        if not isinstance(given, list):
+            raise ArgumentTypeError(f"{name} must be a list, got {checks.shown(given)}")
+        if len(given) != len(pattern):
+            raise ArgumentError(f"{name} must have {len(pattern)} entries, got {len(given)}")
+        return tuple(_like(name, kind, item) for kind, item in zip(pattern, given, strict=True))
+    if type(given) is not type(pattern):
+        wanted = type(pattern).__name__
+        raise ArgumentTypeError(f"{name} must be of type {wanted}, got {checks.shown(given)}")
+    return given

@@ -1,0 +1,61 @@
+"""Queries as mechanisms, so that they can be written down."""
+
+from __future__ import annotations
+
+from residua.errors import ArgumentError
+from residua.filters.query import Query, described
+from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.mechanisms.composition.composed import Composed
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.gaussian import Gaussian
+from residua.mechanisms.noise.laplace import Laplace
+from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.mechanisms.selection.exponential_mechanism import ExponentialMechanism
+from residua.pld.families import laplace
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.factors import Factor
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.randomized_response import RandomizedResponse
+
+
+def as_mechanism(query: Query) -> Mechanism:
+    """The description of a query; a PLD has one if it is made of Gaussians, Laplaces and `R`."""
+    if isinstance(query, Mechanism):
+        return query
+    if query.is_identity:
+        return PureDp(0.0)
+    parts: list[Mechanism] = []
+    for d, s, n in query.gaussian.parts if query.gaussian else ():
+        parts.append(_repeated(Gaussian(sigma=s, sensitivity=d), n))
+    for factor, n in query.terms.items():
+        made = _described(factor)
+        if made is None:
+            raise ArgumentError(
+                f"a query that is to be written down must be a mechanism, got {described(query)}"
+            )
+        parts.append(_repeated(made, n))
+    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def _repeated(part: Mechanism, n: int) -> Mechanism:
+    return part if n == 1 else SelfComposed(part, n)
+
+
+def _described(factor: Factor) -> Mechanism | None:
+    if isinstance(factor, RandomizedResponse):
+        return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
+    if isinstance(factor, laplace.Laplace):
+        return Laplace(factor.scale, factor.sensitivity)
+    if isinstance(factor, BoundedRange) and factor.atomic == 0.0:
+        return ExponentialMechanism(factor.eps)
+    if isinstance(factor, Atoms) and len(factor.p) == 1 and factor.is_symmetric:
+        return ApproximateDp(0.0, float(factor.mass_at_infinity))
+    if isinstance(factor, GaussianMixture) and factor.q == () and len(factor.p) == 1:
+        # Poisson sampling seen from the side of the sampled record: the direction `remove`.
+        ((shift, weight),) = factor.p
+        if factor.p_rest == factor.q_rest == 0.0 < shift:
+            return SubsampledGaussian(factor.sigma, weight, shift)
+    return None

@@ -1,0 +1,213 @@
+"""The same query with more noise: what a refusal recommends.
+
+Every kind of query with a noise parameter becomes less of a loss as the noise grows, so the least
+noise that fits is found by bisection. What comes out is rounded to the private side and checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+from residua.errors import ArgumentError
+from residua.filters.losses import is_only_delta
+from residua.filters.query import Query
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import (
+    approximate_dp,
+    bounded_range,
+    gaussian,
+    identity,
+    laplace,
+    with_sigma,
+)
+from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.factors import Factor
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.laplace import Laplace
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.pld import Pld
+
+_GROWING = ("scale", "sigma", "bound")
+"""Fields of a mechanism that are noise: they grow with it."""
+_SHRINKING = ("eps", "mu")
+"""Fields that are loss: they shrink as the noise grows."""
+_SQUARES = ("rho", "xi")
+"""Fields that shrink with the square of it, as do Rényi bounds (`epsilons`)."""
+_DIGITS = 6
+_MOST = 2.0**40
+_ROUNDS = 30
+_NEXT, _FARTHEST = 1e-3, 1 << 15
+"""Steps of the logarithm of the noise where candidates are slow to weigh, and how many at most."""
+
+Queries = tuple[Query, ...]
+Noisy = Callable[[float, int | None], Queries | None]
+Rounding = Callable[..., float]
+"""Of a parameter, whether it is noise (to be rounded up) or loss (down), and of which power."""
+
+
+def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | None:
+    """`query` with `ratio` times the noise, parameters rounded to the private side.
+
+    None for a kind without a noise parameter.
+    """
+
+    def turn(value: float, grows: bool, power: int = 1) -> float:
+        moved = value * ratio if grows else value / ratio**power
+        return private_side(moved, digits, grows)
+
+    try:
+        return _pld(query, turn) if isinstance(query, Pld) else _mechanism(query, turn)
+    except ArgumentError:
+        return None
+
+
+def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
+    """The query of this kind with the least noise that fits; None where there is none.
+
+    Within six digits of the noise, and checked.
+    """
+
+    def turned(ratio: float, digits: int | None) -> Queries | None:
+        moved = scaled(query, ratio, digits)
+        return None if moved is None else (moved,)
+
+    if scaled(query, 2.0) is None:
+        return None
+    found = least(turned, lambda queries: fits(queries[0]))
+    return None if found is None else found[0]
+
+
+def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
+    """The same where `fits` is slow to say and hardly more noise than in `query` will do.
+
+    Within a thousandth of the noise, and checked; `query` itself if that fits.
+    """
+    if fits(query):
+        return query
+    low, high, best = 0.0, 1.0, None
+    while best is None:
+        if high > _FARTHEST:
+            return None
+        moved = scaled(query, math.exp(_NEXT * high), _DIGITS)
+        if moved is not None and fits(moved):
+            best = moved
+        else:
+            low, high = high, 2.0 * high
+    while high > low + 1.0:
+        middle = 0.5 * (low + high)
+        moved = scaled(query, math.exp(_NEXT * middle), _DIGITS)
+        if moved is not None and fits(moved):
+            best, high = moved, middle
+        else:
+            low = middle
+    return best
+
+
+def least(make: Noisy, fits: Callable[[Queries], bool]) -> Queries | None:
+    """What `make` gives for the least noise that fits, by bisection from 1; None if none fits.
+
+    `make` takes the noise and how many digits its parameters are rounded to, on the private side;
+    what it returns None for does not fit. Where less noise may fit and more not, what is found
+    fits all the same.
+    """
+
+    def good(ratio: float) -> bool:
+        candidate = make(ratio, None)
+        return candidate is not None and fits(candidate)
+
+    low = high = 1.0
+    if good(1.0):
+        while good(low := low / 4.0):
+            high = low
+            if low < 1.0 / _MOST:
+                return make(high, None)
+    else:
+        # Candidates may be slow to weigh: where hardly any loss is too much, so is the rest.
+        most = make(_MOST, None)
+        if most is not None and not fits(most):
+            return None
+        while not good(high := high * 4.0):
+            low = high
+            if high > _MOST:
+                return None
+    for _ in range(_ROUNDS):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if good(middle) else (middle, high)
+        if high <= low * (1.0 + 1e-8):
+            break
+    for digits in (_DIGITS, 9, 12, None):
+        for ratio in (low, high):
+            candidate = make(ratio, digits)
+            if candidate is not None and fits(candidate):
+                return candidate
+    return None
+
+
+def private_side(value: float, digits: int | None, grows: bool) -> float:
+    """A parameter to some digits: noise (which grows) rounded up, loss rounded down."""
+    if digits is None:
+        return value
+    near = Context(prec=15, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(value))
+    side = ROUND_CEILING if grows else ROUND_FLOOR
+    return float(Context(prec=digits, rounding=side).create_decimal(near))
+
+
+def _mechanism(query: Mechanism, turn: Rounding) -> Mechanism | None:
+    changes: dict[str, object] = {}
+    for field in dataclasses.fields(query):
+        value = getattr(query, field.name)
+        if isinstance(value, Mechanism):
+            changes[field.name] = _mechanism(value, turn)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Mechanism):
+            changes[field.name] = tuple(_mechanism(part, turn) for part in value)
+        elif value is None:
+            continue
+        elif field.name in _GROWING or field.name in _SHRINKING:
+            changes[field.name] = turn(value, field.name in _GROWING)
+        elif field.name == "noise_parameter":
+            # The probability of an answer at random: what is left of 1 is the loss.
+            changes[field.name] = 1.0 - turn(1.0 - value, False)
+        elif field.name in _SQUARES:
+            changes[field.name] = turn(value, False, 2)
+        elif field.name == "epsilons":
+            changes[field.name] = tuple(turn(eps, False, 2) for eps in value)
+    every = [v for given in changes.values() for v in (given if type(given) is tuple else (given,))]
+    if not every or None in every:
+        return None
+    fields = {field.name: getattr(query, field.name) for field in dataclasses.fields(query)}
+    return type(query)(**{**fields, **changes})
+
+
+def _pld(loss: Pld, turn: Rounding) -> Pld | None:
+    moved = identity()
+    for d, s, n in loss.gaussian.parts if loss.gaussian else ():
+        if s == 1.0:
+            moved += n * gaussian(mu=turn(d, False))
+        else:
+            moved += n * gaussian(sigma=turn(s, True), sensitivity=d)
+    kept = identity()
+    for factor, n in loss.terms.items():
+        if is_only_delta(factor):
+            # A chance to reveal everything has no noise: it stays beside what has.
+            kept += n * Pld(None, {factor: 1})
+            continue
+        part = _factor(factor, turn)
+        if part is None:
+            return None
+        moved += n * part
+    return None if moved.is_identity else moved + kept
+
+
+def _factor(factor: Factor, turn: Rounding) -> Pld | None:
+    if isinstance(factor, RandomizedResponse):
+        return approximate_dp(turn(factor.eps, False), factor.delta)
+    if isinstance(factor, BoundedRange):
+        return bounded_range(turn(factor.eps, False), atomic=factor.atomic)
+    if isinstance(factor, Laplace):
+        return laplace(turn(factor.scale, True), factor.sensitivity)
+    if isinstance(factor, GaussianMixture):
+        return with_sigma(factor, turn(factor.sigma, True))
+    return None

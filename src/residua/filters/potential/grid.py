@@ -1,0 +1,228 @@
+"""Potentials on a grid: how a filter may walk from one budget to another, checked in one line.
+
+Notation. A grid has the points `t_k = k d`, `|k| <= K`, with `eps = m d` among them. The *excess*
+of a PLD is `g(t) = h(e^t) - (1 - e^t)_+`, so `g = h` for `t >= 0` and `g(t) = e^t h_rev(e^-t)` for
+`t < 0`: it rises up to 0, falls after it, and is never negative. A *potential* `φ` is any array of
+non-negative numbers, one for each grid point; it *covers* a PLD `V` if `g_V(t_k) <= φ_k` for all
+`k`.
+
+Lemma. Let `φ'` cover `V`, and let `p_j` be the masses of the chord interpolant of `L`, the PLD
+whose curve is linear in `x` between grid points and meets that of `L` there. Then
+
+    g_{L ⊕ V}(t_k)  <=  (L ∘ φ')_k  :=  g_L(t_k) + Σ_j p_j φ'_{k-j}.
+
+Proof. `h_{L⊕V}(x) = p_inf + E[h_V(x e^-Z); Z < inf]`, and `(1 - y)_+` integrates to `h_L - p_inf`,
+hence `g_{L⊕V}(t) = g_L(t) + E[g_V(t - Z)]`. Put `L⁺` (the interpolant) for `L`: it dominates `L`
+(chords lie above a convex curve), has the same curve at the grid points, and its losses are on the
+grid. Beyond the grid `g_V(t) <= g_V(t_K)` for `t >= t_K` and `g_V(t) <= e^{t - t_-K} g_V(t_-K)` on
+the other side, and so the array is continued.   ∎
+
+Theorem. A filter whose states have potentials, and which moves from `φ` to `φ'` on admitting `L`
+only if `L ∘ φ' <= φ` at every grid point, is free: the PLD of everything that can still happen in
+a state is covered by its potential. (Induct over the number of queries still to come: the value of
+a state is the supremum of `Id` and of all `L ⊕ V'`, and the supremum is the pointwise maximum of
+the curves.) If the first potential has `φ_m <= delta` and `φ_-m <= e^-eps delta`, everything is
+dominated by `R_{eps,delta}`, which has its kinks at `±eps`.
+
+So a potential need not be a PLD's curve, nor convex, and floats denote themselves: only `g_L` and
+`p` are bounded from above, and `∘` is rounded up. All terms are non-negative, so one relative
+factor does that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.filters.potential.lattice_law import Law, law_of
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
+from residua.pld.pld import Pld
+
+_SPARSE = 8
+"""Laws with at most this many atoms are composed one atom at a time."""
+_LEAST_TAIL = 1e-8
+"""Tails of one query beyond this share of `delta` are cut (upwards)."""
+_CHORDS = 1e-3
+"""How much chords may add to the variance of a query, relatively, before the lattice is refined."""
+MARGIN = 1e-9
+_FINEST = 32
+_LONGEST = 3000
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Grid points `k eps / cells`, `|k| <= half`, for the target `(eps, delta)`."""
+
+    eps: float
+    delta: float
+    cells: int
+    half: int
+
+    @property
+    def size(self) -> int:
+        return 2 * self.half + 1
+
+    @cached_property
+    def spacing(self) -> Fraction:
+        """The exact distance of grid points."""
+        return Fraction(self.eps) / self.cells
+
+    @cached_property
+    def ceiling(self) -> tuple[float, float]:
+        """The largest values at `eps` and `-eps` that a first potential may have."""
+        left = math.exp(-self.eps) * self.delta * (1.0 - (EXP_ULPS + 4.0) * U)
+        return self.delta, left
+
+    def fits(self, potential: Floats) -> bool:
+        """Whether a first potential keeps everything within `(eps, delta)`."""
+        right, left = self.ceiling
+        return bool(
+            potential[self.half + self.cells] <= right and potential[self.half - self.cells] <= left
+        )
+
+    @cached_property
+    def zero(self) -> Floats:
+        """The potential of a state that admits nothing."""
+        return _frozen(np.zeros(self.size))
+
+
+def grid_for(eps: float, delta: float, resolution: float = 140.0) -> Grid:
+    """A grid on which a 200th of the budget, as a Gaussian, spans about ten cells.
+
+    The spacing is a short decimal where that divides `eps`, so that losses people write are on it.
+    """
+    mu = _gaussian_within(eps, delta)
+    wanted = mu / resolution
+    decade = 10.0 ** math.floor(math.log10(wanted))
+    cells = math.ceil(eps / wanted)
+    for step in (10.0, 5.0, 2.5, 2.0, 1.0, 0.5):
+        ratio = eps / (step * decade)
+        if step * decade <= 1.35 * wanted and abs(ratio - round(ratio)) < 1e-9 * ratio:
+            cells = round(ratio)
+            break
+    reach = eps + 2.5 * mu
+    return Grid(eps, delta, cells, math.ceil(reach / eps * cells))
+
+
+def _gaussian_within(eps: float, delta: float) -> float:
+    """About the largest `mu` with `G_mu` within `(eps, delta)`."""
+    from residua.pld.constructors import gaussian
+
+    low, high = 0.0, 1.0
+    while gaussian(mu=high).delta(eps) <= delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        if gaussian(mu=middle).delta(eps) <= delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A query (some copies of it) on a grid: upper bounds of `g_L` and of the masses `p`."""
+
+    grid: Grid
+    excess: Floats
+    low: int
+    """Where the masses begin, in grid cells (at most 0)."""
+    masses: Floats
+
+    @property
+    def high(self) -> int:
+        return self.low + self.masses.size - 1
+
+    def after(self, potential: Floats) -> Floats:
+        """`L ∘ φ`, rounded up: what a potential needs to be to admit `L` and go on with `φ`."""
+        n, high = potential.size, self.high
+        whole = np.concatenate([potential[0] * self._decay, potential, self._flat * potential[-1]])
+        if self._atoms is not None:
+            out = self.excess.copy()
+            for j, mass in self._atoms:
+                out += mass * whole[high - j : high - j + n]
+        else:
+            out = np.convolve(whole, self.masses, "valid")
+            out += self.excess
+        out *= self._rounding
+        out += self._smallest
+        return out
+
+    def allowed(self, potential: Floats | None, after: Floats) -> bool:
+        """The residue condition `L ∘ φ' <= φ`; without `φ`, that `L ∘ φ'` fits the target.
+
+        It must hold with a margin, so that it still does where the tables were worked out on
+        another machine, whose last bits differ.
+        """
+        needed = self.after(after) * (1.0 + MARGIN)
+        if potential is None:
+            return self.grid.fits(needed)
+        return bool(np.all(needed <= potential))
+
+    def limit(self, potential: Floats | None) -> Floats:
+        """What `after` may be at most, for `allowed` to say yes (about)."""
+        if potential is not None:
+            return potential * (1.0 - 2.0 * MARGIN)
+        limit = np.full(self.grid.size, np.inf)
+        right, left = self.grid.ceiling
+        limit[self.grid.half + self.grid.cells] = right * (1.0 - 2.0 * MARGIN)
+        limit[self.grid.half - self.grid.cells] = left * (1.0 - 2.0 * MARGIN)
+        return limit
+
+    @cached_property
+    def _atoms(self) -> tuple[tuple[int, float], ...] | None:
+        at = np.flatnonzero(self.masses)
+        if at.size > _SPARSE:
+            return None
+        return tuple((int(i) + self.low, float(self.masses[i])) for i in at)
+
+    @cached_property
+    def _decay(self) -> Floats:
+        d = float(self.grid.spacing)
+        steps = np.arange(float(self.high), 0.0, -1.0)
+        return np.asarray(np.exp(-d * steps) * (1.0 + (EXP_ULPS + 4.0 + 4.0 * d * steps) * U))
+
+    @cached_property
+    def _flat(self) -> Floats:
+        return np.ones(-self.low)
+
+    @cached_property
+    def _rounding(self) -> float:
+        return 1.0 + (self.masses.size + 8.0) * U
+
+    @cached_property
+    def _smallest(self) -> float:
+        """For products below the normal floats."""
+        return self.masses.size * TINY
+
+
+@lru_cache(maxsize=1024)
+def step_of(grid: Grid, loss: Pld, copies: int = 1) -> Step:
+    """`copies` of a query on a grid, as one step."""
+    law = _law(grid, loss, copies)
+    low, masses = law.coarse()
+    return Step(grid, _frozen(law.excess(grid.half)), low, _frozen(masses))
+
+
+def _law(grid: Grid, loss: Pld, copies: int) -> Law:
+    """The law of the step, from a lattice so fine that chords cost next to nothing."""
+    tail = _LEAST_TAIL * grid.delta / copies
+    ratio = 1
+    while True:
+        spacing = grid.spacing / ratio
+        law = law_of(loss, spacing, tail, 2 * grid.half * ratio, ratio)
+        alone = copies == 1 and law.repeats == 1
+        if alone or law.chords <= _CHORDS or ratio == _FINEST or law.masses.size > 2 * _LONGEST:
+            return law.power(copies, 2 * grid.half * ratio, tail)
+        ratio *= 2
+
+
+def _frozen(array: Floats) -> Floats:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,303 @@
+"""The Rényi filter that can commit: any mechanism at one fixed order, then anything that fits.
+
+While it is open, a query takes its Rényi divergence at the order `alpha`. At any moment, chosen
+after looking at every answer so far, what is left may be committed once, to another filter or to a
+batch of queries whose budget lies below the potential that is left (`renyi_potential.py`). That
+wins back most of what Rényi accounting loses. Any number of choices may be open until then: one
+potential covers them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts
+from residua.filters.additive.renyi import MOST_ORDER, order
+from residua.filters.base import Amounts, Filter
+from residua.filters.budgets import RenyiBudget
+from residua.filters.conversion import best_order, renyi_budget
+from residua.filters.decision import Decision
+from residua.filters.declared_costs import split, stated_renyi
+from residua.filters.describe import as_mechanism
+from residua.filters.divergence import renyi_cost
+from residua.filters.noise import least_noise
+from residua.filters.potential.renyi_potential import potential_cost
+from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.residue.gdp_residue import GdpResidueFilter
+from residua.filters.state import State
+from residua.filters.target import target
+from residua.mechanisms.composition.composed import Composed
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import approximate_dp, gaussian, identity
+from residua.pld.pld import Pld
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A request to commit what is left: to a filter, or to queries that are run as one batch.
+
+    A batch with mechanisms in it stays one: what it loses depends on the relation it is under.
+    """
+
+    to: Filter | Query
+
+    def __post_init__(self) -> None:
+        to: Any = self.to
+        if isinstance(to, list | tuple):
+            checks.require(len(to) > 0, "to", "a filter or a non-empty batch of queries", to)
+            to = _batch([as_query(one, "to") for one in to])
+        elif not isinstance(to, Filter):
+            to = as_query(to, "to")
+        object.__setattr__(self, "to", to)
+
+    def budget(self, relation: str | None) -> Pld:
+        """What is to lie below the potential."""
+        return self.to.guarantee if isinstance(self.to, Filter) else loss_of(self.to, relation)
+
+
+def _batch(queries: list[Query]) -> Query:
+    """All of these as one query."""
+    losses = [query for query in queries if isinstance(query, Pld)]
+    if len(losses) == len(queries):
+        return sum(losses, identity())
+    counts: dict[Mechanism, int] = {}
+    for each in map(as_mechanism, queries):
+        counts[each] = counts.get(each, 0) + 1
+    parts = tuple(one if n == 1 else SelfComposed(one, n) for one, n in counts.items())
+    return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+@dataclass(frozen=True)
+class Potential(State):
+    """What is left of `rho`; after a commit, the filter that goes on and its state."""
+
+    left: Fraction
+    committed: bool = False
+    to: Filter | None = None
+    inner: State | None = None
+
+
+@dataclass(frozen=True)
+class RenyiCommitFilter(Filter):
+    """Admits while divergences of order `alpha` fit `(eps, delta)`; may commit once."""
+
+    eps: float
+    delta: float
+    alpha: float | None = None
+
+    kind: ClassVar[str] = "renyi_commit"
+
+    def __post_init__(self) -> None:
+        eps, delta = target(self.eps, self.delta)
+        if self.alpha is None:
+            alpha = min(float(best_order(amounts.written(eps), amounts.written(delta))), MOST_ORDER)
+        else:
+            alpha = order("alpha", self.alpha)
+        self._set(eps=eps, delta=delta, alpha=alpha)
+        super().__post_init__()
+
+    @property
+    def _alpha(self) -> float:
+        assert self.alpha is not None
+        return self.alpha
+
+    @property
+    def rho(self) -> Fraction:
+        """What there is of `rho` at the start."""
+        written = amounts.written
+        return renyi_budget(written(self._alpha), written(self.eps), written(self.delta))
+
+    def initial(self) -> Potential:
+        return Potential(self.fingerprint, self.rho)
+
+    def own(self, state: Any) -> State:
+        state = super().own(state)
+        if not isinstance(state, Potential) or type(state.left) is not Fraction:
+            raise ArgumentTypeError(f"state must hold an amount, got {checks.shown(state)}")
+        if not 0 <= state.left <= self.rho:
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        if state.to is not None:
+            if not self._within(state.to.guarantee, self.rho):
+                raise ArgumentError(
+                    f"state must be committed to what fits {self!r}, got {checks.shown(state.to)}"
+                )
+            state.to.own(state.inner)
+        if (state.to is not None or state.left > 0) and state.committed != (state.to is not None):
+            raise ArgumentError(f"state must be open or committed to something, got {state!r}")
+        return state
+
+    def _adopted(self, state: State) -> State:
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            state = replace(state, inner=state.to._adopted(state.inner))
+        return super()._adopted(state)
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Potential:
+        from residua.filters.codec import from_dict, state_from_json
+
+        left = amounts.from_text("left", fields["left"])
+        of, committed, given, inner = (fields[n] for n in ("of", "committed", "to", "inner"))
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
+        checks.flag("committed", committed)
+        if given is None and inner is None:
+            return Potential(of, left, committed)
+        if not isinstance(given, Mapping) or not isinstance(inner, Mapping):
+            raise ArgumentTypeError(
+                f"to and inner must be JSON objects together, got {checks.shown(inner)}"
+            )
+        to = from_dict(given)
+        return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        now = self.own(state)
+        assert isinstance(now, Potential)
+        return {} if now.to is None or now.inner is None else now.to.tables(now.inner)
+
+    def _price(self, query: Query, relation: str | None) -> Fraction | None:
+        """What a query takes while the filter is open; None if infinite."""
+
+        def stated(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+            cost = stated_renyi(mechanism, self._alpha)
+            return None if cost is None else (cost,)
+
+        known, loss = split(query, relation, stated)
+        rest = renyi_cost(loss, self._alpha)
+        return None if rest is None else rest + (known[0] if known else 0)
+
+    def _within(self, budget: Pld, left: Fraction) -> bool:
+        """Whether a budget lies below the potential that is left."""
+        cost = potential_cost(budget, self._alpha)
+        return cost < float("inf") and Fraction(cost) <= left
+
+    def _asked(self, query: Any) -> Any:
+        return query if isinstance(query, Commit) else as_query(query)
+
+    def _meant(self, asked: Any, relation: str | None) -> str | None:
+        return super()._meant(asked.to if isinstance(asked, Commit) else asked, relation)
+
+    def _decide(self, state: Potential, query: Any, relation: str | None) -> Decision:
+        if isinstance(query, Commit):
+            return self._committed(state, query, relation)
+        if state.to is not None and state.inner is not None:
+            inner = state.to._decide(state.inner, query, relation)
+            after = Potential(state.of, state.left, True, state.to, inner.state)
+            return self._decision(
+                state, after if inner.admitted else None, inner.cost, query, relation
+            )
+        cost = self._price(query, relation)
+        if cost is None:
+            why = f"has infinite Rényi divergence of order {self._alpha:g}"
+            return self._decision(state, None, None, query, relation, why)
+        if not cost <= state.left:
+            return self._decision(state, None, amounts.charged(cost), query, relation)
+        after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
+        return self._decision(state, after, amounts.charged(cost), query, relation)
+
+    @property
+    def skips(self) -> bool:
+        return True
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form while it is open; then what the filter it went to says."""
+        now = self.own(state)
+        assert isinstance(now, Potential)
+        if any(isinstance(query, Commit) for query in queries):
+            return 0, now
+        if now.to is not None and now.inner is not None:
+            rounds, inner = now.to.skip(now.inner, queries, most, relation)
+            return rounds, Potential(now.of, now.left, True, now.to, inner)
+        costs = [self._price(as_query(one), relation) for one in queries]
+        known = [(cost,) for cost in costs if cost is not None]
+        if not queries or len(known) < len(costs):
+            return 0, now
+        rounds, (left,) = amounts.whole_rounds((now.left,), known, most)
+        return rounds, Potential(now.of, left, now.committed)
+
+    def _committed(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
+        if state.committed:
+            raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
+        budget = commit.budget(relation)
+        cost = potential_cost(budget, self._alpha)
+        after = None
+        if self._within(budget, state.left):
+            to = commit.to if isinstance(commit.to, Filter) else None
+            after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
+        why = f"needs rho {amounts.shown(cost, up=True)}"
+        return self._decision(state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
+
+    def _largest(self, before: State, query: Any, relation: str | None) -> Any:
+        if not isinstance(query, Commit):
+            return super()._largest(before, query, relation)
+        assert isinstance(before, Potential)
+
+        def fits(budget: Any) -> bool:
+            return self._within(loss_of(budget, relation), before.left)
+
+        return least_noise(query.to.guarantee if isinstance(query.to, Filter) else query.to, fits)
+
+    def _reason(
+        self, decision: Decision, left: str | None = None, advice: str | None = None
+    ) -> str:
+        before = decision._before
+        assert isinstance(before, Potential)
+        if before.to is not None and before.inner is not None:
+            inner = before.to._decide(before.inner, decision.query, decision._relation)
+            return before.to._reason(replace(inner, checked=decision.checked), left, advice)
+        return super()._reason(decision, left, advice)
+
+    def commit(self, to: Any, *, relation: str | None = None) -> Decision:
+        """Commit what is left to a filter, a query or a list of queries (a batch).
+
+        A batch that is admitted may be run, whole, and ends the budget. Mechanisms in it are taken
+        under the relation, as in `request`.
+        """
+        return self.request(Commit(to), relation=relation)  # type: ignore[arg-type]
+
+    def largest_gaussian(self, state: State | None = None) -> GdpResidueFilter:
+        """The GDP residue filter with the largest `mu` that what is left may be committed to."""
+        now = self.state if state is None else self.own(state)
+        assert isinstance(now, Potential)
+
+        def fits(mu: float) -> bool:
+            return mu == 0.0 or self._within(gaussian(mu=mu), now.left)
+
+        low, high = 0.0, 1.0
+        while fits(high):
+            low, high = high, 2.0 * high
+        while high - low > 1e-6 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if fits(middle) else (low, middle)
+            if high < 1e-9:
+                break
+        return GdpResidueFilter(float(amounts.rounded_down(low, 7)))
+
+    def remaining_in(self, state: State) -> Any:
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            return state.to.remaining_in(state.inner)
+        return RenyiBudget(self._alpha, amounts.reported(state.left))
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """None once it has gone over to another filter, which has units of its own."""
+        assert isinstance(state, Potential)
+        own = state.to is None and left == self.remaining_in(state)
+        return (("rho", state.left),) if own else ()
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        if isinstance(budget, Pld):
+            return described(budget)
+        rho = budget.rho if isinstance(budget, RenyiBudget) else budget
+        return f"rho {amounts.shown(rho, up=up)}"

@@ -1,0 +1,104 @@
+"""The update filter: any rule, with its residue condition checked at every step.
+
+The state is a budget `B`. A query is admitted if `L ⪯ B` and `U(B, L) ⊕ L ⪯ B` are both proven;
+then `B` becomes `U(B, L)`. Whatever the rule, the interaction is dominated by the first budget.
+What cannot be decided is refused. A callable has no description: this filter lives in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.bounds import Verdict
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.base import Filter
+from residua.filters.decision import Decision
+from residua.filters.query import Query, described, loss_of
+from residua.filters.state import State
+from residua.pld.order.compare import dominated
+from residua.pld.order.domination import Domination
+from residua.pld.pld import Pld
+
+
+@dataclass(frozen=True)
+class Budget(State):
+    """The budget that is left."""
+
+    budget: Pld
+
+
+@dataclass(frozen=True)
+class UpdateFilter(Filter):
+    """Admits `L ⪯ B` while `update(B, L) ⊕ L ⪯ B`, and goes on with `update(B, L)`.
+
+    With an asymmetric budget the guarantee is for pairs in the direction of the queries' PLDs
+    (a mechanism's first direction), and reversed for the other.
+    """
+
+    budget: Pld
+    update: Callable[[Pld, Pld], Pld]
+
+    kind: ClassVar[str] = "update"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Pld):
+            raise ArgumentTypeError(f"budget must be a Pld, got {checks.shown(self.budget)}")
+        if not callable(self.update):
+            raise ArgumentTypeError(f"update must be callable, got {checks.shown(self.update)}")
+        super().__post_init__()
+
+    def initial(self) -> Budget:
+        return Budget(self.fingerprint, self.budget)
+
+    def own(self, state: Any) -> State:
+        state = super().own(state)
+        if not isinstance(state, Budget) or not isinstance(state.budget, Pld):
+            raise ArgumentTypeError(f"state must hold a budget, got {checks.shown(state)}")
+        return state
+
+    def _decide(self, state: Budget, query: Query, relation: str | None) -> Decision:
+        loss, budget = loss_of(query, relation), state.budget
+        if loss.is_identity:
+            return self._decision(state, state, 0.0, query, relation)
+        fits = dominated(loss, budget)
+        if not fits.proven:
+            why = _why("exceeds the budget that is left", "fit the budget that is left", fits)
+            return self._decision(state, None, None, query, relation, why)
+        after = self.update(budget, loss)
+        if not isinstance(after, Pld):
+            raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
+        kept = dominated(after + loss, budget)
+        if not kept.proven:
+            rest = f"{described(after)}, which this rule leaves,"
+            more = f"with {rest} is more than the query allows"
+            why = _why(more, f"fit together with {rest}", kept)
+            return self._decision(state, None, None, query, relation, why)
+        return self._decision(state, Budget(state.of, after), loss, query, relation)
+
+    def remaining_in(self, state: State) -> Pld:
+        assert isinstance(state, Budget)
+        return state.budget
+
+    @property
+    def guarantee(self) -> Pld:
+        return self.budget
+
+    def worded(self, budget: Any, *, up: bool = False) -> str:
+        return described(budget) if isinstance(budget, Pld) else str(budget)
+
+    def to_dict(self) -> dict[str, Any]:
+        raise ArgumentError("an update filter has no description: its rule is a callable")
+
+
+def _why(exceeds: str, fit: str, outcome: Domination) -> str:
+    """Why a query is refused, to be read after it; where and by how much, if that is known."""
+    if outcome.verdict is Verdict.UNDECIDED:
+        return f"is not proven to {fit}, and what is undecided is refused"
+    at = outcome.witness
+    if at is None or not 0.0 < at.x < math.inf or not at.gap > 0.0:
+        return exceeds
+    return f"{exceeds}: at eps {math.log(at.x):.6g} it needs {at.gap:.3g} more of delta"

@@ -1,0 +1,273 @@
+"""The state as a directory of Parquet files, replaced as a whole.
+
+    state.json                   the header, the version, and which budgets are current
+    budgets/00000012-<random>/   the budgets of one version
+    active/00000012-<random>/    who took part in the spend that made that version
+    spends/00000012-<hash>.json  its id, the hash of its losses
+    lock                         held by the process that is spending
+
+A spend writes everything of the next version aside, syncs it, and then replaces `state.json`, which
+is one atomic move: before it the old state is current, after it the new one. What a killed spend
+left behind has a number above the current version and is swept away by the next spend. The lock is
+held meanwhile, and the version is compared once more before the move, so no update is lost.
+
+Files that were lost or changed by someone else are noticed (`manifest.py`): a state that is not
+whole is an error, and never one in which somebody's budget starts anew.
+
+The directory must be on a POSIX file system (local, or shared by the nodes of a cluster): object
+stores have no atomic move.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from residua.errors import ArgumentError, ResiduaError, StateUnavailable
+from residua.individual.engines import manifest
+from residua.individual.engines.durable import locked, replace_json, sync_directory, sync_tree
+from residua.individual.engines.engine import Store
+from residua.individual.engines.table_engine import TableEngine
+from residua.individual.header import Header
+from residua.individual.losses import as_table, newcomers
+from residua.individual.result import SpendResult
+from residua.individual.spend_request import Order
+
+_FOLDERS = ("budgets", "active", "spends", "scratch")
+_VERSION = re.compile(r"([0-9]{8,})-[0-9a-f]+(\.json(\.new)?)?")
+_ASIDE = re.compile("aside-[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class _Current:
+    """What `state.json` says."""
+
+    header: Header
+    version: int
+    spends: int
+    """How many records of spends there are."""
+    budgets: str | None
+    files: manifest.Files
+
+    def next(self, header: Header, budgets: str, files: manifest.Files, spent: bool) -> _Current:
+        return _Current(header, self.version + 1, self.spends + spent, budgets, files)
+
+    def to_dict(self) -> dict[str, Any]:
+        said = {**vars(self), "header": self.header.to_dict()}
+        return said | {"check": _hashed(json.dumps(said, sort_keys=True))}
+
+
+class ParquetStore(Store):
+    """One directory, and the engine that works on it."""
+
+    def __init__(self, path: Path, where: str, asked: Header | None, engine: TableEngine):
+        self.where, self._root, self._engine = where, path.absolute(), engine
+        with self._reached():
+            if not (self._root / "state.json").exists():
+                self._create(asked)
+            stored = self._current().header
+        if asked is not None:
+            stored.check_same(asked, where)
+        self.header = stored
+
+    def _create(self, asked: Header | None) -> None:
+        root = self._root
+        nothing = ArgumentError(f"address must be that of a state, got nothing at {str(root)!r}")
+        if asked is None and not all((root / name).is_dir() for name in _FOLDERS):
+            raise nothing
+        if root.exists():
+            names = {path.name for path in root.iterdir()} if root.is_dir() else {"file"}
+            if not names <= {*_FOLDERS, "lock", "state.json.new"}:
+                raise ArgumentError(f"{self.where} must be a state or empty, got something else")
+        for name in _FOLDERS:
+            (root / name).mkdir(parents=True, exist_ok=True)
+        with locked(root / "lock"):
+            if (root / "state.json").exists():
+                return
+            if any(path for name in _FOLDERS for path in (root / name).iterdir()):
+                raise StateUnavailable(
+                    f"{self.where} is damaged: state.json is missing; restore it from a backup"
+                )
+            if asked is None:
+                raise nothing
+            self._replace(_Current(asked, 0, 0, None, {}))
+
+    def spend(self, order: Order, losses: Any) -> SpendResult:
+        with self._reached(), locked(self._root / "lock"):
+            now = self._whole()
+            opened = self._engine.open_losses(now.header, order, losses, self._root / "scratch")
+            looked = order.looked(opened.header, opened.column, opened.findings)
+            earlier = self._record(order.spend_id)
+            if earlier is not None:
+                looked.check_same(earlier["digest"])
+                return SpendResult(order.spend_id, True, self._active(earlier))
+            name = self._named(now)
+            after, active = self._root / "budgets" / name, self._root / "active" / name
+            self._engine.charge(opened, looked.pricing(), self._budgets(now), after, active)
+            for folder in (after, active):
+                sync_tree(folder)
+                sync_directory(folder.parent)
+            record = {
+                "spend_id": order.spend_id,
+                "digest": looked.digest,
+                "active": name,
+                "files": manifest.listed(active),
+            }
+            replace_json(self._record_path(now.version + 1, order.spend_id), record)
+            taking_part = pq.read_table(active)
+            self._swap(now, now.next(opened.header, name, manifest.listed(after), True))
+            return SpendResult(order.spend_id, False, taking_part)
+
+    def enroll(self, subjects: Any) -> None:
+        table = as_table(subjects, "subjects")
+        with self._reached(), locked(self._root / "lock"):
+            now = self._whole()
+            header, new = newcomers(now.header, table)
+            name = self._named(now)
+            after = self._root / "budgets" / name
+            self._engine.enroll(header, new, self._budgets(now), after)
+            sync_tree(after)
+            sync_directory(after.parent)
+            self._swap(now, now.next(header, name, manifest.listed(after), False))
+
+    def everything(self) -> Any:
+        with self._reached(), locked(self._root / "lock"):
+            now = self._whole()
+            budgets = self._budgets(now)
+            if budgets is None:
+                return None
+            return pq.read_table(
+                budgets, columns=[*now.header.keys, "left"], page_checksum_verification=True
+            )
+
+    def close(self) -> None:
+        self._engine.close()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Failures of files as errors of this package."""
+        try:
+            yield
+        except ResiduaError:
+            raise
+        except OSError as error:
+            # Arrow has no number for what it finds wrong inside a file.
+            what = error.strerror if error.errno else "a file is damaged"
+            raise StateUnavailable(f"{self.where} cannot be read or written: {what}") from None
+        except pa.ArrowException:
+            raise StateUnavailable(f"{self.where} cannot be read: a file is damaged") from None
+
+    # -- versions -----------------------------------------------------------------------
+
+    def _current(self) -> _Current:
+        try:
+            given = json.loads((self._root / "state.json").read_text(encoding="utf-8"))
+            header = Header.from_dict(given["header"], self.where)
+            budgets, files = given["budgets"], given["files"]
+            version, spends = int(given["version"]), int(given["spends"])
+            good = isinstance(files, dict) and 0 <= spends <= version
+            if good and (budgets is None or _VERSION.fullmatch(budgets)):
+                found = _Current(header, version, spends, budgets, files)
+                if found.to_dict() != given:
+                    raise StateUnavailable(
+                        f"{self.where} is damaged: state.json is not as it was written; restore it"
+                        " from a backup"
+                    )
+                return found
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, ResiduaError):
+                raise
+        raise ArgumentError(f"{self.where} must hold a state of subjects, got another state.json")
+
+    def _whole(self) -> _Current:
+        """The current version, swept, with all that belongs to it."""
+        now = self._current()
+        self._sweep(now)
+        if now.budgets is not None:
+            manifest.check(self._root / "budgets" / now.budgets, now.files, self.where)
+        records = sum(1 for _ in (self._root / "spends").glob("*.json"))
+        if records != now.spends:
+            raise StateUnavailable(
+                f"{self.where} is damaged: spends/ must hold {now.spends} records, got {records};"
+                " restore it from a backup, nothing was spent"
+            )
+        return now
+
+    def _budgets(self, now: _Current) -> Path | None:
+        return None if now.budgets is None else self._root / "budgets" / now.budgets
+
+    @staticmethod
+    def _named(now: _Current) -> str:
+        return f"{now.version + 1:08d}-{uuid.uuid4().hex[:12]}"
+
+    def _replace(self, state: _Current) -> None:
+        replace_json(self._root / "state.json", state.to_dict())
+
+    def _swap(self, now: _Current, after: _Current) -> None:
+        """Make a version the current one, if the one before it still is."""
+        if self._current() != now:
+            raise StateUnavailable(f"{self.where} was changed by someone who did not hold its lock")
+        self._replace(after)
+        self.header = after.header
+        self._sweep(after)
+
+    def _sweep(self, now: _Current) -> None:
+        """Remove old budgets, and whatever a killed spend left behind; else the next one does.
+
+        A Spark whose driver was killed may still be writing there.
+        """
+        for path in (self._root / "budgets").iterdir():
+            ours = _VERSION.fullmatch(path.name) or _ASIDE.fullmatch(path.name)
+            if ours and path.name != now.budgets:
+                _remove(path)
+        for folder in ("active", "spends"):
+            for path in (self._root / folder).iterdir():
+                found = _VERSION.fullmatch(path.name)
+                if found and (path.suffix == ".new" or int(found[1]) > now.version):
+                    _remove(path)
+        for path in (self._root / "scratch").iterdir():
+            _remove(path)
+
+    def _record_path(self, number: int, spend_id: str) -> Path:
+        return self._root / "spends" / f"{number:08d}-{_hashed(spend_id)}.json"
+
+    def _record(self, spend_id: str) -> Any:
+        """What is known of a spend with this id, None if there was none."""
+        for path in (self._root / "spends").glob(f"*-{_hashed(spend_id)}.json"):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if {"digest", "active", "files"} <= {*record} and record["spend_id"] == spend_id:
+                    return record
+            except (ValueError, TypeError):
+                pass
+            raise StateUnavailable(
+                f"{self.where} is damaged: spends/{path.name} is not a record; restore it from a"
+                " backup, nothing was spent"
+            )
+        return None
+
+    def _active(self, record: Any) -> Any:
+        """Who took part in an earlier spend."""
+        folder = self._root / "active" / str(record["active"])
+        manifest.check(folder, record["files"], self.where)
+        return pq.read_table(folder, page_checksum_verification=True)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,268 @@
+"""Tables of losses as they come in, made uniform: keys of a known type, losses as floats.
+
+Arrow tables and batches, pandas data frames, dictionaries of columns, and paths of Parquet files.
+Messages say how many rows are wrong and never show a key or a loss of anybody.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.individual.digest import fingerprint
+from residua.individual.header import Header
+from residua.individual.pricing.budgets import capacities_in_units
+from residua.individual.pricing.cost_model import COLUMNS
+from residua.individual.pricing.levels import Levels
+
+CAPACITY = "capacity"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one look at a batch of losses brings; findings of several batches are added up."""
+
+    rows: int
+    missing: int
+    malformed: int
+    """Columns of keys with texts that are none."""
+    null: int
+    not_finite: int
+    negative: int
+    sums: tuple[int, ...]
+    used: tuple[int, ...]
+    """Indices of the levels that occur."""
+
+
+def path_of(value: Any) -> str | None:
+    """The path that losses are read from, if they are given as one."""
+    if not isinstance(value, str | Path):
+        return None
+    path = Path(value)
+    if not path.exists():
+        raise ArgumentError(f"losses must be a table or an existing path, got {str(path)!r}")
+    return str(path)
+
+
+def as_table(value: Any, name: str = "losses") -> pa.Table:
+    """Whatever holds columns, as an Arrow table."""
+    path = path_of(value)
+    if path is not None:
+        try:
+            return pq.read_table(path)
+        except (pa.ArrowException, OSError):
+            raise ArgumentError(f"{name} must be Parquet files, got {path!r}") from None
+    if isinstance(value, pa.Table):
+        return value
+    if isinstance(value, pa.RecordBatch):
+        return pa.Table.from_batches([value])
+    if isinstance(value, pa.RecordBatchReader):
+        return value.read_all()
+    if isinstance(value, dict):
+        columns = {str(key): _column(name, key, column) for key, column in value.items()}
+        lengths = {key: len(column) for key, column in columns.items()}
+        if len({*lengths.values()}) > 1:
+            raise ArgumentError(f"{name} must have columns of one length, got {lengths}")
+        return pa.table(columns)
+    if hasattr(value, "to_arrow"):
+        return as_table(value.to_arrow(), name)
+    if type(value).__module__.split(".")[0] == "pandas" and hasattr(value, "columns"):
+        return as_table({key: value[key] for key in value.columns}, name)
+    raise ArgumentTypeError(
+        f"{name} must be an Arrow table, a pandas frame or a path, got {checks.shown(type(value))}"
+    )
+
+
+def _column(name: str, key: Any, column: Any) -> Any:
+    """Values as an Arrow column; what is wrong with them may show somebody's, so is not said."""
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array(column)
+    raise ArgumentTypeError(f"{name} must have columns of one type, got another kind in {key!r}")
+
+
+def loss_column(header: Header, names: list[str]) -> str | None:
+    """Which of the loss columns there is; an error for too many, or for unknown columns."""
+    for key in header.keys:
+        if key not in names:
+            raise ArgumentError(f"losses must have the column {key!r}, got {names}")
+    found = [name for name in names if name in COLUMNS]
+    for name in names:
+        if name not in (*header.keys, *COLUMNS) or names.count(name) > 1:
+            allowed = ", ".join((*header.keys, *COLUMNS))
+            raise ArgumentError(f"losses take the columns {allowed} once each, got {names}")
+    if len(found) > 1:
+        raise ArgumentError(f"losses must have one loss column, got {' and '.join(found)}")
+    return found[0] if found else None
+
+
+def key_type(name: str, arrow_type: Any) -> str:
+    """`int64` or `string`, from whatever Arrow type the key has."""
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    if pa.types.is_integer(arrow_type):
+        return "int64"
+    if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
+        return "string"
+    if pa.types.is_string_view(arrow_type):
+        return "string"
+    raise ArgumentTypeError(f"{name} must be integers or strings, got {arrow_type}")
+
+
+def check_types(header: Header, types: tuple[str, ...]) -> Header:
+    """The header with its key types; an error if the state has others."""
+    for name, had, got in zip(header.keys, header.key_types, types, strict=True):
+        if had is not None and had != got:
+            raise ArgumentTypeError(f"{name} must be {had} as in the state, got {got}")
+    return header.with_types(types)
+
+
+def check_loss_type(column: str | None, arrow_type: Any) -> None:
+    if column is None:
+        return
+    if not (pa.types.is_floating(arrow_type) or pa.types.is_integer(arrow_type)):
+        raise ArgumentTypeError(f"{column} must be numbers, got {arrow_type}")
+
+
+def uniform(header: Header, table: pa.Table, column: str | None) -> tuple[Header, pa.Table]:
+    """The table with the key columns and `loss`, all of the types that engines use."""
+    kinds = zip(header.keys, header.key_types, strict=True)
+    types = tuple(_kind(name, known, table[name]) for name, known in kinds)
+    header = check_types(header, types)
+    columns = {}
+    for name, kind in zip(header.keys, types, strict=True):
+        columns[name] = _cast(name, table[name], pa.int64() if kind == "int64" else pa.string())
+    if column is not None:
+        if not _empty(table[column]):
+            check_loss_type(column, table[column].type)
+        columns["loss"] = _cast(column, table[column], pa.float64())
+    return header, pa.table(columns)
+
+
+def _kind(name: str, known: str | None, column: Any) -> str:
+    return known if known is not None and _empty(column) else key_type(name, column.type)
+
+
+def _empty(column: Any) -> bool:
+    """Whether a column has no values and so no type, as empty lists have."""
+    return len(column) == 0 and pa.types.is_null(column.type)
+
+
+def _cast(name: str, column: Any, wanted: Any) -> Any:
+    if column.type == wanted:
+        return column
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return column.cast(wanted)
+    # Not while handling the other: that shows somebody's value, and would be kept as context.
+    raise ArgumentTypeError(f"{name} must fit {wanted}, got {column.type} that does not")
+
+
+def look(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findings:
+    """Count what is wrong with a batch, and take its fingerprint."""
+    keys = [batch.column(name) for name in header.keys]
+    missing = sum(key.null_count for key in keys)
+    malformed = sum(not _is_text(key) for key in keys)
+    columns: list[Any] = keys
+    null = not_finite = negative = 0
+    used: tuple[int, ...] = ()
+    if "loss" in batch.schema.names:
+        loss = batch.column("loss")
+        null = loss.null_count
+        values = loss.to_numpy(zero_copy_only=False)
+        if null == 0:
+            # NaN passes neither comparison; rows are counted only where something is wrong.
+            if values.size and not (values.min() >= 0.0 and values.max() < np.inf):
+                negative = int(np.count_nonzero(values < 0.0))
+                not_finite = int(np.count_nonzero(~(np.abs(values) < np.inf)))
+            columns = [*keys, values]
+            if levels is not None and not negative and not not_finite:
+                used = tuple(np.flatnonzero(levels.used(values)).tolist())
+    good = missing == 0 and null == 0
+    sums = fingerprint(columns) if good else (0, 0)
+    return Findings(batch.num_rows, missing, malformed, null, not_finite, negative, sums, used)
+
+
+def _is_text(column: Any) -> bool:
+    """Arrow takes any bytes for a text; engines would disagree about them."""
+    if pa.types.is_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            return False
+    return True
+
+
+def complain(header: Header, column: str | None, found: list[Findings]) -> None:
+    """Raise if anything is wrong with losses."""
+    missing = sum(one.missing for one in found)
+    if missing:
+        raise ArgumentError(f"{' and '.join(header.keys)} must not be null, got {missing} nulls")
+    if any(one.malformed for one in found):
+        raise ArgumentTypeError(f"{' and '.join(header.keys)} must be valid UTF-8, got other bytes")
+    null = sum(one.null for one in found)
+    if null:
+        raise ArgumentError(f"{column} must not be null, got {null} nulls")
+    bad = sum(one.not_finite for one in found)
+    if bad:
+        raise ArgumentError(f"{column} must be non-negative and finite, got {bad} not finite")
+    negative = sum(one.negative for one in found)
+    if negative:
+        raise ArgumentError(f"{column} must be non-negative and finite, got {negative} below zero")
+
+
+def complain_of_duplicates(header: Header, duplicates: int) -> None:
+    if duplicates:
+        raise ArgumentError(
+            f"{' and '.join(header.keys)} must be unique, got {duplicates} repeated rows"
+        )
+
+
+def _capacities(header: Header, table: pa.Table) -> Any:
+    """The column of capacities of a table of subjects, as floats; None if there is none."""
+    allowed = (*header.keys, CAPACITY)
+    for name in table.column_names:
+        if name not in allowed or table.column_names.count(name) > 1:
+            raise ArgumentError(
+                f"subjects take the columns {', '.join(allowed)} once each, got"
+                f" {table.column_names}"
+            )
+    for key in header.keys:
+        if key not in table.column_names:
+            raise ArgumentError(f"subjects must have the column {key!r}, got {table.column_names}")
+    if CAPACITY not in table.column_names:
+        return None
+    check_loss_type(CAPACITY, table.schema.field(CAPACITY).type)
+    column = _cast(CAPACITY, table[CAPACITY], pa.float64())
+    values = column.to_numpy()
+    bad = column.null_count or int(np.count_nonzero(~((values >= 0.0) & (values < np.inf))))
+    if bad:
+        raise ArgumentError(f"capacity must be non-negative and finite, got {bad} that are not")
+    return values
+
+
+def newcomers(header: Header, table: pa.Table) -> tuple[Header, pa.Table]:
+    """A table of subjects as keys and `left`, in units."""
+    given = _capacities(header, table)
+    header, keys = uniform(header, table, None)
+    complain(header, None, [look(header, batch, None) for batch in keys.to_batches()])
+    left = np.full(keys.num_rows, header.units.capacity, dtype=np.int64)
+    if given is not None:
+        left = capacities_in_units(header.filter, given)
+    return header, keys.append_column("left", pa.array(left))
+
+
+def flat(column: Any) -> Any:
+    """A chunked column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

@@ -1,0 +1,355 @@
+"""dp_accounting's events as mechanisms.
+
+An event says what was run; which loss that is depends on the neighbouring relation, so the
+mechanism is made for one relation and must be asked for under it. A Gaussian or Laplace event says
+that each record contributes a value of norm at most 1: adding, removing or blanking one record
+moves the sum by 1, exchanging one for another by 2. (dp_accounting's PLD accountant reads
+Gaussians so, its Rényi accountant does not double.)
+
+Where a parameter is not a float here it is rounded to the side that loses more: several Gaussians
+on one sample are one with `sigma = (Σ σ_i^-2)^-1/2`, rounded down; discrete Laplace noise of
+parameter `a` has scale `1/a`, rounded down. (With `r = e^-a` noise of a larger `r2` is noise of a
+smaller `r1` and more: the ratio of characteristic functions is, up to a factor, `r1/r2` plus
+`(1 - r1 r2)(1 - r1/r2)` times that of `r2`.)
+
+A Poisson sample that is cut to a largest size, at random, has beside the same sample of the others
+at most one record more, or one in place of another: with one record more or less the sum moves by 2
+at most when that record is sampled, and not at all otherwise. Given the others' sample that is a
+Poisson sampled Gaussian of sensitivity 2, and mixing over it loses no more (joint convexity). Where
+a record is exchanged or blanked, another is displaced on both sides: no pair of this form.
+
+What has no proven loss is refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import dp_accounting
+from dp_accounting import dp_event
+
+from residua import checks
+from residua.bounds import float_down
+from residua.errors import ArgumentTypeError, UnsupportedError
+from residua.interop.dp_accounting.repeat_and_select import repeat_and_select
+from residua.mechanisms import relations
+from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
+from residua.mechanisms.black_boxes.from_tradeoff import FromTradeoff
+from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.mechanisms.black_boxes.zcdp import Zcdp
+from residua.mechanisms.composition.composed import Composed
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from residua.mechanisms.noise.gaussian import Gaussian
+from residua.mechanisms.noise.laplace import Laplace
+from residua.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
+from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
+from residua.mechanisms.sampled.poisson_sampled import PoissonSampled
+from residua.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
+from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.mechanisms.selection.randomized_response import RandomizedResponse
+
+_RELATIONS = {
+    "ADD_OR_REMOVE_ONE": ADD_REMOVE,
+    "REPLACE_ONE": REPLACE_ONE,
+    "REPLACE_SPECIAL": ZERO_OUT,
+}
+_NOISE = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
+
+
+def from_dp_event(event: Any, neighbouring: Any = ADD_REMOVE) -> Mechanism:
+    """The mechanism that an event describes, for one neighbouring relation.
+
+    `neighbouring` is add-remove, replace-one or zero-out, or dp_accounting's own
+    `NeighboringRelation`. The loss of the mechanism under that relation dominates that of the
+    event; ask for it under the same one: `filter.request(mechanism, relation=neighbouring)`.
+    Raises `UnsupportedError`, which names the event, where no loss is proven.
+    """
+    if not isinstance(event, dp_accounting.DpEvent):
+        raise ArgumentTypeError(f"event must be a DpEvent, got {checks.shown(event)}")
+    relation = relation_of(neighbouring)
+    try:
+        return _translated(event, relation)
+    except RecursionError:
+        why = f"{type(event).__name__} is nested too deeply to be gone through"
+        raise UnsupportedError(
+            f"event must be one with a proven loss: {why}", type(event)
+        ) from None
+
+
+def relation_of(neighbouring: Any) -> str:
+    """Our name of a neighbouring relation."""
+    name = getattr(neighbouring, "name", None)
+    if isinstance(neighbouring, dp_accounting.NeighboringRelation):
+        if name not in _RELATIONS:
+            raise UnsupportedError(f"neighbouring relation {name} is not known here", neighbouring)
+        return _RELATIONS[name]
+    return relations.relation(neighbouring)
+
+
+def is_nothing(mechanism: Mechanism) -> bool:
+    """Whether a mechanism is the translation of an event that reveals nothing."""
+    return mechanism == _NOTHING
+
+
+def is_everything(mechanism: Mechanism) -> bool:
+    """Whether a mechanism reveals everything, or some part of it does."""
+    return mechanism == _EVERYTHING or any(map(is_everything, mechanism.parts))
+
+
+_NOTHING = PureDp(0.0)
+_EVERYTHING = ApproximateDp(0.0, 1.0)
+
+
+def _translated(event: Any, relation: str) -> Mechanism:
+    name = type(event).__name__
+    # A class of someone else that has the name of a known one is not known.
+    if name not in _TRANSLATIONS or type(event) is not getattr(dp_event, name, None):
+        raise _refused(event, _REFUSED.get(name, "it is not an event that is known here"))
+    return _TRANSLATIONS[name](event, relation)
+
+
+def _refused(event: Any, reason: str) -> UnsupportedError:
+    return UnsupportedError(f"event must be one with a proven loss, got {event!r}: {reason}", event)
+
+
+def _only(event: Any, relation: str, known: Sequence[str], why: str) -> None:
+    if relation not in known:
+        raise _refused(event, f"{why}, got {relation}")
+
+
+# -- noise ------------------------------------------------------------------------------------
+
+
+def _doubled(relation: str) -> int:
+    return 2 if relation == REPLACE_ONE else 1
+
+
+def _gaussian(event: Any, relation: str) -> Mechanism:
+    sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
+    return Gaussian(sigma=sigma, sensitivity=float(_doubled(relation))) if sigma else _EVERYTHING
+
+
+def _laplace(event: Any, relation: str) -> Mechanism:
+    scale = checks.non_negative("noise_multiplier", event.noise_multiplier)
+    return Laplace(scale, float(_doubled(relation))) if scale else _EVERYTHING
+
+
+def _discrete_laplace(event: Any, relation: str) -> Mechanism:
+    parameter = checks.non_negative("noise_parameter", event.noise_parameter)
+    sensitivity = checks.count("sensitivity", event.sensitivity) * _doubled(relation)
+    if sensitivity == 0:
+        return _NOTHING
+    # There is no noise of parameter 0; dp_accounting counts it as none.
+    if parameter == 0.0 or 1 / Fraction(parameter) > Fraction(10) ** 300:
+        return _EVERYTHING
+    return DiscreteLaplace(float_down(1 / Fraction(parameter)), sensitivity)
+
+
+def _mixture(event: Any, relation: str) -> Mechanism:
+    why = "a mixture of Gaussians has a pair under add-remove and zero-out only"
+    _only(event, relation, (ADD_REMOVE, ZERO_OUT), why)
+    sigma = checks.non_negative("standard_deviation", event.standard_deviation)
+    sensitivities = checks.numbers("sensitivities", list(event.sensitivities))
+    probabilities = checks.numbers("sampling_probs", list(event.sampling_probs))
+    if not any(sensitivities):
+        return _NOTHING
+    return MixtureOfGaussians(sigma, sensitivities, probabilities) if sigma else _EVERYTHING
+
+
+def _randomized_response(event: Any, relation: str) -> Mechanism:
+    why = "randomized response is of one record: its relation is replace-one or zero-out"
+    _only(event, relation, (REPLACE_ONE, ZERO_OUT), why)
+    noise = checks.probability("noise_parameter", event.noise_parameter)
+    k = checks.count("num_buckets", event.num_buckets)
+    checks.require(k >= 1, "num_buckets", "at least 1", k)
+    if k == 1 or noise == 1.0:
+        return _NOTHING
+    if noise == 0.0:
+        return _EVERYTHING
+    if relation == REPLACE_ONE:
+        return RandomizedResponse(num_buckets=k, noise_parameter=noise)
+    # The special record reports a bucket at random: the truth, with mass 1 - noise + noise/k
+    # against 1/k, is the one vertex of the testing region.
+    missed, seen = Fraction(noise) * (k - 1) / k, Fraction(1, k)
+    return FromTradeoff(
+        (0.0, float_down(missed), 1.0), (1.0, float_down(seen), 0.0), relation=relation
+    )
+
+
+def _zcdp(event: Any, relation: str) -> Mechanism:
+    return Zcdp(event.rho, event.xi, relation=relation)
+
+
+def _epsilon_delta(event: Any, relation: str) -> Mechanism:
+    return ApproximateDp(event.epsilon, event.delta, relation=relation)
+
+
+# -- composition ------------------------------------------------------------------------------
+
+
+def _self_composed(event: Any, relation: str) -> Mechanism:
+    count = checks.count("count", event.count)
+    inner = _translated(event.event, relation)
+    if is_nothing(inner) or count == 0:
+        return _NOTHING
+    return inner if count == 1 or inner == _EVERYTHING else SelfComposed(inner, count)
+
+
+def _composed(event: Any, relation: str) -> Mechanism:
+    if not isinstance(event.events, list | tuple):
+        raise ArgumentTypeError(f"events must be a list, got {checks.shown(event.events)}")
+    every = [_translated(one, relation) for one in event.events]
+    parts = tuple(one for one in every if not is_nothing(one))
+    if not parts:
+        return _NOTHING
+    if _EVERYTHING in parts:
+        return _EVERYTHING
+    return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+def _tree(event: Any, relation: str) -> Mechanism:
+    why = "a tree of one epoch is analysed for records that are blanked (zero-out)"
+    _only(event, relation, (ZERO_OUT,), why)
+    sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
+    given = event.step_counts
+    steps = [given] if isinstance(given, int) else list(given)
+    counts = [checks.count("step_counts", one) for one in steps]
+    checks.require(max(counts, default=0) > 0, "step_counts", "positive", given)
+    # Each record is in one leaf, and so in as many nodes as its tree is deep.
+    return SelfComposed(Gaussian(sigma=sigma), max(counts).bit_length()) if sigma else _EVERYTHING
+
+
+def _repeat_and_select(event: Any, relation: str) -> Mechanism:
+    inner = _translated(event.event, relation)
+    if is_nothing(inner):
+        return _NOTHING
+    if is_everything(inner):
+        return _EVERYTHING
+    return repeat_and_select(inner, relation, event.mean, event.shape)
+
+
+# -- sampling ---------------------------------------------------------------------------------
+
+
+def _poisson_sampled(event: Any, relation: str) -> Mechanism:
+    rate = checks.probability("sampling_probability", event.sampling_probability)
+    # The sampled mechanism knows itself what an exchange of two records does to the sum.
+    inner = _sampled_noise(event.event, ADD_REMOVE if relation == REPLACE_ONE else relation)
+    if rate == 0.0 or is_nothing(inner):
+        return _NOTHING
+    if inner == _EVERYTHING:
+        return _EVERYTHING
+    if isinstance(inner, Gaussian):
+        return SubsampledGaussian(inner.sigma, rate)
+    return PoissonSampled(inner, rate)
+
+
+def _truncated(event: Any, relation: str) -> Mechanism:
+    sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
+    rate = checks.probability("sampling_probability", event.sampling_probability)
+    size = checks.count("dataset_size", event.dataset_size)
+    most = checks.count("truncated_batch_size", event.truncated_batch_size)
+    # Without records there is still a neighbour with one.
+    if rate == 0.0 or most == 0:
+        return _NOTHING
+    if most <= size:
+        why = "a sample that may be cut has a pair under add-remove only"
+        _only(event, relation, (ADD_REMOVE,), why)
+    if sigma == 0.0:
+        return _EVERYTHING
+    return SubsampledGaussian(sigma, rate, 2.0 if most <= size else 1.0)
+
+
+def _sampled_without_replacement(event: Any, relation: str) -> Mechanism:
+    why = "a sample of fixed size has public sizes: its relation is replace-one"
+    _only(event, relation, (REPLACE_ONE,), why)
+    source = checks.count("source_dataset_size", event.source_dataset_size)
+    size = checks.count("sample_size", event.sample_size)
+    inner = _sampled_noise(event.event, relation)
+    if size == 0 or is_nothing(inner):
+        return _NOTHING
+    if inner == _EVERYTHING:
+        return _EVERYTHING
+    return SampledWithoutReplacement(inner, source, size)
+
+
+def _sampled_noise(event: Any, relation: str) -> Mechanism:
+    """What is run on a sample: noise, or a composition of noise."""
+    bad = _not_noise(event)
+    if bad is not None:
+        raise _refused(bad, f"on a sample only {', '.join(_NOISE)} and compositions of them run")
+    inverse = _inverse_variance(event)
+    if inverse is None:
+        return _translated(event, relation)
+    if inverse == 0:
+        return _NOTHING
+    return Gaussian(sigma=_noise_of(inverse), sensitivity=float(_doubled(relation)))
+
+
+def _not_noise(event: Any) -> Any:
+    """The first event in a composition that is not noise."""
+    name = type(event).__name__
+    if name == "SelfComposedDpEvent":
+        return _not_noise(event.event)
+    if name == "ComposedDpEvent":
+        found = (_not_noise(one) for one in event.events)
+        return next((one for one in found if one is not None), None)
+    return None if name in (*_NOISE, "NoOpDpEvent", "NonPrivateDpEvent") else event
+
+
+def _inverse_variance(event: Any) -> Fraction | None:
+    """`Σ σ^-2` of a composition of Gaussians; None for anything else, or without noise."""
+    name = type(event).__name__
+    if name == "GaussianDpEvent":
+        sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
+        return 1 / Fraction(sigma) ** 2 if sigma else None
+    if name == "SelfComposedDpEvent":
+        inner = _inverse_variance(event.event)
+        return None if inner is None else checks.count("count", event.count) * inner
+    if name == "ComposedDpEvent":
+        parts = [_inverse_variance(one) for one in event.events]
+        known = [part for part in parts if part is not None]
+        return sum(known, Fraction(0)) if len(known) == len(parts) else None
+    return Fraction(0) if name == "NoOpDpEvent" else None
+
+
+def _noise_of(inverse: Fraction) -> float:
+    """The largest `sigma` with `sigma^-2 >= inverse`, or a little less."""
+    sigma = math.sqrt(1 / inverse)
+    while Fraction(sigma) ** 2 * inverse > 1:
+        sigma = math.nextafter(sigma, 0.0)
+    larger = math.nextafter(sigma, math.inf)
+    return larger if Fraction(larger) ** 2 * inverse <= 1 else sigma
+
+
+_TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
+    "NoOpDpEvent": lambda event, relation: _NOTHING,
+    "NonPrivateDpEvent": lambda event, relation: _EVERYTHING,
+    "GaussianDpEvent": _gaussian,
+    "LaplaceDpEvent": _laplace,
+    "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "MixtureOfGaussiansDpEvent": _mixture,
+    "RandomizedResponseDpEvent": _randomized_response,
+    "ZCDpEvent": _zcdp,
+    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "SelfComposedDpEvent": _self_composed,
+    "ComposedDpEvent": _composed,
+    "PoissonSampledDpEvent": _poisson_sampled,
+    "SampledWithoutReplacementDpEvent": _sampled_without_replacement,
+    "TruncatedSubsampledGaussianDpEvent": _truncated,
+    "SingleEpochTreeAggregationDpEvent": _tree,
+    "RepeatAndSelectDpEvent": _repeat_and_select,
+}
+
+_REFUSED = {
+    "UnsupportedDpEvent": "it says itself that it has no description",
+    "SampledWithReplacementDpEvent": "a record may be in a sample several times, "
+    "and no dominating pair for that is proven here",
+}
+
+__all__ = ["from_dp_event", "is_everything", "is_nothing", "relation_of"]

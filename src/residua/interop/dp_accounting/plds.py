@@ -1,0 +1,296 @@
+"""dp_accounting's privacy loss distributions, both ways and without losing the safe side.
+
+Theirs is, for each direction, masses `p_k` at the losses `k d` (`d` is the discretisation interval)
+and one at infinity. What it says is a curve,
+
+    g(x) = p_inf + Σ_k p_k (1 - x e^{-kd})_+ ,
+
+an upper bound of the true curve if it is pessimistic and, for `x >= 1`, a lower bound if it is
+optimistic. `d` and the masses are taken for the numbers that they are.
+
+*From theirs, above.* The pair `(p_k, q_k)` with `q_k = p_k e^{-kd}` rounded down has a curve at
+least `g`. Masses below 0 (their convolutions leave some) count as 0; where masses sum to more than
+1, the least losses give up the excess, which changes `g` only where `x` is below them, and where
+they sum to less, the rest is at infinity. Where the `q_k` sum to more than 1 all of them are scaled
+down, which is up for the loss.
+
+*From theirs, below.* `max(g, 1 - x)` is convex, is below the true curve, and is the curve of a PLD.
+
+*To theirs, above* (connect the dots; Doroshenko et al. 2022). Through proven upper bounds of the
+curve at rationals `x_k`, a hair below `e^{kd}`, runs a lower convex hull; the curve is convex and
+stays below it. Its kink at `x_k` is an atom, put at the loss `kd`, which is no less than
+`ln x_k`; its mass is rounded up, with a margin that covers the rounding of their own sums.
+
+*To theirs, below.* A finite PLD below ours, its losses rounded down to multiples of `d` and its
+masses rounded down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+from residua import checks
+from residua.bounds import Floats, float_down
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.pld.arithmetic.exact import integers
+from residua.pld.arithmetic.rational import Side
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.constructors import from_exact, identity, infinite
+from residua.pld.discretise.finite import below, region_below
+from residua.pld.families.atoms import atoms_from_floats
+from residua.pld.pld import Pld, query
+
+_LEAST = 2.0**-1000
+"""Masses below this go to infinity."""
+_WIDEST = 650.0
+_MOST = 1 << 20
+_BITS = 320
+_DIRECTIONS = ("remove", "add")
+
+
+def from_google_pld(pld: Any, direction: str | None = None, side: Side = "above") -> Pld:
+    """A PLD above (below) what a dp_accounting PLD says of one direction; `remove` unless named.
+
+    Above, for queries, needs a pessimistic one; below needs an optimistic one. Either direction
+    alone covers both: the loss of `add` is the reversal of that of `remove`.
+    """
+    if not isinstance(pld, PrivacyLossDistribution):
+        raise ArgumentTypeError(
+            f"pld must be a PrivacyLossDistribution of dp_accounting, got {checks.shown(pld)}"
+        )
+    way = checks.one_of("direction", "remove" if direction is None else direction, _DIRECTIONS)
+    checks.one_of("side", side, ("above", "below"))
+    pmf = pld._pmf_remove if way == "remove" else pld._pmf_add
+    pessimistic = bool(pmf._pessimistic_estimate)
+    if pessimistic != (side == "above"):
+        kind, good = ("pessimistic", "above") if pessimistic else ("optimistic", "below")
+        raise ArgumentError(f"side must be {good!r} for a {kind} PLD, got {side!r}")
+    interval = checks.positive("value_discretization_interval", pmf._discretization)
+    places, masses = _masses(pmf)
+    at_infinity = min(max(checks.finite("infinity_mass", pmf._infinity_mass), 0.0), 1.0)
+    kept = masses >= _LEAST
+    places, masses = places[kept], masses[kept]
+    if not masses.size:
+        return identity() if side == "below" and at_infinity == 0.0 else infinite()
+    if float(np.abs(places).max()) * interval > _WIDEST:
+        raise ArgumentError(f"losses must be within {_WIDEST:g}, got {pld!r}")
+    if side == "below":
+        return _from_below(places, masses, at_infinity, interval)
+    return _from_above(places, masses, at_infinity, interval)
+
+
+def to_google_pld(
+    pld: Pld,
+    value_discretization_interval: float = 1e-4,
+    pessimistic_estimate: bool = True,
+) -> Any:
+    """A dp_accounting PLD whose curves are above (pessimistic) or below those of `pld`.
+
+    `pld` is the loss of the direction `remove`; `add` is its reversal. One that is symmetric gives
+    one that is. Tails are followed down to 1e-20; what is left is at infinity (or left out).
+    """
+    query("pld", pld)
+    interval = checks.positive("value_discretization_interval", value_discretization_interval)
+    checks.flag("pessimistic_estimate", pessimistic_estimate)
+    make = _pmf_above if pessimistic_estimate else _pmf_below
+    if pld.is_symmetric:
+        return PrivacyLossDistribution(make(pld, interval))
+    return PrivacyLossDistribution(make(pld, interval), make(pld.reverse(), interval))
+
+
+# -- from theirs ------------------------------------------------------------------------------
+
+
+def _masses(pmf: Any) -> tuple[Floats, Floats]:
+    """Places (multiples of the interval, ascending) and masses."""
+    if isinstance(pmf, pld_pmf.DensePLDPmf):
+        masses = np.array(pmf._probs, dtype=np.float64)
+        places = np.arange(masses.size, dtype=np.float64) + float(pmf._lower_loss)
+    elif isinstance(pmf, pld_pmf.SparsePLDPmf):
+        given = sorted(pmf._loss_probs.items())
+        places = np.array([float(place) for place, _ in given])
+        masses = np.array([float(mass) for _, mass in given])
+    else:
+        raise ArgumentTypeError(f"pld must have dense or sparse masses, got {checks.shown(pmf)}")
+    return places, checks.array_where("masses", masses, np.isfinite, "finite")
+
+
+def _from_above(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
+    z = places * interval
+    # Each loss is within an ulp of k d, and exp within its own.
+    slack = (np.abs(z) + EXP_ULPS + 6.0) * U
+    q = masses * np.exp(-z) * (1.0 - 2.0 * slack)
+    # Too light for floats: at infinity, with whatever is missing.
+    heavy = q >= _LEAST
+    p, kept = _within(masses[heavy], 1 - Fraction(at_infinity))
+    if not p.size:
+        return infinite()
+    q = (q[heavy] * (1.0 - 2.0 * U))[-p.size :]
+    q[0] *= float(p[0] / masses[heavy][-p.size]) * (1.0 - 4.0 * U)
+    factor = atoms_from_floats(p, q, kept, min(_total(q), Fraction(1)))
+    return Pld(None, {factor: 1})
+
+
+def _total(masses: Floats) -> Fraction:
+    """The sum, exactly."""
+    whole, shift = integers(masses)
+    return sum(whole) / Fraction(2) ** shift
+
+
+def _within(masses: Floats, room: Fraction) -> tuple[Floats, Fraction]:
+    """The masses of the largest losses that fit into `room`, the first one cut, and their sum."""
+    total, first = _total(masses), 0
+    while total > room and first < masses.size:
+        mass, excess = Fraction(float(masses[first])), total - room
+        smaller = float_down(max(mass - excess, Fraction(0)))
+        total -= mass
+        if smaller >= _LEAST:
+            return np.array([smaller, *masses[first + 1 :]]), total + Fraction(smaller)
+        first += 1
+    return masses[first:], total
+
+
+def _from_below(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
+    """The PLD of `max(g, 1 - x)`, its kinks a hair to the left of those of `g`."""
+    z = places * interval
+    x = [Fraction(v) for v in (np.exp(z) * (1.0 - (np.abs(z) + EXP_ULPS + 4.0) * 2.0 * U)).tolist()]
+    points: list[tuple[Fraction, Fraction]] = []
+    p_tail, q_tail = Fraction(at_infinity), Fraction(0)
+    for place, mass in zip(reversed(x), reversed(masses.tolist()), strict=True):
+        height = p_tail - place * q_tail
+        if height < 1 - place:
+            # From here to the left it is 1 - x; the two meet a little to the right.
+            if q_tail < 1:
+                meet = (1 - p_tail) / (1 - q_tail)
+                points.append((meet, 1 - meet))
+            points.append((place, 1 - place))
+            break
+        points.append((place, height))
+        p_tail += Fraction(mass)
+        q_tail += Fraction(mass) / place
+    else:
+        if q_tail != 1 and 0 < (meet := (1 - p_tail) / (1 - q_tail)) < points[-1][0]:
+            points.append((meet, 1 - meet))
+    at, heights = zip(*reversed(points), strict=True)
+    exact = region_below(list(at), list(heights), Fraction(at_infinity), Fraction(1))
+    return from_exact(exact)
+
+
+# -- to theirs --------------------------------------------------------------------------------
+
+
+def _pmf_above(pld: Pld, interval: float) -> Any:
+    if pld.is_infinite:
+        return _pmf({0: 0.0}, interval, 1.0, True)
+    ends = [_end(side, interval) for side in (pld.reverse(), pld)]
+    checks.require(
+        ends[0] + ends[1] < _MOST,
+        "value_discretization_interval",
+        f"such that losses from {-ends[0] * interval:.3g} to {ends[1] * interval:.3g} take at most"
+        f" {_MOST} places",
+        interval,
+    )
+    places = np.arange(-ends[0], ends[1] + 1)
+    t = np.asarray(places * interval, dtype=np.float64)
+    lowered = np.where(t == 0.0, 1.0, np.exp(t) * (1.0 - (np.abs(t) + EXP_ULPS + 4.0) * 2.0 * U))
+    dt = 4.0 * (float(np.abs(t).max()) + EXP_ULPS + 4.0) * U
+    # Everything in units of 2^-bits: x rounded down, heights and masses up.
+    bits = _BITS + math.ceil(-1.5 * float(t[0]))
+    one = 1 << bits
+    x, heights = [0], [one]
+    for at, place, height in zip(t.tolist(), lowered.tolist(), _upper(pld, t, dt), strict=True):
+        x.append(_units(place, bits))
+        v = -_units(-height, bits)
+        heights.append(v if at >= 0.0 else one - x[-1] + -(-x[-1] * v >> bits))
+    kept = _hull(x, heights)
+    falls = [(heights[a] - heights[b], x[b] - x[a]) for a, b in pairwise(kept)]
+    margin = 1.0 + 8.0 * len(kept) * U
+    masses = {}
+    for b, (fall, run), (next_fall, next_run) in zip(
+        kept[1:], falls, [*falls[1:], (0, 1)], strict=True
+    ):
+        q = -((-fall << bits) // run) - (next_fall << bits) // next_run
+        masses[int(places[b - 1])] = _float(-(-x[b] * q >> bits), bits) * margin
+    return _pmf(masses, interval, _float(heights[kept[-1]], bits) * margin, True)
+
+
+def _units(value: float, bits: int) -> int:
+    """A float in units of `2^-bits`, rounded down."""
+    top, bottom = value.as_integer_ratio()
+    return (top << bits) // bottom
+
+
+def _float(units: int, bits: int) -> float:
+    """A float at least so many units of `2^-bits`."""
+    return math.nextafter(units / (1 << bits), math.inf) if units else 0.0
+
+
+def _hull(x: list[int], v: list[int]) -> list[int]:
+    """Indices of the lower convex hull of points with increasing `x`, exactly."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return kept
+
+
+def _upper(pld: Pld, t: Floats, dt: float) -> list[float]:
+    """Upper bounds of `h(e^t)` for `t >= 0` and of the reversed curve at `e^-t` below."""
+    out = np.empty(t.size)
+    for half, side in ((t >= 0.0, pld), (t < 0.0, pld.reverse())):
+        if half.any():
+            out[half] = side._evaluator.right(np.abs(t[half]), dt, 1e-6)[1]
+    return [min(max(v, 0.0), 1.0) for v in out.tolist()]
+
+
+def _end(pld: Pld, interval: float) -> int:
+    """The place past the largest loss, or past where the curve has come down to 1e-20."""
+    top = pld._evaluator._top
+    far = top if math.isfinite(top) else pld._evaluator.reach(1e-20)
+    return math.ceil(min(far, _WIDEST) / interval) + 1
+
+
+def _pmf_below(pld: Pld, interval: float) -> Any:
+    if pld.is_infinite:
+        return _pmf({0: 0.0}, interval, 1.0, False)
+    exact = below(pld, min(max(0.1 * interval, 1e-9), 1e-3))
+    masses: dict[int, Fraction] = {}
+    for i, p in enumerate(exact.p):
+        place = _floor_of_log(exact.kink(i), interval)
+        masses[place] = masses.get(place, Fraction(0)) + Fraction(p, exact.p_den)
+    margin = 1 - Fraction(8 * len(masses) * U)
+    rounded = {place: float_down(mass * margin) for place, mass in masses.items()}
+    rest = float_down(Fraction(exact.p_inf, exact.p_den) * margin)
+    return _pmf(rounded, interval, rest, False)
+
+
+def _floor_of_log(ratio: Fraction, interval: float) -> int:
+    """The largest `k` with `k interval` certainly at most `ln ratio`."""
+    log = math.log(ratio.numerator) - math.log(ratio.denominator)
+    bits = max(ratio.numerator.bit_length(), ratio.denominator.bit_length())
+    least = log - 8.0 * U * (bits + abs(log) + 1.0)
+    place = math.floor(least / interval)
+    return place if place * Fraction(interval) <= Fraction(least) else place - 1
+
+
+def _pmf(masses: dict[int, float], interval: float, at_infinity: float, above: bool) -> Any:
+    places: Sequence[int] = sorted(masses)
+    dense = np.zeros(places[-1] - places[0] + 1)
+    for place, mass in masses.items():
+        dense[place - places[0]] = mass
+    return pld_pmf.DensePLDPmf(interval, places[0], dense, min(at_infinity, 1.0), above)
+
+
+__all__ = ["from_google_pld", "to_google_pld"]

@@ -1,0 +1,122 @@
+"""Running a mechanism a random number of times and keeping the best run.
+
+Papernot and Steinke 2022 (Hyperparameter tuning with Rényi differential privacy). With
+`D_λ <= ε(λ)` for one run and a number `K` of runs of mean `m`:
+
+* truncated negative binomial of shape `η` and parameter `γ` (theorem 2; `η = 1` is geometric,
+  `η = 0` logarithmic), for any `λ' > 1`
+
+      ε(λ) + (1+η) ((1 - 1/λ') ε(λ') + ln(1/γ) / λ') + ln(m) / (λ-1)
+
+* Poisson (theorem 6), where one run is `(ln(1 + 1/(λ-1)), δ)`-DP
+
+      ε(λ) + m δ + ln(m) / (λ-1)
+
+Both are bounds of the Rényi divergence at the order `λ`, and become a black box with that curve.
+`γ` is found from the mean by bisection in decimals and taken from below, `ε` and `δ` are proven
+upper bounds in the worse direction, and sums are rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from residua import checks
+from residua.errors import ArgumentError
+from residua.mechanisms.black_boxes.rdp import Rdp
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+
+_ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
+_LARGEST = 1e6
+_PRECISION = 60
+_SLACK = Decimal("1e-40")
+_LEAST_LOG = -2000
+
+
+def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) -> Mechanism:
+    """The black box of running `inner` that often and keeping the best run."""
+    mean = checks.real("mean", mean, "at least 1 and finite")
+    checks.require(1.0 <= mean < math.inf, "mean", "at least 1 and finite", mean)
+    shape = checks.real("shape", shape, "non-negative")
+    checks.require(shape >= 0.0, "shape", "non-negative", shape)
+    losses = list(dict.fromkeys(inner.plds(relation).values()))
+    curve = {order: eps for order in _ORDERS if (eps := _renyi(losses, order)) <= _LARGEST}
+    if not curve:
+        raise ArgumentError(
+            f"event must have a finite Rényi divergence to be repeated, got {inner!r}"
+        )
+    poisson = shape == math.inf
+    added = _poisson(losses, mean) if poisson else _truncated(curve, mean, shape)
+    bounds = {order: _up(Decimal(eps) + added(order)) for order, eps in curve.items()}
+    kept = {order: eps for order, eps in bounds.items() if eps <= _LARGEST}
+    if not kept:
+        raise ArgumentError(f"mean must be such that a bound remains, got {mean!r}")
+    return Rdp(tuple(kept), tuple(kept.values()), relation=relation)
+
+
+def _renyi(losses: list[Pld], order: float) -> float:
+    return max(float(side.renyi(order)) for loss in losses for side in (loss, loss.reverse()))
+
+
+def _truncated(curve: dict[float, float], mean: float, shape: float) -> Callable[[float], Decimal]:
+    log_gamma = _log_gamma(mean, shape)
+    with localcontext(Context(prec=_PRECISION)):
+        options = [
+            (1 - 1 / Decimal(order)) * Decimal(eps) - log_gamma / Decimal(order)
+            for order, eps in curve.items()
+        ]
+        constant = (1 + Decimal(shape)) * reduce(min, options) * (1 + _SLACK)
+        log_mean = Decimal(mean).ln()
+
+    def added(order: float) -> Decimal:
+        return constant + log_mean / (Decimal(order) - 1)
+
+    return added
+
+
+def _poisson(losses: list[Pld], mean: float) -> Callable[[float], Decimal]:
+    log_mean = Decimal(mean).ln()
+
+    def added(order: float) -> Decimal:
+        eps = math.log1p(1.0 / (order - 1.0)) * (1.0 - 1e-14)
+        delta = max(float(side.delta(eps)) for loss in losses for side in (loss, loss.reverse()))
+        return Decimal(mean) * Decimal(delta) + log_mean / (Decimal(order) - 1)
+
+    return added
+
+
+def _log_gamma(mean: float, shape: float) -> Decimal:
+    """`ln γ` from below: the mean decreases in `γ`."""
+    if mean == 1.0:
+        return Decimal(0)
+    target, low, high = Decimal(mean), Decimal(_LEAST_LOG), Decimal(0)
+    with localcontext(Context(prec=_PRECISION, Emin=-(10**8), Emax=10**8)):
+        if _mean(low, shape) < target:
+            raise ArgumentError(f"mean must be at most e^{-_LEAST_LOG}, got {mean!r}")
+        for _ in range(150):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _mean(middle, shape) < target else (middle, high)
+        # Bisection has come within 2000 / 2^150 < 1e-40; rounding is far below that.
+        return low - _SLACK
+
+
+def _mean(log_gamma: Decimal, shape: float) -> Decimal:
+    gamma = log_gamma.exp()
+    if shape == 0.0:
+        return (1 / gamma - 1) / -log_gamma
+    power = (log_gamma * Decimal(shape)).exp()
+    return Decimal(shape) * (1 - gamma) / (gamma * (1 - power))
+
+
+def _up(value: Decimal) -> float:
+    """A float at least `value`, whose own terms are known to forty digits."""
+    raised = Context(prec=17, rounding=ROUND_CEILING).create_decimal(value)
+    near = float(raised)
+    return near if Decimal(near) >= raised else math.nextafter(near, math.inf)

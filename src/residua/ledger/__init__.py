@@ -1,0 +1,1 @@
+"""Budgets in a database: durable, replayable, verifiable. Public names are in `residua`."""

@@ -1,0 +1,253 @@
+"""Guards: code that runs a mechanism, and cannot run it without paying, or twice.
+
+A guard holds, commits, and then enters the callable. What fails before the commit lets the hold go,
+and so does a task that is cancelled by then; after it nothing comes back, whatever happens. A
+replayed receipt never runs anything. Exceptions of the callable may depend on the data, so whoever
+called gets one constant error that carries no other with it, and the log `residua.guard` the
+details. That holds for what a callable gives to be run later, too: coroutines and generators.
+Interrupts and cancellations pass, without what they interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from threading import Event
+from types import TracebackType
+from typing import Any
+
+from residua.errors import (
+    AlreadySpent,
+    ArgumentTypeError,
+    MechanismFailed,
+    OutcomeUnknown,
+    Refused,
+    ResiduaError,
+)
+from residua.ledger.domain.receipts import Receipt
+
+LOG = logging.getLogger("residua.guard")
+FAILED = "the mechanism failed; it was paid for, and nothing comes back"
+_BEFORE = "the guard failed before it committed"
+_REFUSED = "the commit was refused"
+_PASSING = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What is no failure of a mechanism, and must reach whoever ends it."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A budget and a mechanism, waiting for what is to be run."""
+
+    ledger: Any
+    """A `Ledger`, or a client of one: whatever makes reservations."""
+    budgets: Any
+    mechanism: Any
+    key: str | None
+    ttl: float
+    assumed: bool
+
+    def admit(self, given_up: Event | None = None) -> Receipt:
+        """Hold and commit; the receipt of a run that is permitted now. Raises otherwise.
+
+        Nothing is committed once `given_up` is set.
+        """
+        if self._awaits:
+            raise ArgumentTypeError(
+                "a guard of an AsyncClient must be awaited: async with, or an async function"
+            )
+        hold = self._hold()
+        if not hold.admitted:
+            raise Refused(hold.reason, hold)
+        try:
+            if given_up is not None and given_up.is_set():
+                raise asyncio.CancelledError
+            receipt: Receipt = hold.commit()
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            with suppress(ResiduaError):
+                hold.cancel(_BEFORE)
+            raise
+        if not receipt.admitted:
+            with suppress(ResiduaError):
+                hold.cancel(_REFUSED)
+        return _permitted(receipt, hold.key)
+
+    async def admit_later(self) -> Receipt:
+        """The same, without holding up the event loop; a task cancelled in time pays nothing."""
+        if self._awaits:
+            return await self._admit_awaited()
+        given_up = Event()
+        try:
+            return await asyncio.to_thread(self.admit, given_up)
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+
+    async def _admit_awaited(self) -> Receipt:
+        hold = await self._hold()
+        if not hold.admitted:
+            raise Refused(hold.reason, hold)
+        try:
+            receipt: Receipt = await hold.commit()
+        except OutcomeUnknown:
+            raise
+        except BaseException:
+            # Of a commit that arrived nothing comes back: there is no such hold then.
+            with suppress(ResiduaError):
+                await hold.cancel(_BEFORE)
+            raise
+        if not receipt.admitted:
+            with suppress(ResiduaError):
+                await hold.cancel(_REFUSED)
+        return _permitted(receipt, hold.key)
+
+    @property
+    def _awaits(self) -> bool:
+        return inspect.iscoroutinefunction(self.ledger.reserve)
+
+    def _hold(self) -> Any:
+        return self.ledger.reserve(
+            self.budgets,
+            self.mechanism,
+            key=self.key,
+            ttl=self.ttl,
+            assume_budget_relation=self.assumed,
+        )
+
+    # -- as a context manager -----------------------------------------------------------
+
+    def __enter__(self) -> Receipt:
+        return self.admit()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        wrong = told(error)
+        if wrong is error:
+            return
+        try:
+            raise wrong
+        finally:
+            # Raised while the other one is handled, it would carry that with it.
+            wrong.__context__ = None
+
+    async def __aenter__(self) -> Receipt:
+        return await self.admit_later()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    # -- as a decorator -----------------------------------------------------------------
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, paid for at each call; `guard_key=` passes a key for one call."""
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def paid_stream(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
+                await self._for(guard_key, args, kwargs).admit_later()
+                async with aclosing(_stream(function(*args, **kwargs))) as stream:
+                    said = None
+                    with suppress(StopAsyncIteration):
+                        while True:
+                            said = yield await stream.asend(said)
+
+            return paid_stream
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def paid_later(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
+                await self._for(guard_key, args, kwargs).admit_later()
+                return await _awaited(function(*args, **kwargs))
+
+            return paid_later
+
+        @functools.wraps(function)
+        def paid(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
+            self._for(guard_key, args, kwargs).admit()
+            try:
+                return _guarded(function(*args, **kwargs))
+            except BaseException as error:
+                wrong = told(error)
+            # Outside of the handler, so that the error does not carry the other one with it.
+            raise wrong
+
+        return paid
+
+    def _for(self, key: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guard:
+        """The guard of one call."""
+        made = self.mechanism(*args, **kwargs) if callable(self.mechanism) else self.mechanism
+        return replace(self, mechanism=made, key=self.key if key is None else key)
+
+
+def _permitted(receipt: Receipt, key: str) -> Receipt:
+    """A receipt that permits a run now; raises on any other."""
+    if receipt.replayed:
+        raise AlreadySpent(f"key {key!r} was used before: what it permits has run")
+    if not receipt.admitted:
+        raise Refused(receipt.reason, receipt)
+    return receipt
+
+
+def told(error: BaseException) -> BaseException:
+    """What callers may see of an error: a constant one, or an interrupt by itself."""
+    if isinstance(error, _PASSING):
+        error.__cause__ = error.__context__ = None
+        return error
+    LOG.error("a guarded mechanism failed after it was paid for", exc_info=error)
+    return MechanismFailed(FAILED)
+
+
+def _guarded(result: Any) -> Any:
+    """What a callable gave, where it is something that is yet to be run: that, under guard."""
+    if inspect.iscoroutine(result):
+        return _awaited(result)
+    if inspect.isgenerator(result):
+        return _generated(result)
+    return _stream(result) if inspect.isasyncgen(result) else result
+
+
+async def _awaited(coroutine: Any) -> Any:
+    try:
+        return _guarded(await coroutine)
+    except BaseException as error:
+        wrong = told(error)
+    raise wrong
+
+
+def _generated(inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    try:
+        return (yield from inner)
+    except BaseException as error:
+        wrong = told(error)
+    raise wrong
+
+
+async def _stream(inner: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    said = None
+    try:
+        while True:
+            said = yield await inner.asend(said)
+    except StopAsyncIteration:
+        return
+    except BaseException as error:
+        wrong = told(error)
+    finally:
+        await inner.aclose()
+    raise wrong

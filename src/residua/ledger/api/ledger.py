@@ -1,0 +1,323 @@
+"""The ledger: budgets in a database, spent from through one gate.
+
+    ledger = rz.open_ledger("sqlite:///budgets.db")
+    ledger.create_budget("census", rz.GdpResidueFilter(mu=1.0))
+    receipt = ledger.spend("census", rz.laplace(scale=20.0), key="monday-17")
+
+What it promises, and under which faults, is in `docs/guarantee.md`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from sqlalchemy import select
+
+from residua import checks
+from residua.errors import ResiduaError, StoreUnavailable
+from residua.ledger.api import commands
+from residua.ledger.api.guard import Guard
+from residua.ledger.api.status import ANCHOR_STANDBYS, Status, by_data, promises
+from residua.ledger.api.views import Budget, view
+from residua.ledger.domain import arguments, clock, rules
+from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
+from residua.ledger.operations.budgets import Create, Refresh, Retire
+from residua.ledger.operations.committer import Gate
+from residua.ledger.operations.requests import binding, standings_now
+from residua.ledger.operations.spending import judged
+from residua.ledger.recovery.anchor_check import why_closed
+from residua.ledger.recovery.export import export, history
+from residua.ledger.recovery.recover import Recovered, recover
+from residua.ledger.storage import schema
+from residua.ledger.storage.store import Store
+from residua.mechanisms import relations
+from residua.records import Record
+
+_B, _H = schema.budgets, schema.holds
+
+
+class Ledger:
+    """An open ledger, acting for one principal. Safe to share between threads."""
+
+    def __init__(self, gate: Gate, principal: str = "local"):
+        self._gate = gate
+        self.principal = arguments.label("principal", principal)
+
+    @property
+    def id(self) -> str:
+        """The ledger's id, made once."""
+        return self._gate.ledger
+
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing can be written, if so."""
+        return None if self._gate.closed is None else str(self._gate.closed)
+
+    def why_closed(self) -> str | None:
+        """Why it would be read-only for whoever opened it to write, if so; looked up now."""
+        return why_closed(self._gate)
+
+    @property
+    def store(self) -> Store:
+        """The database behind it."""
+        return self._gate.store
+
+    def as_principal(self, name: str) -> Ledger:
+        """The same ledger, acting for somebody else. Keys belong to a principal."""
+        other = copy.copy(self)
+        other.principal = arguments.label("principal", name)
+        return other
+
+    # -- budgets ------------------------------------------------------------------------
+
+    def create_budget(
+        self,
+        name: str,
+        filter: Any,
+        neighbouring: str | None = None,
+        unit: str | None = None,
+        parent: str | None = None,
+        partition: str | None = None,
+        data: str | None = None,
+        window: float | None = None,
+        shares_data: bool = False,
+    ) -> Budget:
+        """A new budget. Without a parent it is a cap; under one a quota, or a partition of it.
+
+        The relation is add-remove and the unit person unless said otherwise; a child has those of
+        its parent. A `window` (seconds, at least 1) makes it start anew each time that has passed;
+        a partition has that of its parent or none.
+        """
+        request = Create(
+            self.principal,
+            arguments.new_label("name", name),
+            arguments.fresh_filter(filter),
+            None if neighbouring is None else relations.relation(neighbouring),
+            arguments.optional_new_label("unit", unit),
+            arguments.optional_label("parent", parent),
+            arguments.optional_new_label("partition", partition),
+            arguments.optional_new_label("data", data),
+            arguments.window(window),
+            checks.flag("shares_data", shares_data),
+        )
+        self._gate.submit(request)
+        return self.budget(name)
+
+    def budget(self, name: str) -> Budget:
+        """A budget as it stands now."""
+        with self._gate.looking([arguments.label("name", name)]) as page:
+            return view(page, name)
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """All budgets as they stand now, in the order in which they were made."""
+        with self.store.reading() as connection:
+            names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
+        with self._gate.looking(names) as page:
+            return tuple(view(page, name) for name in names)
+
+    def retire(self, name: str, reason: str) -> None:
+        """Close a budget for good; its open holds are let go."""
+        request = Retire(self.principal, arguments.label("name", name), arguments.reason(reason))
+        self._gate.submit(request)
+
+    def refresh(self, name: str) -> Budget:
+        """Begin a new window if the old one is over. It happens by itself, too, when asked."""
+        self._gate.submit(Refresh(self.principal, arguments.label("name", name)))
+        return self.budget(name)
+
+    # -- spending -----------------------------------------------------------------------
+
+    def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
+        """Whether a spend would be admitted now. Nothing is written."""
+        request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
+        with self._gate.looking(request.names) as page:
+            entries, rulings = judged(page, request, rules.spend)
+            refused_by, reason = binding(rulings, entries, checked=True)
+            standings = standings_now(page, request.asked, request.names, request.one, entries)
+            return Answer(refused_by is None, reason, refused_by, standings)
+
+    def spend(
+        self,
+        budgets: Any,
+        query: Any,
+        key: str | None = None,
+        *,
+        assume_budget_relation: bool = False,
+    ) -> Receipt:
+        """Debit a query, durably. Run its mechanism after this, once, and only if it says so.
+
+        The same key asks for the same receipt again, and permits no other run.
+        """
+        request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
+        receipt: Receipt = commands.answer(self, self._gate.submit(request))
+        return receipt
+
+    def reserve(
+        self,
+        budgets: Any,
+        query: Any,
+        key: str | None = None,
+        ttl: float = 3600.0,
+        *,
+        assume_budget_relation: bool = False,
+    ) -> Reservation:
+        """Hold budget for a mechanism that has not started, for `ttl` seconds at most."""
+        request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
+        made: Reservation = commands.answer(self, self._gate.submit(request))
+        return made
+
+    def commit(self, hold: str, key: str | None = None) -> Receipt:
+        """Debit what a hold holds, durably. Only then may its mechanism start."""
+        request = commands.commit(self.principal, hold, key)
+        receipt: Receipt = commands.answer(self, self._gate.submit(request))
+        return receipt
+
+    def cancel(self, hold: str, reason: str = "cancelled") -> None:
+        """Let a hold go whose mechanism was not started and never will be."""
+        self._gate.submit(commands.cancel(self.principal, hold, reason))
+
+    def many(self, wanted: Sequence[commands.Call]) -> list[Any]:
+        """Several calls in one transaction: of each its answer, or the error that it met."""
+        answers: list[Any] = [None] * len(wanted)
+        requests = {}
+        for place, call in enumerate(wanted):
+            try:
+                requests[place] = commands.request_of(call, self.principal)
+            except ResiduaError as error:
+                answers[place] = error
+        done = self._gate.submit_all(list(requests.values()))
+        for place, each in zip(requests, done, strict=True):
+            answers[place] = commands.answer(self, each)
+        return answers
+
+    def decides_quickly(self, budgets: Any, query: Any) -> bool:
+        """Whether a query was asked of these budgets before, and did not take long to decide.
+
+        What `many` is for; anything else is better asked in a thread of its own, which decides
+        before it queues.
+        """
+        return self._gate.quick(arguments.names(budgets)[0], asked(query).text)
+
+    def guard(
+        self,
+        budgets: Any,
+        mechanism: Any,
+        key: str | None = None,
+        *,
+        ttl: float = 60.0,
+        assume_budget_relation: bool = False,
+    ) -> Guard:
+        """A decorator and a context manager: hold, commit, and only then run, once.
+
+        `mechanism` may be a function of the call's arguments that gives the description. It raises
+        `Refused`, `AlreadySpent` for a key whose run was permitted before, and `MechanismFailed`,
+        always in the same words, for whatever goes wrong inside.
+        """
+        return Guard(self, budgets, mechanism, key, ttl, assume_budget_relation)
+
+    def holds(self) -> tuple[Hold, ...]:
+        """The open reservations, oldest first, with their ages by the database's time."""
+        with self._gate.looking(()) as page:
+            query = select(_H).where(_H.c.status == "open").order_by(_H.c.made, _H.c.id)
+            rows = page.connection.execute(query).all()
+            return tuple(
+                Hold(
+                    row.id, tuple(row.members.split("\n")), row.mechanism, row.principal,
+                    row.made, row.expires, clock.age(row.made, page.now), row.expires <= page.now,
+                )
+                for row in rows
+            )  # fmt: skip
+
+    # -- reading ------------------------------------------------------------------------
+
+    def history(
+        self, name: str, after: int | None = None, limit: int | None = None
+    ) -> tuple[Record, ...]:
+        """The records of a budget, oldest first: those after a number, at most so many."""
+        first = -1 if after is None else checks.count("after", after)
+        most = None if limit is None else checks.count("limit", limit)
+        with self._gate.looking([arguments.label("name", name)]) as page:
+            return history(page.connection, page.entry(name).id, name, first, most)
+
+    def status(self) -> Status:
+        """Budgets, open holds with their ages, what is promised of each data set, the store."""
+        gate, facts = self._gate, self.store.facts()
+        kept = {} if gate.anchor is None else gate.anchor.facts()
+        if "standbys" in kept:
+            facts[ANCHOR_STANDBYS] = kept["standbys"]
+        budgets = self.budgets()
+        return Status(
+            ledger=gate.ledger,
+            incarnation=gate.incarnation,
+            store=facts,
+            anchor=str(gate.anchor),
+            read_only=self.read_only,
+            budgets=budgets,
+            holds=self.holds(),
+            data=by_data(budgets),
+            promises=promises(facts, self.read_only),
+        )
+
+    def verify(
+        self,
+        expect_head: Any = None,
+        since: Any = None,
+        jobs: int = 1,
+        progress: Any = None,
+        limit: float | None = None,
+        total_limit: float | None = None,
+        memory_limit: float | None = None,
+    ) -> Any:
+        """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
+
+        The heads that the anchor knows are expected, and those of `expect_head` besides: a receipt,
+        a hash, budgets with theirs, or a list of these. `limit` and `total_limit`: the seconds of
+        (counted) work after which a step, or all that follow, are left undecided, 60 and 3600
+        unless given; `memory_limit`: megabytes, 1024 unless given.
+        """
+        from residua.ledger.api.verifying import verify
+
+        limits = {"limit": limit, "total_limit": total_limit, "memory_limit": memory_limit}
+        return verify(self._gate, expect_head, since, jobs=jobs, progress=progress, **limits)
+
+    def export(self, to: str | Path | IO[str]) -> int:
+        """Write every record, and the tables they name, as JSON Lines; the number of lines."""
+        return export(self.store, to)
+
+    def recover(self, export: Any = None, retire: bool = False, heads: Any = None) -> Recovered:
+        """After a restored backup: take over exported records, or retire what lost spends.
+
+        Where the anchor is gone too, `heads` says what was the last record of each budget: a
+        receipt, or a hash (or a number and a hash) by name. Who says so answers for it, on record.
+        """
+        flag = checks.flag("retire", retire)
+        return recover(self._gate, self.principal, export, flag, heads)
+
+    # -- closing ------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of files and connections. Nothing is spent after it; reading opens them again."""
+        self._gate.let_go = True
+        self._gate.closed = StoreUnavailable(f"{self.store.place} was closed: open it again")
+        self.store.close()
+        if self._gate.anchor is not None:
+            self._gate.anchor.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"open_ledger({str(self.store.place)!r}, principal={self.principal!r})"

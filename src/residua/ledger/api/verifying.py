@@ -1,0 +1,41 @@
+"""Handing a ledger to the verifier, which is loaded only then and imports nothing of this."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from residua.errors import StoreUnavailable
+from residua.ledger.operations.committer import Gate
+from residua.ledger.recovery.export import chain, names, table
+
+
+def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
+    """The verifier's report on all chains; the other options are the verifier's own.
+
+    What the anchor knows is expected in any case, and what the caller expects besides.
+    """
+    verifier = import_module("residua.verify")
+    # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
+    anchored = _anchored(gate)
+    with gate.store.reading() as connection:
+        return verifier.verify_records(
+            {name: chain(connection, id) for id, name in names(connection)},
+            tables=lambda hash: table(connection, hash),
+            expect_head=expect_head,
+            since=since,
+            anchored=anchored,
+            **options,
+        )
+
+
+def _anchored(gate: Gate) -> Any:
+    """The heads that the anchor knows; None where there is none."""
+    try:
+        said = None if gate.anchor is None else gate.anchor.read()
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the anchor {gate.anchor} cannot be read ({error.strerror}), so a tail that was cut"
+            " off would not show: verify as a user who may read it, or name a copy with anchor"
+        ) from error
+    return None if said is None else dict(said.marks)

@@ -1,0 +1,183 @@
+"""What is shown of a budget: what is left, what is promised, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from residua.errors import ArgumentError
+from residua.filters.base import Filter
+from residua.filters.state import State
+from residua.ledger.api.wording import Amount, amounts_of
+from residua.ledger.domain import clock, rules
+from residua.ledger.domain.budget_row import Entry, filter_of
+from residua.mechanisms.relations import REPLACE_ONE
+from residua.pld.lattice.supremum import supremum
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    # Clients show budgets without a database of their own.
+    from residua.ledger.operations.unit_of_work import Page
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is guaranteed: a PLD, and in words for what and under which condition."""
+
+    pld: Pld
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A budget as it stands."""
+
+    name: str
+    filter: Filter
+    neighbouring: str
+    unit: str
+    data: str | None
+    parent: str | None
+    partition: str | None
+    window: float | None
+    generation: int
+    seq: int
+    head: str
+    retired: bool
+    state: State
+    holds: tuple[str, ...]
+    _line: tuple[rules.Standing, ...] = field(repr=False, compare=False)
+    _closed: bool = field(repr=False, compare=False)
+    _root: tuple[str, Pld, int] = field(repr=False, compare=False)
+    """The name, guarantee and windows of what caps it."""
+    _parts: tuple[Pld, ...] = field(repr=False, compare=False)
+    """The guarantees of its partitions; of those that are alike, two."""
+
+    @cached_property
+    def remaining(self) -> Any:
+        """What is left, rounded down, as far as holds and ancestors allow; None if retired."""
+        return None if self._closed else rules.remaining(self._line)
+
+    @cached_property
+    def spent(self) -> Any:
+        """What was spent, rounded up; None for filters that have no such amount."""
+        try:
+            return self.filter.spent_in(self.state)
+        except ArgumentError:
+            return None
+
+    @property
+    def capacity(self) -> Any:
+        """What there was to spend."""
+        return self.filter.capacity
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        """What is shown of it, by unit; empty for filters without units."""
+        own, left = self._line[0], self.remaining
+        held = rules.follow(own, own.state, own.holds) or own.state
+        alone = left is not None and len(self._line) == 1 and not own.holds
+        own_left = left if alone else own.filter.remaining_in(own.state)
+        return amounts_of(own.filter, (own.state, own_left), (held, left))
+
+    @cached_property
+    def guarantee(self) -> Promise:
+        """What is promised. Only the cap on a data set is a guarantee; quotas are allocation."""
+        root, cap, windows = self._root
+        subject = f"one {self.unit} under {self.neighbouring}"
+        if cap.is_infinite and not self._parts:
+            return Promise(cap, f"{subject}: nothing, for {root!r} promises no delta below 1")
+        if self._parts:
+            return self._divided(subject)
+        if self.partition is not None:
+            text = f"{subject} whose data lies in the partition {self.partition!r}: {cap!r}"
+        elif root != self.name:
+            text = (
+                f"allocation only: analysts can pool what they learn, so what is guaranteed is"
+                f" the cap {root!r}; {subject}: {cap!r}"
+            )
+        else:
+            text = f"{subject}: {cap!r}"
+        if windows == 1:
+            return Promise(cap, text)
+        text += (
+            f" for each window; {windows} windows so far, {windows} times that for who is in all"
+        )
+        return Promise(windows * cap, text)
+
+    def _divided(self, subject: str) -> Promise:
+        pld = _whole(self._parts, self.neighbouring)
+        if self.neighbouring == REPLACE_ONE and len(self._parts) > 1:
+            text = f"two partitions composed, since a {self.unit} may move between them"
+        else:
+            text = (
+                f"the supremum of its partitions, if all data of a {self.unit} lies in one"
+                " partition by a fixed key that does not depend on data"
+            )
+        return Promise(pld, f"{subject}: {pld!r}, {text}")
+
+
+def _whole(parts: Sequence[Pld], relation: str) -> Pld:
+    """What partitions come to: their supremum, or that of any two where a unit may move."""
+    pairs: list[Pld] = []
+    if relation == REPLACE_ONE:
+        pairs = [a + b for i, a in enumerate(parts) for b in parts[i + 1 :]]
+    return supremum(list(dict.fromkeys([*pairs, *parts])))
+
+
+def view(page: Page, name: str) -> Budget:
+    """A budget as it stands on a page."""
+    entry = page.entry(name)
+    line = page.line(name)
+    root = _cap(page, entry)
+    return Budget(
+        name=entry.name,
+        filter=entry.filter,
+        neighbouring=entry.neighbouring,
+        unit=entry.unit,
+        data=entry.data,
+        parent=entry.parent,
+        partition=entry.partition,
+        window=entry.window,
+        generation=entry.generation,
+        seq=entry.head_seq,
+        head=entry.head_hash,
+        retired=entry.retired,
+        state=entry.state,
+        holds=entry.holds,
+        _line=tuple(page.standing(each) for each in line),
+        _closed=page.closed_by(name) is not None,
+        _root=(root.name, root.filter.guarantee, root.generation + 1),
+        _parts=tuple(_partitions(page, name, entry.children, entry.neighbouring)),
+    )
+
+
+def _cap(page: Page, entry: Entry) -> Entry:
+    """The budget whose capacity is a guarantee for what this one spends."""
+    while entry.parent is not None and entry.partition is None:
+        entry = page.entry(entry.parent)
+    return entry
+
+
+def _partitions(page: Page, name: str, children: str, relation: str) -> Sequence[Pld]:
+    """What each partition promises so far; one that is divided itself, what its own come to."""
+    if children != "partitions":
+        return ()
+    counts: dict[Pld, int] = {}
+    for row in page.children(name):
+        inner = _partitions(page, row.name, row.children, relation)
+        if inner:
+            made = _whole(inner, relation)
+        else:
+            # A window that is over counts as begun, as it does where the partition is shown.
+            over = clock.is_over(row.window_ends, page.now)
+            windows = row.generation + (2 if over and not row.retired else 1)
+            made = windows * filter_of(row.filter).guarantee
+        counts[made] = counts.get(made, 0) + 1
+    # Two that are alike are enough to see what any two come to.
+    return tuple(part for part, n in counts.items() for _ in range(min(n, 2)))

@@ -1,0 +1,107 @@
+"""Checks of what callers pass."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.base import Filter
+from residua.filters.codec import from_json as filter_from_json
+from residua.records import LEAST_WINDOW
+
+_LONGEST_REASON = 2000
+
+label, new_label = checks.label, checks.new_label
+
+
+def optional_label(name: str, value: Any) -> str | None:
+    """A name or None."""
+    return None if value is None else label(name, value)
+
+
+def optional_new_label(name: str, value: Any) -> str | None:
+    """A name that is given for the first time, or None."""
+    return None if value is None else new_label(name, value)
+
+
+def reason(value: Any) -> str:
+    """A reason in words."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"reason must be a text, got {checks.shown(value)}")
+    good = 0 < len(value.strip()) <= len(value) <= _LONGEST_REASON and _encodes(value)
+    checks.require(good, "reason", f"a text of 1 to {_LONGEST_REASON} characters", value)
+    return value
+
+
+def window(value: Any) -> float | None:
+    """The seconds of a window, at least one, or None."""
+    if value is None:
+        return None
+    seconds = checks.positive("window", value)
+    checks.require(seconds >= LEAST_WINDOW, "window", "at least 1 second", value)
+    return seconds
+
+
+class _Keys:
+    """Keys that nobody else makes: what the system draws for this process, and a number.
+
+    Drawn for each key, every one would make threads wait for one another.
+    """
+
+    def __init__(self) -> None:
+        self.start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.start)
+
+    def start(self) -> None:
+        """Draw anew: a process that was forked goes on by itself."""
+        self._drawn, self._numbers = os.urandom(12).hex(), itertools.count()
+
+    def next(self) -> str:
+        return f"{self._drawn}{next(self._numbers):08x}"
+
+
+_KEYS = _Keys()
+
+
+def key(value: Any) -> str:
+    """The caller's key, or a fresh one."""
+    return _KEYS.next() if value is None else label("key", value)
+
+
+def names(value: Any) -> tuple[tuple[str, ...], bool]:
+    """The budgets that are named, each once, and whether it was a single name.
+
+    In the order of names, which is that of records: what was asked first is not in them.
+    """
+    if isinstance(value, str):
+        return (label("budget", value),), True
+    if not isinstance(value, Iterable) or isinstance(value, bytes | dict):
+        raise ArgumentTypeError(f"budget must be a name or a list, got {checks.shown(value)}")
+    found = tuple(sorted({label("budget", each) for each in value}))
+    checks.require(len(found) > 0, "budget", "at least one name", value)
+    return found, False
+
+
+def fresh_filter(value: Any) -> Filter:
+    """A filter to begin with: as an object or as JSON, and unspent."""
+    if not isinstance(value, Filter):
+        return filter_from_json(value)
+    if value._desk.state is not None and value.state != value.initial():
+        raise ArgumentError(
+            f"filter must be one that nothing was spent from, got {value!r} with a history:"
+            " a budget begins at the filter's first state"
+        )
+    return value
+
+
+def _encodes(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,246 @@
+"""A budget in a transaction's hands: its row, its head record, and what a request made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from residua.errors import BrokenRecord
+from residua.filters.base import Filter
+from residua.filters.codec import from_json as filter_from_json
+from residua.filters.state import State
+from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
+
+
+@lru_cache(maxsize=1024)
+def filter_of(text: str) -> Filter:
+    """The filter that a description says; one object for all who ask."""
+    return filter_from_json(text)
+
+
+class Head(NamedTuple):
+    """What the gate needs of a head record."""
+
+    state_text: str
+    time: str
+    retires: bool
+
+
+RETIRING = ("retire", "recover")
+"""Records after which a budget is closed for good."""
+
+_STATES: dict[tuple[str, str], State] = {}
+_HEADS: dict[str, Head] = {}
+"""What texts say that were read or written before; heads by their hash. All are pure functions."""
+_MOST = 1024
+"""Few: whatever is kept is looked at by the collector of garbage, which took a sixth of a spend."""
+
+
+def state_of(filter_text: str, state_text: str) -> State:
+    """The state that a text says."""
+    found = _STATES.get((filter_text, state_text))
+    if found is None:
+        found = filter_of(filter_text).state_from_json(state_text)
+        _keep(_STATES, (filter_text, state_text), found)
+    return found
+
+
+def _head_of(hash: str, text: str) -> Head:
+    """What a record says that has this hash, which was checked."""
+    found = _HEADS.get(hash)
+    if found is None:
+        record = Record(text)
+        text = canonical(state_after(record))
+        found = Head(text, record.time, record.type in RETIRING)
+        _keep(_HEADS, hash, found)
+    return found
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(known) >= _MOST:
+        # The oldest goes, so that there are as many as before: then nothing is collected.
+        with suppress(KeyError, RuntimeError, StopIteration):
+            del known[next(iter(known))]
+    known[key] = value
+
+
+class BudgetRow(NamedTuple):
+    """A row of `budgets`, with the text of the head record."""
+
+    id: int
+    name: str
+    parent: str | None
+    partition: str | None
+    data: str | None
+    neighbouring: str
+    unit: str
+    window: float | None
+    window_ends: str | None
+    created: str
+    filter: str
+    head_seq: int
+    head_hash: str
+    retired: int
+    generation: int
+    spent: int
+    children: str
+    holds: str
+    text: str
+
+
+@dataclass
+class Entry:
+    """A budget as the transaction sees it; changed in place, and written back once."""
+
+    id: int
+    name: str
+    parent: str | None
+    partition: str | None
+    data: str | None
+    neighbouring: str
+    unit: str
+    window: float | None
+    window_ends: str | None
+    created: str
+    filter_text: str
+    head_seq: int
+    head_hash: str
+    retired: bool
+    generation: int
+    spent: bool
+    children: str
+    """What is under it: nothing, `quotas` or `partitions`."""
+    holds: tuple[str, ...]
+    state_text: str
+    time: str
+    """Of the head record."""
+
+    @cached_property
+    def filter(self) -> Filter:
+        return filter_of(self.filter_text)
+
+    @property
+    def state(self) -> State:
+        return state_of(self.filter_text, self.state_text)
+
+    @property
+    def filter_in_force(self) -> str:
+        """The description of the filter that decides: another one where that was committed to."""
+        to = self.plain_state["to"] if self.filter.kind == "renyi_commit" else None
+        return self.filter_text if to is None else canonical(to)
+
+    @property
+    def plain_state(self) -> Mapping[str, Any]:
+        """The state as plain data."""
+        found: Mapping[str, Any] = json.loads(self.state_text)
+        return found
+
+    def moved(self, state: State) -> str:
+        """The text of a state that is to follow, remembered so that it need not be read again."""
+        text = self.filter.state_to_json(state)
+        _keep(_STATES, (self.filter_text, text), state)
+        return text
+
+    def follow(self, head: Record, state_text: str) -> None:
+        """The chain grew by a record, and the committed state is `state_text` then."""
+        self.head_seq, self.head_hash = head.seq, head.hash
+        self.time, self.state_text = head.time, state_text
+        # The next transaction will find it at the head.
+        _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type in RETIRING))
+
+    def lacks(self, mark: tuple[int, str] | None) -> bool:
+        """Whether a record that was acknowledged is later than the head, or another one there."""
+        if mark is None:
+            return False
+        return self.head_seq < mark[0] or (self.head_seq == mark[0] and self.head_hash != mark[1])
+
+    def place(self) -> str:
+        """What a group says of the record that this budget is about to get, canonical."""
+        name, prev = written(self.name), written(self.head_hash)
+        return f'{{"budget":{name},"prev":{prev},"seq":{self.head_seq + 1}}}'
+
+
+def from_row(row: BudgetRow) -> Entry:
+    """An entry from a row of `budgets` with the text of its head record."""
+    if digest(row.text) != row.head_hash:
+        raise BrokenRecord(
+            f"record {row.name!r} {row.head_seq} was tampered with: it does not hash to the head"
+        )
+    head = _head_of(row.head_hash, row.text)
+    return Entry(
+        id=int(row.id),
+        name=row.name,
+        parent=row.parent,
+        partition=row.partition,
+        data=row.data,
+        neighbouring=row.neighbouring,
+        unit=row.unit,
+        window=None if row.window is None else float(row.window),
+        window_ends=row.window_ends,
+        created=row.created,
+        filter_text=row.filter,
+        head_seq=int(row.head_seq),
+        head_hash=row.head_hash,
+        # The record counts, whatever became of the row.
+        retired=head.retires or bool(int(row.retired)),
+        generation=int(row.generation),
+        spent=bool(int(row.spent)),
+        children=row.children,
+        holds=() if row.holds == "[]" else tuple(json.loads(row.holds)),
+        state_text=head.state_text,
+        time=head.time,
+    )
+
+
+def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> Entry:
+    """An entry for a budget that has no record yet."""
+    return Entry(
+        id=id,
+        name=name,
+        parent=fields["parent"],
+        partition=fields["partition"],
+        data=fields["data"],
+        neighbouring=fields["neighbouring"],
+        unit=fields["unit"],
+        window=fields["window"],
+        window_ends=None,
+        created=created,
+        filter_text=canonical(fields["filter"]),
+        head_seq=-1,
+        head_hash=NOTHING_BEFORE,
+        retired=False,
+        generation=0,
+        spent=False,
+        children="",
+        holds=(),
+        state_text=canonical(fields["state"]),
+        time=created,
+    )
+
+
+def to_row(entry: Entry) -> dict[str, Any]:
+    """The row of an entry."""
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "parent": entry.parent,
+        "partition": entry.partition,
+        "data": entry.data,
+        "neighbouring": entry.neighbouring,
+        "unit": entry.unit,
+        "window": entry.window,
+        "window_ends": entry.window_ends,
+        "created": entry.created,
+        "filter": entry.filter_text,
+        "head_seq": entry.head_seq,
+        "head_hash": entry.head_hash,
+        "retired": int(entry.retired),
+        "generation": entry.generation,
+        "spent": int(entry.spent),
+        "children": entry.children,
+        "holds": json.dumps(entry.holds) if entry.holds else "[]",
+    }

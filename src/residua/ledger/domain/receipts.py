@@ -1,0 +1,195 @@
+"""What a ledger answers: frozen values, with what takes time worked out when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from residua.errors import ArgumentError
+from residua.filters.describe import as_mechanism
+from residua.filters.query import described
+from residua.ledger.domain import rules
+from residua.ledger.domain.described_query import Asked
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.gaussian import Gaussian
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    from residua.ledger.api.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Where the budgets of a request stood after it, by name; what was asked; whom it named."""
+
+    asked: Asked
+    named: tuple[str, ...]
+    one: bool
+    """Whether a single name was given, rather than a list."""
+    lines: Mapping[str, tuple[str, ...]]
+    """Of each named budget, itself and the ancestors that it charges."""
+    all: Mapping[str, rules.Standing]
+    closed: frozenset[str] = frozenset()
+    rule: rules.Fits = rules.spends
+    """By which it was asked: to spend, or to hold."""
+
+    @cached_property
+    def remaining(self) -> Any:
+        """What is left: of the named budget, or by name where several were named."""
+        left = {
+            name: None
+            if self.closed & set(self.lines[name])
+            else rules.remaining([self.all[member] for member in self.lines[name]])
+            for name in self.named
+        }
+        return left[self.named[0]] if self.one else left
+
+    @cached_property
+    def largest(self) -> Mechanism | None:
+        """The query of this kind with the least noise that all would admit now."""
+        return rules.largest(tuple(self.all.values()), self.asked, self.rule)
+
+    @property
+    def largest_soon(self) -> Mechanism | None:
+        """The same, if that takes no longer than a refusal may take to word."""
+        return rules.largest_soon(tuple(self.all.values()), self.asked, self.rule)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a check says. Nothing was spent, and nothing is promised for later."""
+
+    admitted: bool
+    reason: str
+    binding: str | None
+    _standings: Standings = field(repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.admitted
+
+    @property
+    def remaining(self) -> Any:
+        """What is left now, before the query, rounded down."""
+        return self._standings.remaining
+
+    @property
+    def largest(self) -> Mechanism | None:
+        """The query of this kind with the least noise that would be admitted now."""
+        return self._standings.largest
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A durable decision. An admitted one that is not `replayed` permits one run."""
+
+    admitted: bool
+    reason: str
+    seq: int
+    key: str
+    replayed: bool
+    head: str
+    binding: str | None
+    budgets: Mapping[str, tuple[int, str]]
+    """Of every budget that was charged or asked, the record's number and hash."""
+    _standings: Standings = field(repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.admitted
+
+    @property
+    def remaining(self) -> Any:
+        """What was left after it, rounded down."""
+        return self._standings.remaining
+
+    @property
+    def largest(self) -> Mechanism | None:
+        """The query of this kind with the least noise that would have been admitted after it."""
+        return self._standings.largest
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A hold on budget for a mechanism that has not started; refused where not `admitted`."""
+
+    id: str
+    admitted: bool
+    reason: str
+    expires: str
+    seq: int
+    key: str
+    replayed: bool
+    head: str
+    binding: str | None
+    budgets: Mapping[str, tuple[int, str]]
+    _standings: Standings = field(repr=False, compare=False)
+    _ledger: Ledger = field(repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.admitted
+
+    @property
+    def remaining(self) -> Any:
+        """What was left beside it, rounded down."""
+        return self._standings.remaining
+
+    @property
+    def largest(self) -> Mechanism | None:
+        """The query of this kind with the least noise that would have been admitted after it."""
+        return self._standings.largest
+
+    def commit(self, key: str | None = None) -> Receipt:
+        """Debit what is held. Only then, and only once, may the mechanism start."""
+        return self._ledger.commit(self.id, key)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Let the hold go: the mechanism was not started and never will be."""
+        self._ledger.cancel(self.id, reason)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """An open reservation, for the report of ages."""
+
+    id: str
+    budgets: tuple[str, ...]
+    mechanism: str
+    by: str
+    made: str
+    expires: str
+    age: float
+    """Seconds since it was made, by the database's time."""
+    overdue: bool
+
+
+def plain(value: Any) -> Any:
+    """What a remaining budget or a query is, as JSON data, and in words under `text`."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Mechanism):
+        return {**value.to_dict(), "text": described(value)}
+    if isinstance(value, Pld):
+        if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
+            ((sensitivity, sigma, times),) = value.gaussian.parts
+            if times == 1:  # What most budgets have left, without making a mechanism of it.
+                said = {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
+                return {**said, "text": described(value)}
+        try:
+            return {**as_mechanism(value).to_dict(), "text": described(value)}
+        except ArgumentError:
+            return {"kind": "pld", "text": described(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out: dict[str, Any] = {"kind": _snake(type(value).__name__)}
+        for each in dataclasses.fields(value):
+            item = getattr(value, each.name)
+            out[each.name] = plain(item) if isinstance(item, Pld) else item
+        return {**out, "text": str(value)}
+    return {"kind": type(value).__name__, "text": repr(value)}
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,310 @@
+"""The rule of holds: what may be spent, held and committed, as pure functions of a filter.
+
+A budget has a committed state, the fold of the filter's `decide` over the committed queries in the
+order of their commits, and open holds, in the order in which they were made. A hold's mechanism has
+not started. With `s` the state and `h_1 … h_k` the holds,
+
+* a spend `q` is admitted if `s, q, h_1, …, h_k` can all follow one another;
+* a hold `q` is admitted if `s, h_1, …, h_k, q` can;
+* a commit of `h_i` is admitted if `s, h_i, h_1, …, h_k` without `h_i` can; for the first hold that
+  is always so.
+
+The state moves by the one query that is released, never by a hold. So what is released is an
+ordinary run of the filter, whatever happens to holds, and nothing that was committed comes back.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from residua.filters.base import NOTHING_FITS, Filter
+from residua.filters.decision import Decision
+from residua.filters.noise import least_noise
+from residua.filters.potential.grid_filter import GridFilter
+from residua.filters.potential.renyi_commit import Commit
+from residua.filters.query import described, loss_of
+from residua.filters.state import State
+from residua.ledger.domain.described_query import Asked
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import identity
+from residua.pld.pld import Pld
+from residua.provable import unprovable
+
+PATIENCE = 1.0
+"""Seconds that a refusal takes at most to work out what would fit."""
+
+
+class Standing(NamedTuple):
+    """Where a budget stands: its filter, committed state and open holds, in order."""
+
+    filter: Filter
+    state: State
+    holds: tuple[Asked, ...]
+    relation: str
+
+    def without(self, place: int) -> Standing:
+        """The same with one hold fewer."""
+        left = self.holds[:place] + self.holds[place + 1 :]
+        return Standing(self.filter, self.state, left, self.relation)
+
+
+Fits = Callable[[Standing, Asked], bool]
+
+
+class Ruling(NamedTuple):
+    """What a rule says of one budget: the committed state after it, and why."""
+
+    admitted: bool
+    state: State
+    reason: str
+
+
+@lru_cache(maxsize=1024)
+def decided(filter: Filter, state: State, query: Mechanism, relation: str) -> Decision:
+    """`filter.decide`, remembered: it is pure, and dry runs and spends ask the same."""
+    return filter.decide(state, query, relation=relation)
+
+
+def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
+    """The state after all of these; None where one does not fit."""
+    for each in queries:
+        decision = decided(standing.filter, state, each.query, standing.relation)
+        if not decision.admitted:
+            return None
+        state = decision.state
+    return state
+
+
+def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
+    """Whether a query may be released now, before all holds.
+
+    `among` is where all budgets stand that the request charges, this one too: what a refusal says
+    would fit, fits them all.
+    """
+    decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+        why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
+        return Ruling(False, standing.state, why)
+    return Ruling(True, decision.state, admitted(query, decision))
+
+
+def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
+    """Whether a query may be held, after all other holds. The state stays."""
+    held = follow(standing, standing.state, standing.holds)
+    if held is None:  # holds that fit once fit still: nothing comes before them unasked
+        return Ruling(False, standing.state, "refused: the open holds do not fit any more")
+    decision = decided(standing.filter, held, query.query, standing.relation)
+    if decision.admitted:
+        return Ruling(True, standing.state, admitted(query, decision))
+    why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
+    return Ruling(False, standing.state, why)
+
+
+def commit(standing: Standing, place: int) -> Ruling:
+    """Whether the hold at a place may be released now, before all other holds."""
+    others, query = standing.without(place), standing.holds[place]
+    if place == 0 or spends(others, query):
+        return spend(others, query)
+    why = f"{query} is held, but {place} holds were made before it"
+    return Ruling(
+        False, standing.state, f"refused: {why}, and would not fit after it; commit those first"
+    )
+
+
+def spends(standing: Standing, query: Asked) -> bool:
+    """Whether a spend would be admitted."""
+    return spend_state(standing, query) is not None
+
+
+def spend_state(standing: Standing, query: Asked) -> State | None:
+    """The committed state after a spend; None if it would be refused."""
+    decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+        return None
+    return decision.state
+
+
+def holds(standing: Standing, query: Asked) -> bool:
+    """Whether a hold would be admitted."""
+    return follow(standing, standing.state, (*standing.holds, query)) is not None
+
+
+def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
+    """The query of this kind with the least noise that all would admit; None if there is none."""
+    if not isinstance(query.query, Mechanism):
+        return None
+    found = least_noise(query.query, _fits_all(standings, rule))
+    return found if isinstance(found, Mechanism) and _provable(standings, found) else None
+
+
+def largest_soon(
+    standings: Sequence[Standing], query: Asked, rule: Fits = spends
+) -> Mechanism | None:
+    """The same; None also where it takes long to work out."""
+    if not isinstance(query.query, Mechanism):
+        return None
+    ends = time.monotonic() + PATIENCE
+    return _advice(query.query, _fits_all(standings, rule), ends, standings)[0]
+
+
+def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Mechanism)
+        turned = Asked(candidate, "")
+        return all(rule(standing, turned) for standing in standings)
+
+    return fits
+
+
+def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
+    """What is left of the first budget, as far as its ancestors and the holds allow.
+
+    In the unit of its filter, rounded down; where that is a PLD, or the ancestors have the same
+    unit, asking for it passes. Raises `_Slow` where it is not found by the monotonic time `ends`.
+    """
+    first = standings[0]
+    state = follow(first, first.state, first.holds) or first.state
+    if isinstance(first.filter, GridFilter):
+        # What fits before the holds may be more than what they leave: it is looked for from above.
+        state = first.state
+    left = first.filter.remaining_in(state)
+    if len(standings) == 1 and not (first.holds and isinstance(left, Pld)):
+        return left
+    others = []
+    for other in standings[1:]:
+        after = follow(other, other.state, other.holds) or other.state
+        others.append(other.filter.remaining_in(after))
+    if not isinstance(left, Pld):
+        for also in others:
+            if type(also) is type(left) and hasattr(left, "at_most"):
+                left = left.at_most(also)
+        return left
+    candidates = [left, *(also for also in others if isinstance(also, Pld))]
+
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Pld)
+        _in_time(ends)
+        return all(_takes(standing, candidate) for standing in standings)
+
+    for candidate in candidates:
+        if fits(candidate):
+            return candidate
+    found = least_noise(left, fits)
+    return identity() if found is None else found
+
+
+def _takes(standing: Standing, loss: Pld) -> bool:
+    decision = standing.filter.decide(standing.state, loss, relation=standing.relation)
+    return decision.admitted and follow(standing, decision.state, standing.holds) is not None
+
+
+def admitted(query: Asked, decision: Decision) -> str:
+    """The reason of an admission."""
+    return f"admitted: {query} costs {decision.worded_cost}"
+
+
+def _refusal(
+    standing: Standing, query: Asked, decision: Decision, among: tuple[Standing, ...], rule: Fits
+) -> str:
+    """The reason of a refusal, with what would fit unless that takes too long to work out."""
+    alone = len(among) == 1 and not standing.holds
+    if alone and (isinstance(standing.filter, GridFilter) or isinstance(query.query, Commit)):
+        return decision.reason
+    left, advice = _said(standing, query, among, rule)
+    if decision.admitted or (standing.holds and rule is holds):
+        return f"refused: {query} does not fit; {left}; {advice}"
+    return decision.refused(left, advice)
+
+
+@lru_cache(maxsize=256)
+def _said(
+    standing: Standing, query: Asked, among: tuple[Standing, ...], rule: Fits
+) -> tuple[str | None, str]:
+    """What is left of this budget (None: as its filter says it), and what all would admit.
+
+    Remembered, as decisions are: it is worked out before a request queues.
+    """
+    ends = time.monotonic() + PATIENCE
+    left = None
+    if standing.holds:
+        left = _left_beside_holds(standing, ends)
+    elif len(among) > 1:
+        words = standing.filter.worded(standing.filter.remaining_in(standing.state))
+        left = f"{words} left in this budget"
+    if not isinstance(query.query, Mechanism):
+        return left, "what would fit is not worked out for a commit"
+
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Mechanism)
+        return all(_soon(each, candidate, rule) for each in among)
+
+    return left, _advice(query.query, fits, ends, among)[1]
+
+
+def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
+    """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
+    filter, state, open_, relation = standing
+    if open_:
+        return rule(standing, Asked(query, ""))
+    if isinstance(filter, GridFilter):
+        return filter.admits(state, loss_of(query, relation))
+    return filter.decide(state, query, relation=relation).admitted
+
+
+def _left_beside_holds(standing: Standing, ends: float) -> str:
+    n = len(standing.holds)
+    try:
+        left = remaining((standing,), ends)
+    except _Slow:
+        held = follow(standing, standing.state, standing.holds) or standing.state
+        left = standing.filter.remaining_in(held)
+    words = standing.filter.worded(left)
+    return f"{words} left beside {'an open hold' if n == 1 else f'{n} open holds'}"
+
+
+class _Slow(Exception):
+    pass
+
+
+def _in_time(ends: float) -> None:
+    if time.monotonic() > ends:
+        raise _Slow
+
+
+def _provable(standings: Sequence[Standing], query: Mechanism) -> bool:
+    """Whether a query is one that could be asked for on all of these."""
+    plain = query.to_dict()
+    return all(
+        unprovable(plain, _in_force(each).to_dict(), each.relation) is None for each in standings
+    )
+
+
+def _in_force(standing: Standing) -> Filter:
+    """The filter that decides: another one where that was committed to."""
+    to = getattr(standing.state, "to", None)
+    return to if isinstance(to, Filter) else standing.filter
+
+
+def _advice(
+    query: Mechanism,
+    fits: Callable[[object], bool],
+    ends: float,
+    standings: Sequence[Standing],
+) -> tuple[Mechanism | None, str]:
+    """The query with the least noise that fits, and what to say of it, by a monotonic time."""
+
+    def soon(candidate: object) -> bool:
+        _in_time(ends)
+        return fits(candidate)
+
+    try:
+        found = least_noise(query, soon)
+    except _Slow:
+        return None, "what would fit takes long to work out: ask for largest"
+    if not isinstance(found, Mechanism) or not _provable(standings, found):
+        return None, NOTHING_FITS
+    return found, f"{described(found)} would fit"

@@ -1,0 +1,275 @@
+"""Creating, retiring and refreshing budgets; quotas, partitions and windows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from residua.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudget
+from residua.filters.additive.pure import PureFilter
+from residua.filters.base import Filter
+from residua.ledger.domain import clock
+from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
+from residua.ledger.operations.holding import let_go
+from residua.ledger.operations.requests import LEDGER, Request, tables_of
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.storage import schema
+from residua.mechanisms.relations import REPLACE_ONE
+from residua.provable import unprovable_filter
+from residua.version import __version__
+
+_B = schema.budgets
+
+
+@dataclass(frozen=True)
+class Create(Request):
+    """A new budget."""
+
+    name: str
+    filter: Filter
+    neighbouring: str | None
+    unit: str | None
+    parent: str | None
+    partition: str | None
+    data: str | None
+    window: float | None
+    shares_data: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,) if self.parent is None else (self.name, self.parent)
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def run(self, page: Page) -> Entry:
+        if self.name in page.entries:
+            raise BudgetExists(f"there is a budget {self.name!r} already")
+        parent = None if self.parent is None else page.entry(self.parent)
+        fields = self._fields(parent)
+        why = unprovable_filter(fields["filter"])
+        if why is not None:
+            raise ArgumentError(f"filter must be one whose steps can be verified: {why}")
+        if parent is None:
+            self._check_root(page)
+        else:
+            self._check_child(page, parent, fields)
+        top = page.connection.execute(select(func.coalesce(func.max(_B.c.id), 0))).scalar_one()
+        made = max((entry.id for entry in page.entries.values()), default=0)
+        entry = new_entry(max(top, made) + 1, self.name, page.now, fields)
+        if self.window is not None:
+            entry.window_ends = clock.boundary(entry.created, self.window, page.now)
+        fields["tables"] = tables_of(page, entry, entry.state_text)
+        page.add(entry)
+        page.append(entry, "create", self.principal, fields, entry.state_text)
+        if parent is not None:
+            parent.children = "quotas" if self.partition is None else "partitions"
+            page.touch(parent)
+        return entry
+
+    def _fields(self, parent: Entry | None) -> dict[str, Any]:
+        """What the record says; a child has what its parent has unless it says otherwise."""
+        return {
+            "filter": self.filter.to_dict(),
+            "library": __version__,
+            "neighbouring": self.neighbouring or (parent.neighbouring if parent else "add-remove"),
+            "unit": self.unit or (parent.unit if parent else "person"),
+            "data": self.data or (parent.data if parent else None),
+            "parent": self.parent,
+            "partition": self.partition,
+            "window": self.window,
+            "shares_data": self.shares_data,
+            "state": json.loads(self.filter.state_to_json(self.filter.initial())),
+        }
+
+    def _check_root(self, page: Page) -> None:
+        if self.partition is not None:
+            raise ArgumentError(f"parent must be named for the partition {self.partition!r}")
+        if self.data is None or self.shares_data:
+            return
+        query = select(_B.c.name).where(_B.c.parent.is_(None), _B.c.data == self.data)
+        others = set(page.connection.execute(query).scalars())
+        others |= {
+            e.name for e in page.entries.values() if e.parent is None and e.data == self.data
+        }
+        if others:
+            raise BudgetExists(
+                f"data {self.data!r} has the budget {min(others)!r} already, and two caps on the"
+                " same data promise less than one; shares_data=True says that this is meant"
+            )
+
+    def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:
+        closed = page.closed_by(parent.name)
+        if closed is not None:
+            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be under it")
+        for name in ("neighbouring", "unit", "data"):
+            own, above = fields[name], getattr(parent, name)
+            if own != above:
+                raise ArgumentError(f"{name} must be that of the parent ({above!r}), got {own!r}")
+        kind = "quotas" if self.partition is None else "partitions"
+        if parent.children and parent.children != kind:
+            raise ArgumentError(
+                f"parent must have quotas or partitions under it, not both: {parent.name!r} has"
+                f" {parent.children}"
+            )
+        if self.partition is not None:
+            self._check_partition(page, parent)
+
+    def _check_partition(self, page: Page, parent: Entry) -> None:
+        if parent.spent:
+            raise ArgumentError(
+                f"parent must not have spent anything itself: {parent.name!r} has, so it cannot be"
+                " divided into partitions"
+            )
+        if self.window is not None and self.window != parent.window:
+            # Each new window would be the parent's promise once more, and the parent has no other.
+            raise ArgumentError(
+                f"window of a partition must be that of {parent.name!r} ({parent.window!r}) or"
+                f" none, got {self.window!r}"
+            )
+        siblings = _children(page, parent.name)
+        if any(label == self.partition for label, _ in siblings):
+            raise BudgetExists(f"{parent.name!r} has the partition {self.partition!r} already")
+        cap, own = parent.filter.guarantee, self.filter.guarantee
+        if not own <= cap:
+            raise ArgumentError(
+                f"filter must not exceed that of {parent.name!r}, got {self.filter!r}"
+            )
+        if parent.neighbouring == REPLACE_ONE:
+            # A unit that is replaced may move: two partitions see it.
+            for _, text in siblings:
+                if not own + filter_of(text).guarantee <= cap:
+                    raise ArgumentError(
+                        "filter must fit the parent's together with any other partition's, because"
+                        f" under replace-one a unit may move from one to another, got"
+                        f" {self.filter!r}"
+                    )
+
+
+def _children(page: Page, parent: str) -> list[tuple[str | None, str]]:
+    query = select(_B.c.name, _B.c.partition, _B.c.filter).where(_B.c.parent == parent)
+    stored = {row.name: (row.partition, row.filter) for row in page.connection.execute(query)}
+    for entry in page.entries.values():
+        if entry.parent == parent:
+            stored[entry.name] = (entry.partition, entry.filter_text)
+    return list(stored.values())
+
+
+@dataclass(frozen=True)
+class Retire(Request):
+    """Close a budget; its open holds are let go."""
+
+    name: str
+    reason: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def lets_go(self) -> bool:
+        return True
+
+    def run(self, page: Page) -> None:
+        entry = page.entry(self.name)
+        if entry.retired:
+            raise RetiredBudget(f"budget {self.name!r} is retired already")
+        drop_holds(page, entry, "cancel", self.principal, f"budget {self.name!r} was retired")
+        state = entry.plain_state
+        fields = {"reason": self.reason, "before": state, "after": state}
+        entry.retired = True
+        page.append(entry, "retire", self.principal, fields, entry.state_text)
+
+
+@dataclass(frozen=True)
+class Refresh(Request):
+    """Begin a new window where the old one is over; its open holds expire."""
+
+    name: str
+    demanded: bool = True
+    """Whether somebody asked for it, who is told when it is too early."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def lets_go(self) -> bool:
+        return True
+
+    def run(self, page: Page) -> None:
+        entry = page.entry(self.name)
+        if not due(page, entry):
+            if self.demanded and entry.window is None:
+                raise LedgerError(f"budget {self.name!r} has no window: what is spent stays spent")
+            if self.demanded and entry.retired:
+                raise RetiredBudget(f"budget {self.name!r} is retired")
+            return
+        first = entry.filter.initial()
+        text = entry.moved(first)
+        assert entry.window is not None
+        drop_holds(page, entry, "expire", LEDGER, f"a new window of {self.name!r} began")
+        entry.generation += 1
+        # Counted from the time that the record will have.
+        began = max(page.now, entry.time)
+        entry.window_ends = clock.boundary(entry.created, entry.window, began)
+        fields = {
+            "generation": entry.generation,
+            "tables": tables_of(page, entry, text),
+            "state": json.loads(text),
+        }
+        page.append(entry, "refresh", self.principal, fields, text)
+
+
+def due(page: Page, entry: Entry) -> bool:
+    """Whether a budget's window is over."""
+    return clock.is_over(entry.window_ends, page.now) and not entry.retired
+
+
+def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:
+    """Let all holds of a budget go, from every budget of their groups."""
+    for id in entry.holds:
+        row = page.holds[id]
+        let_go(page, row, [page.entry(name) for name in row.members], type, by, reason)
+
+
+def write_off(page: Page, name: str, why: str, by: str) -> None:
+    """Retire a budget that lost spends, as fully spent; it need not be known but by its name."""
+    if name not in page.entries:
+        _gravestone(page, name, by)
+    entry = page.entries[name]
+    for id in entry.holds:
+        row = page.holds[id]
+        row.members = tuple(member for member in row.members if member in page.entries)
+    drop_holds(page, entry, "expire", LEDGER, f"budget {name!r} is retired")
+    entry.retired = True
+    state = entry.plain_state
+    fields = {"reason": f"fully spent: {why}", "before": state, "after": state}
+    page.append(entry, "recover", by, fields, entry.state_text)
+
+
+def _gravestone(page: Page, name: str, by: str) -> None:
+    """A chain for a budget of which only the name is known."""
+    nothing = PureFilter(0.0)
+    fields = {
+        "filter": nothing.to_dict(),
+        "library": __version__,
+        "neighbouring": "add-remove",
+        "unit": "person",
+        "data": None,
+        "parent": None,
+        "partition": None,
+        "window": None,
+        "shares_data": False,
+        "tables": {},
+        "state": json.loads(nothing.state_to_json(nothing.initial())),
+    }
+    top = max((entry.id for entry in page.entries.values()), default=0)
+    entry = new_entry(top + 1, name, page.now, fields)
+    page.add(entry)
+    page.append(entry, "create", by, fields, entry.state_text)

@@ -1,0 +1,447 @@
+"""The gate: the only way to spend.
+
+Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
+whoever comes to an idle gate leads (`group_commit.py`): it takes everything that waits, decides on
+it in one transaction, commits and anchors once, and answers all. A request that fails is answered
+with its error and leaves the others alone; a transaction that fails is answered to all of its
+batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from residua.errors import (
+    LedgerError,
+    OutcomeUnknown,
+    ReadOnlyLedger,
+    ResiduaError,
+    StoreUnavailable,
+)
+from residua.ledger.operations import faults
+from residua.ledger.operations.budgets import Refresh, due
+from residua.ledger.operations.foresight import Foresight
+from residua.ledger.operations.group_commit import Ticket, Turns
+from residua.ledger.operations.holding import Expire
+from residua.ledger.operations.memory import Memory
+from residua.ledger.operations.rehearsal import QUICK, ROUNDS, Rehearsals, Unready
+from residua.ledger.operations.requests import LEDGER, Done, Request
+from residua.ledger.operations.spending import Spend
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchor, Marks
+from residua.ledger.storage.store import Again, Lost, Store, Unsure
+
+_TRIES = 20
+_R = schema.records
+_UNWRITTEN = (OSError, LedgerError, Again, Unsure)
+"""How an anchor fails."""
+
+
+class _Slot:
+    """A request that waits, and then its answer."""
+
+    __slots__ = ("answer", "error", "insist", "request")
+
+    def __init__(self, request: Request, insist: bool):
+        self.request = request
+        self.insist = insist
+        self.answer: Any = None
+        self.error: BaseException | None = None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+
+class _Wider(Again):
+    """More budgets must be locked."""
+
+    def __init__(self, names: set[str]):
+        super().__init__()
+        self.names = names
+
+
+class _Old(Again):
+    """What was recalled does not do."""
+
+
+class Gate:
+    """One per process and ledger."""
+
+    def __init__(self, store: Store, anchor: Anchor | None, ledger: str, incarnation: str):
+        self.store = store
+        self.anchor = anchor
+        self.ledger = ledger
+        self.incarnation = incarnation
+        self.closed: LedgerError | None = None
+        """Why nothing may be written, if so."""
+        self.read_only = False
+        """Whether that was asked for, and so stays."""
+        self.let_go = False
+        """Whether the ledger was closed by who opened it, and so stays."""
+        self.anchored: dict[str, tuple[int, str]] = {}
+        self.others: dict[str, tuple[int, str]] = {}
+        """What others wrote to the anchor, which need not be synced yet."""
+        self.owed: dict[str, tuple[int, str]] = {}
+        """What is stored and could not be anchored."""
+        self._mute: Exception | None = None
+        """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
+        self._rehearsals = Rehearsals()
+        self._above: dict[str, tuple[str, ...]] = {}
+        self._turns: Turns[_Slot] = Turns()
+        self._memory = Memory()
+        self._foresight = Foresight()
+
+    # -- queueing -----------------------------------------------------------------------
+
+    def submit(self, request: Request) -> Any:
+        """Do what is asked; the answer once it is durable."""
+        for attempt in range(ROUNDS):
+            if self._rehearsals.wanted(request) and not self._rehearsals.tried(request):
+                with self.looking(request.names) as page:
+                    self._rehearsals.rehearse(page, request)
+            (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
+            if not isinstance(slot.error, Unready):
+                break
+        return slot.result()
+
+    def submit_all(self, requests: Sequence[Request]) -> list[Any]:
+        """The same for several, in one transaction: of each the answer, or the error it met."""
+        slots = self._through(requests, insist=True)
+        return [slot.answer if slot.error is None else slot.error for slot in slots]
+
+    def quick(self, budgets: tuple[str, ...], text: str) -> bool:
+        """Whether a query, by its description, is known to be decided at once."""
+        return self._rehearsals.quick(budgets, text)
+
+    @contextmanager
+    def looking(self, names: Sequence[str]) -> Iterator[Page]:
+        """A page to look at, with what is overdue done to it as the gate would; never written."""
+        with self.store.reading() as connection:
+            page = Page(connection, self.store, self.ledger, self.incarnation)
+            page.open(names)
+            loaded: set[str] = set()
+            while loaded != set(page.entries):
+                loaded = set(page.entries)
+                held = {id for entry in page.entries.values() for id in entry.holds}
+                page.load({n for id in held for n in page.holds[id].members} - loaded)
+            for sweep in overdue(page):
+                sweep.run(page)
+            yield page
+
+    def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
+        if self.closed is not None:
+            raise type(self.closed)(*self.closed.args)
+        self.store.check_process()
+        slots = [_Slot(request, insist) for request in requests]
+        if not slots:
+            return slots
+        mine = Ticket(slots)
+        try:
+            if self._turns.leads(mine):
+                self._answer(mine)
+        except BaseException:
+            # Interrupted, perhaps after the commit; nobody else was.
+            for ticket in self._turns.leave(mine):
+                for slot in ticket.wanted:
+                    slot.error = OutcomeUnknown(
+                        "the transaction was interrupted; ask again with the same key, until then"
+                        " it counts as spent"
+                    )
+                ticket.finish()
+            raise
+        return slots
+
+    def _answer(self, mine: Ticket[_Slot]) -> None:
+        """Lead: do everything that waits, and wake who waits for it."""
+        batch = self._turns.take(mine)
+        slots = [slot for ticket in batch for slot in ticket.wanted]
+        try:
+            self._lead(slots)
+        except Exception as error:
+            own = set(map(id, mine.wanted))
+            for each in slots:
+                each.error = error if id(each) in own else _copied(error)
+        self._turns.done(mine)
+        faults.point("answered")
+
+    # -- one transaction ----------------------------------------------------------------
+
+    def _lead(self, batch: Sequence[_Slot]) -> None:
+        self._learn()
+        extra: set[str] = set()
+        lost = False
+        for _ in range(_TRIES):
+            try:
+                self._transact(batch, extra)
+                return
+            except _Wider as wider:
+                extra |= wider.names
+            except Lost as error:
+                if lost:
+                    raise StoreUnavailable(
+                        f"{self.store.place} went away ({error}); nothing was spent"
+                    ) from error
+                lost = True
+            except Again:
+                continue
+        raise StoreUnavailable(
+            f"{self.store.place}: too many transactions at once; nothing was spent"
+        )
+
+    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
+        with self.store.writing(remembers=True) as connection:
+            faults.point("begun")
+            seen = self.store.seen(connection)
+            requests = [slot.request for slot in batch]
+            page = self._recalled(connection, requests, extra, seen)
+            if page is None:
+                page = self._opened(connection, requests, extra)
+            faults.point("locked")
+            # What this thread has worked, had it never waited for the processor or the interpreter.
+            worked = time.thread_time()
+            for slot in batch:
+                slot.error = None
+                if not slot.insist and self._rehearsals.unready(page, slot.request):
+                    slot.error = Unready()
+                    continue
+                begun = time.perf_counter()
+                try:
+                    slot.answer = slot.request.run(page)
+                except ResiduaError as error:
+                    slot.error = error
+                except SQLAlchemyError:
+                    raise
+                except Exception as error:
+                    slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+                    slot.error.__cause__ = error
+                else:
+                    self._rehearsals.answered(slot.request, slot.answer)
+                took = time.perf_counter() - begun
+                worked += took
+                if took >= QUICK:
+                    # Or it only waited. To ask for each would take longer than most decisions do.
+                    now = time.thread_time()
+                    self._rehearsals.decided(slot.request, took - max(0.0, worked - now))
+                    worked = now
+            faults.point("decided")
+            old = page.recalled is not None and not page.writes_all
+            if old or (page.recalled is not None and any(each.error for each in batch)):
+                raise _Old
+            if page.writes and self._mute is not None:
+                raise StoreUnavailable(
+                    f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
+                    " by this call, nor will be until it can"
+                )
+            if page.writes:
+                self._memory.forget(page.entries)
+                page.flush()
+                faults.point("written")
+                place = page.last()
+                faults.point("committing")
+                try:
+                    self.store.commit(
+                        connection,
+                        lambda other: _landed(other, place),
+                        lambda answered: self._meanwhile(page, batch, answered),
+                    )
+                except Unsure as error:
+                    raise OutcomeUnknown(
+                        f"{self.store.place} went away while committing ({error}); ask again with"
+                        " the same key, until then it counts as spent"
+                    ) from error
+                faults.point("committed")
+                self._memory.keep(page, seen)
+        self._mark(page.heads)
+
+    def _meanwhile(self, page: Page, batch: Sequence[_Slot], answered: Callable[[], bool]) -> None:
+        """While the store commits: what has to be done after that, and what may come next.
+
+        Nothing here is needed. What fails is done where it is needed, and told to who needs it.
+        """
+        with suppress(Exception):
+            for slot in batch:
+                if isinstance(slot.answer, Done) and slot.error is None:
+                    _ = slot.answer.receipt
+            if self.anchor is not None:
+                self.anchor.expect(self._unmarked(page.heads))
+            quick = self._rehearsals.quick
+            asked = (slot.request for slot in batch)
+            spends = [
+                each
+                for each in asked
+                if isinstance(each, Spend) and quick(each.budgets, each.asked.text)
+            ]
+            self._foresight.look_ahead(page, spends, answered)
+
+    def _recalled(
+        self, connection: Connection, requests: Sequence[Request], extra: set[str], seen: object
+    ) -> Page | None:
+        """What this process left behind, where that is all that the requests need."""
+        if extra or not all(isinstance(request, Spend) for request in requests):
+            return None
+        names = self._named(requests)
+        page = Page(connection, self.store, self.ledger, self.incarnation)
+        if not self._memory.recall(page, names, seen):
+            return None
+        if any(entry.lacks(self.others.get(name)) for name, entry in page.entries.items()):
+            return None
+        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
+        if keys and not self.store.locks_rows:
+            page.load_keys(keys)
+        # Elsewhere a key that was used cannot be written again.
+        return page
+
+    def _named(self, requests: Sequence[Request]) -> set[str]:
+        """The budgets that requests name, and those above them as far as these are known."""
+        names = {name for request in requests for name in request.names}
+        return names.union(*(self._above.get(name, ()) for name in names))
+
+    def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
+        """Lock and read everything that the requests need, and what is overdue there."""
+        page = Page(connection, self.store, self.ledger, self.incarnation)
+        if any(request.creates for request in requests):
+            self.store.lock_schema(connection)
+        held = [request.hold for request in requests if request.hold is not None]
+        page.load_holds(held)
+        names = extra | self._named(requests)
+        names.update(name for row in page.holds.values() for name in row.members)
+        names.update(above for name in tuple(names) for above in self._above.get(name, ()))
+        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
+        page.open(names, keys, lock=True)
+        if self.store.locks_rows:
+            # What was read before the lock may have changed while it was waited for.
+            page.load_holds(held)
+        needed = set(page.entries) | _let_go_with(page, requests)
+        while needed - names:
+            if self.store.locks_rows:
+                raise _Wider(needed)
+            names |= needed
+            page.load(needed - set(page.entries))
+            needed = set(page.entries) | _let_go_with(page, requests)
+        self._check_anchored(page)
+        for name in page.entries:
+            if name not in self._above:
+                self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
+        for sweep in overdue(page):
+            sweep.run(page)
+        return page
+
+    def _learn(self) -> None:
+        """What other processes have acknowledged, before anything is read: it must be there."""
+        if self.anchor is None:
+            return
+        try:
+            if self.owed:
+                self.anchor.write(self.owed)
+                self.anchored.update(self.owed)
+                self.owed.clear()
+            for name, mark in self.anchor.news().items():
+                self.others[name] = _later(mark, self.others.get(name))
+            self._mute = None
+        except _UNWRITTEN as error:
+            if not self.owed and not isinstance(error, OSError):
+                raise
+            self._mute = error  # Whoever would write is told.
+
+    def _check_anchored(self, page: Page) -> None:
+        for name, entry in page.entries.items():
+            for mark in (self.anchored.get(name), self.others.get(name)):
+                if mark is None or not entry.lacks(mark):
+                    continue
+                found = f"ends with number {entry.head_seq}"
+                if entry.head_seq == mark[0]:
+                    found = f"ends with another record of number {mark[0]}"
+                self.closed = ReadOnlyLedger(
+                    f"budget {name!r} {found}, but number {mark[0]} was acknowledged: a backup was"
+                    " restored, or records were changed; recover the ledger (residua recover)"
+                )
+                raise self.closed
+
+    def _unmarked(self, heads: Marks) -> Marks:
+        known, none = self.anchored, (-1, "")
+        return {name: mark for name, mark in heads.items() if known.get(name, none)[0] < mark[0]}
+
+    def _mark(self, heads: Marks) -> None:
+        """Anchor what is about to be acknowledged."""
+        new = self._unmarked(heads)
+        if not new:
+            return
+        faults.point("anchoring")
+        if self.anchor is not None:
+            try:
+                self.anchor.write(new)
+            except _UNWRITTEN as error:
+                self.owed.update(new)
+                raise OutcomeUnknown(
+                    f"the spend is stored, but the anchor {self.anchor} could not be written"
+                    f" ({error}); ask again with the same key, until then it counts as spent"
+                ) from error
+        faults.point("anchored")
+        self.anchored.update(new)
+
+
+def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str]:
+    """The mark with the higher number, of those that there are."""
+    return max((each for each in (one, other) if each), default=(-1, ""), key=lambda mark: mark[0])
+
+
+def _copied(error: Exception) -> Exception:
+    """The same error for another thread, which adds its own traceback."""
+    if not isinstance(error, LedgerError):
+        return error
+    other = type(error)(*error.args)
+    other.__cause__ = error.__cause__
+    return other
+
+
+def overdue(page: Page) -> list[Request]:
+    """What happens by itself: windows that are over, holds whose time is over."""
+    sweeps: list[Request] = [
+        Refresh(LEDGER, name, demanded=False)
+        for name, entry in sorted(page.entries.items())
+        if due(page, entry)
+    ]
+    open_ = {id for entry in page.entries.values() for id in entry.holds}
+    late = sorted(
+        (row.expires, id)
+        for id, row in page.holds.items()
+        if id in open_ and row.expires <= page.now
+    )
+    return sweeps + [Expire(LEDGER, id) for _, id in late]
+
+
+def _let_go_with(page: Page, requests: Sequence[Request]) -> set[str]:
+    """Budgets that share a hold with one that is let go here."""
+    whole = {name for request in requests if request.lets_go for name in request.names}
+    whole |= {name for name, entry in page.entries.items() if due(page, entry)}
+    found: set[str] = set()
+    for name, entry in page.entries.items():
+        for id in entry.holds:
+            row = page.holds[id]
+            if name in whole or row.expires <= page.now:
+                found.update(row.members)
+    return found
+
+
+def _ancestors(page: Page, name: str) -> list[Any]:
+    found = []
+    parent = page.entries[name].parent
+    while parent is not None:
+        found.append(page.entry(parent))
+        parent = found[-1].parent
+    return found
+
+
+def _landed(connection: Connection, place: tuple[int, int, str]) -> bool:
+    id, seq, hash = place
+    query = select(_R.c.hash).where(_R.c.budget_id == id, _R.c.seq == seq)
+    return connection.execute(query).scalar() == hash

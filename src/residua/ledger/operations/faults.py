@@ -1,0 +1,42 @@
+"""Named points of the gate at which a test may kill the process.
+
+`RESIDUA_FAULT="name:count"` in the environment ends the process, as SIGKILL does, when it passes
+the point of that name for the count-th time. Otherwise a point does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = (
+    "begun",
+    "locked",
+    "decided",
+    "written",
+    "committing",
+    "committed",
+    "anchoring",
+    "anchored",
+    "answered",
+)
+"""The stages of a write, in order: each is passed once for a transaction."""
+
+
+def _asked() -> tuple[str, int] | None:
+    name, _, count = os.environ.get("RESIDUA_FAULT", "").partition(":")
+    return (name, int(count or "1")) if name else None
+
+
+_FAULT = _asked()
+_passed = 0
+
+
+def point(name: str) -> None:
+    """Pass a point; perhaps never to return."""
+    if _FAULT is None or _FAULT[0] != name:
+        return
+    global _passed
+    _passed += 1
+    if _passed == _FAULT[1]:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,263 @@
+"""What a caller asks of the gate, and what all such requests share.
+
+A request names budgets, and perhaps a hold and a key. `run` decides on the page and then writes to
+it; whatever it raises, it raises before it has written anything.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from residua.errors import ArgumentError, KeyReused
+from residua.ledger.domain.budget_row import Entry, state_of
+from residua.ledger.domain.described_query import Asked, from_text
+from residua.ledger.domain.receipts import Receipt, Standings
+from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
+from residua.ledger.domain.rules import holds as holds_
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.storage.rows import KeyRow
+from residua.records import Canonical, Record, canonical, digest, state_after
+
+LEDGER = "ledger"
+"""Who asks for what happens by itself."""
+_NONE = Canonical("{}")
+
+
+@dataclass(frozen=True)
+class Request(ABC):
+    """Something to be done at the gate."""
+
+    principal: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The budgets that it names."""
+        return ()
+
+    @property
+    def hold(self) -> str | None:
+        """The reservation that it names."""
+        return None
+
+    @property
+    def key(self) -> str | None:
+        """The caller's key."""
+        return None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the key was made for this request, so that nobody can have used it."""
+        return False
+
+    @property
+    def creates(self) -> bool:
+        """Whether it adds a budget."""
+        return False
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether it lets all holds of its budgets go."""
+        return False
+
+    @abstractmethod
+    def run(self, page: Page) -> Any:
+        """Decide, then write to the page."""
+
+
+@dataclass(eq=False)
+class Done:
+    """What became of a request that decides."""
+
+    record: Record
+    budgets: Mapping[str, tuple[int, str]]
+    standings: Standings
+    replayed: bool
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """What its caller gets, unless it reserved."""
+        record = self.record
+        return Receipt(
+            record.admitted is True,
+            str(record.reason),
+            record.seq,
+            str(record.key),
+            self.replayed,
+            record.hash,
+            record.binding,
+            self.budgets,
+            self.standings,
+        )
+
+
+def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:
+    """What tells one request from another under the same key."""
+    return digest(canonical({"verb": verb, "budgets": sorted(names), **fields}))
+
+
+def charged(page: Page, names: Sequence[str]) -> list[Entry]:
+    """Every budget that a spend on these charges, each once. Raises where one cannot be spent."""
+    found: dict[str, Entry] = {}
+    for name in names:
+        for entry in page.open_line(name):
+            if entry.children == "partitions":
+                raise ArgumentError(
+                    f"budget must not be {entry.name!r}, which is divided into partitions: name"
+                    " every partition that the query reads"
+                )
+            found[entry.name] = entry
+    return list(found.values())
+
+
+def check_relation(asked: Asked, assumed: bool) -> None:
+    """Raise where it is not known under which relation a bound holds."""
+    kind = asked.undeclared
+    if kind is not None and not assumed:
+        raise ArgumentError(
+            f"assume_budget_relation must be true, or a relation declared: {kind} is known by a"
+            " bound alone, got False"
+        )
+
+
+def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
+    """Raise where a step with this query could not be proven afterwards."""
+    for entry in entries:
+        why = asked.unprovable(entry.filter_in_force, entry.neighbouring)
+        if why is not None:
+            raise ArgumentError(
+                f"query must be one that can be verified on the budget {entry.name!r}: {why};"
+                " nothing was spent"
+            )
+
+
+def binding(
+    rulings: Mapping[str, Ruling], entries: Sequence[Entry], *, checked: bool = False
+) -> tuple[str | None, str]:
+    """The budget that refuses, if any does, and the reason to record; several: it is named.
+
+    Where a request was only checked, the reason says what would be.
+    """
+    would_be = "would be " if checked else ""
+    for name, ruling in rulings.items():
+        if not ruling.admitted:
+            shown = f"budget {name!r}: " if len(entries) > 1 else ""
+            return name, shown + would_be + ruling.reason
+    return None, would_be + next(iter(rulings.values())).reason
+
+
+def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
+    """Refusals of budgets under another relation, or for another unit, than the query declares."""
+    found = {}
+    for entry in entries:
+        why = asked.contradicts(entry.neighbouring, entry.unit)
+        if why is not None:
+            found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
+    return found
+
+
+def append_group(
+    page: Page,
+    type: str,
+    by: str,
+    entries: Sequence[Entry],
+    fields: Mapping[str, Any],
+    after: Mapping[str, str],
+) -> dict[str, Record]:
+    """Append a record to every budget of a group, each naming all; states become `after`."""
+    in_order = sorted(entries, key=lambda entry: entry.name)
+    group = Canonical("[" + ",".join([entry.place() for entry in in_order]) + "]")
+    made = {}
+    for entry in in_order:
+        before = entry.state_text
+        state_text = after.get(entry.name, before)
+        own = {
+            **fields,
+            "group": group,
+            "before": Canonical(before),
+            "after": Canonical(state_text),
+        }
+        if "mechanism" in own:
+            own["relation"] = entry.neighbouring
+            own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)
+        made[entry.name] = page.append(entry, type, by, own, state_text)
+    return made
+
+
+def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
+    """What a verifier needs beside the state, by hash; the contents go to the page."""
+    content = entry.filter.tables(state_of(entry.filter_text, state_text))
+    if not content:
+        return _NONE
+    hashes = {name: digest(data) for name, data in content.items()}
+    page.add_tables({hashes[name]: data for name, data in content.items()})
+    return hashes
+
+
+def held_now(page: Page, entries: Sequence[Entry]) -> str | None:
+    """The open holds of these, to remember what was left."""
+    held = {entry.name: list(entry.holds) for entry in entries if entry.holds}
+    return canonical(held) if held else None
+
+
+def standings_now(
+    page: Page,
+    asked: Asked,
+    named: Sequence[str],
+    one: bool,
+    entries: Sequence[Entry],
+    rule: Fits = spends,
+) -> Standings:
+    """Where the budgets stand, for who asked by a rule."""
+    lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
+    all_ = {entry.name: page.standing(entry) for entry in entries}
+    closed = frozenset([entry.name for entry in entries if entry.retired])
+    return Standings(asked, tuple(named), one, lines, all_, closed, rule)
+
+
+def replay(
+    page: Page, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
+) -> Done | None:
+    """What was decided under the request's key before; None where nothing was."""
+    key = request.key
+    row = page.keys.get((request.principal, key)) if key is not None else None
+    if row is None:
+        return None
+    if row.request != request_text:
+        raise KeyReused(
+            f"key {key!r} was used by {request.principal!r} for another request; nothing was"
+            " decided"
+        )
+    return replayed(page, row, request.names or named, one)
+
+
+def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
+    """The decision at a place, once more."""
+    record = page.record_at(row.budget, row.seq)
+    members = [each["budget"] for each in record.body["group"]]
+    found = {
+        each["budget"]: page.record_at(each["budget"], each["seq"]) for each in record.body["group"]
+    }
+    held: dict[str, list[str]] = json.loads(row.held) if row.held else {}
+    page.load_holds(id for ids in held.values() for id in ids if id not in page.holds)
+    standings = {}
+    for name in members:
+        entry = page.entry(name)
+        state = state_of(entry.filter_text, canonical(state_after(found[name])))
+        holds = tuple(page.holds[id].asked for id in held.get(name, ()))
+        standings[name] = Standing(entry.filter, state, holds, entry.neighbouring)
+    page.replayed.update(members)
+    named = tuple(named) or tuple(members)
+    lines = {name: tuple(e.name for e in page.line(name)) for name in named}
+    asked = from_text(canonical(record.body["mechanism"]))
+    rule = holds_ if record.type == "hold" else spends
+    return Done(
+        found[named[0]],
+        {name: (each.seq, each.hash) for name, each in found.items()},
+        Standings(asked, named, one, lines, standings, rule=rule),
+        True,
+    )

@@ -1,0 +1,376 @@
+"""What a transaction has read and is about to write.
+
+The gate reads everything that a batch of requests needs, lets each request decide on it in turn and
+then writes once. A request changes the page only after it has decided, so one that fails leaves the
+page as it was for the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from residua.errors import (
+    BrokenRecord,
+    ReadOnlyLedger,
+    ResiduaError,
+    RetiredBudget,
+    UnknownBudget,
+)
+from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
+from residua.ledger.domain.rules import Standing
+from residua.ledger.storage import rows, schema
+from residua.ledger.storage.migrations import check_facts
+from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.ledger.storage.statements import Guard, Question, Write, listed
+from residua.ledger.storage.store import Store
+from residua.records import Record, read, record
+
+_B, _R = schema.budgets, schema.records
+
+
+class Page:
+    """The working set of one transaction."""
+
+    def __init__(self, connection: Connection, store: Store, ledger: str, incarnation: str):
+        self.connection = connection
+        self.store = store
+        self.ledger = ledger
+        self.incarnation = incarnation
+        self.now = ""
+        self.entries: dict[str, Entry] = {}
+        self.keys: dict[tuple[str, str], KeyRow] = {}
+        self.holds: dict[str, HoldRow] = {}
+        self._records: list[tuple[Entry, Record]] = []
+        self._changed: dict[str, Entry] = {}
+        self._made: dict[str, Entry] = {}
+        self._keys_made: list[dict[str, Any]] = []
+        self._holds_made: list[HoldRow] = []
+        self._holds_ended: list[HoldRow] = []
+        self._tables: dict[str, bytes] = {}
+        self.read = 0.0
+        """When the time was read, by this process's clock."""
+        self.facts: Mapping[str, str] = {}
+        self.recalled: dict[str, Mapping[str, Any]] | None = None
+        """The rows of budgets as they should be in the store, where they were not read."""
+        self.written: dict[str, Mapping[str, Any]] = {}
+        """The rows of budgets that were written."""
+        self.replayed: set[str] = set()
+        """Budgets whose records are answered for again."""
+
+    # -- reading ------------------------------------------------------------------------
+
+    def open(
+        self,
+        names: Iterable[str],
+        keys: Iterable[tuple[str, str]] = (),
+        lock: bool = False,
+    ) -> None:
+        """Read `meta`, the time, budgets with everything above them, and what keys decided.
+
+        With a lock it is what they are once nobody else writes to these budgets. Raises where the
+        ledger became another one.
+        """
+        wanted, asked = sorted(set(names)), set(keys)
+        questions: list[Question] = self.store.locking(wanted) if lock else []
+        first = len(questions)
+        questions.append((self.store.facts_and_time, {}))
+        if wanted:
+            questions.append((rows.BUDGETS, {"names": listed(wanted)}))
+        if asked:
+            questions.append(_keys(asked))
+        facts, *found = self.store.ask(self.connection, questions)[first:]
+        self._look(facts)
+        if asked:
+            self._take_keys(found.pop(), asked)
+        if wanted:
+            self._take(found.pop())
+
+    def _look(self, found: Sequence[tuple[Any, ...]]) -> None:
+        facts = {name: value for name, value, _ in found}
+        check_facts(self.store, facts)
+        if (facts["ledger"], facts["incarnation"]) != (self.ledger, self.incarnation):
+            raise ReadOnlyLedger(
+                f"{self.store.place} was recovered or replaced since it was opened: open it again"
+            )
+        self.facts, self.now, self.read = facts, found[0][2], time.monotonic()
+
+    def recall(
+        self, known: Iterable[tuple[Entry, Mapping[str, Any]]], facts: Mapping[str, str]
+    ) -> None:
+        """Have budgets, with all above them, as they were left; `flush` makes sure of it."""
+        self.facts, self.recalled = facts, {}
+        for entry, row in known:
+            self.entries[entry.name], self.recalled[entry.name] = entry, row
+
+    def load(self, names: Iterable[str]) -> None:
+        """Read more budgets with everything above them, afresh."""
+        wanted = sorted(set(names))
+        if wanted:
+            question = (rows.BUDGETS, {"names": listed(wanted)})
+            self._take(self.store.ask(self.connection, [question])[0])
+
+    def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
+        with readable("budgets"):
+            entries = [from_row(BudgetRow._make(row)) for row in found]
+        self.entries.update((each.name, each) for each in entries)
+        above = {each.parent for each in entries if each.parent} - set(self.entries)
+        if above:
+            self.load(above)
+            return
+        self._check_lines()
+        held = {id for entry in self.entries.values() for id in entry.holds}
+        self.load_holds(held)
+        if not held <= self.holds.keys():
+            raise BrokenRecord("an open reservation is missing in the store")
+
+    def _check_lines(self) -> None:
+        """Raise where a budget stands above itself: who goes up from there would never arrive."""
+        for name, entry in self.entries.items():
+            steps, at = 0, entry
+            while at.parent is not None and at.parent in self.entries:
+                steps, at = steps + 1, self.entries[at.parent]
+                if steps > len(self.entries):
+                    raise BrokenRecord(f"budget {name!r} stands above itself in the store")
+
+    def load_holds(self, ids: Iterable[str]) -> None:
+        """Read reservations."""
+        wanted = sorted(set(ids))
+        if wanted:
+            question = (rows.HOLDS, {"ids": listed(wanted)})
+            found = self.store.ask(self.connection, [question])[0]
+            with readable("holds"):
+                self.holds.update((row[0], rows.hold_of(row)) for row in found)
+
+    def load_keys(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Read what was decided under keys."""
+        wanted = set(keys)
+        if wanted:
+            self._take_keys(self.store.ask(self.connection, [_keys(wanted)])[0], wanted)
+
+    def _take_keys(
+        self, found: Sequence[tuple[Any, ...]], wanted: Collection[tuple[str, str]]
+    ) -> None:
+        with readable("keys"):
+            for principal, key, request, budget, seq, held in found:
+                if (principal, key) in wanted:
+                    self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
+
+    def record_at(self, budget: str, seq: int) -> Record:
+        """A stored record, or one that is about to be."""
+        for entry, made in self._records:
+            if entry.name == budget and made.seq == seq:
+                return made
+        found = self.connection.execute(
+            select(_R.c.text)
+            .join(_B, _B.c.id == _R.c.budget_id)
+            .where(_B.c.name == budget, _R.c.seq == seq)
+        ).scalar()
+        if found is None:
+            raise BrokenRecord(f"record {budget!r} {seq} is missing in the store")
+        return read(found)
+
+    # -- what requests ask --------------------------------------------------------------
+
+    def entry(self, name: str) -> Entry:
+        """A budget by its name."""
+        try:
+            return self.entries[name]
+        except KeyError:
+            raise UnknownBudget(f"there is no budget {name!r}") from None
+
+    def children(self, name: str) -> Sequence[Any]:
+        """What the store has of the budgets under this one."""
+        c = _B.c
+        columns = c.name, c.children, c.filter, c.generation, c.window_ends, c.retired
+        return self.connection.execute(select(*columns).where(c.parent == name)).all()
+
+    def line(self, name: str) -> list[Entry]:
+        """A budget and the ancestors that a spend on it charges.
+
+        A quota charges what is above it; a partition does not charge the whole it is a part of.
+        """
+        entry = self.entry(name)
+        charged = [entry]
+        while entry.parent is not None:
+            above = self.entry(entry.parent)
+            if entry.partition is None:
+                charged.append(above)
+            entry = above
+        return charged
+
+    def closed_by(self, name: str) -> Entry | None:
+        """What closes a budget, if anything: it, or one above it, is retired.
+
+        A whole closes its partitions, though they do not charge it.
+        """
+        entry: Entry | None = self.entry(name)
+        while entry is not None and not entry.retired:
+            entry = None if entry.parent is None else self.entry(entry.parent)
+        return entry
+
+    def open_line(self, name: str) -> list[Entry]:
+        """What a spend charges; raises where the budget is closed."""
+        closed = self.closed_by(name)
+        if closed is not None:
+            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be spent")
+        return self.line(name)
+
+    def standing(self, entry: Entry) -> Standing:
+        """Where a budget stands."""
+        held = tuple(self.holds[id].asked for id in entry.holds) if entry.holds else ()
+        return Standing(entry.filter, entry.state, held, entry.neighbouring)
+
+    # -- what requests do ---------------------------------------------------------------
+
+    def add(self, entry: Entry) -> None:
+        """A new budget."""
+        self.entries[entry.name] = entry
+        self._made[entry.name] = entry
+
+    def append(
+        self, entry: Entry, type: str, by: str, fields: Mapping[str, Any], state_text: str
+    ) -> Record:
+        """Append a record to a chain; the committed state is `state_text` then."""
+        made = record(
+            type,
+            {
+                "ledger": self.ledger,
+                "budget": entry.name,
+                "seq": entry.head_seq + 1,
+                "prev": entry.head_hash,
+                "time": max(self.now, entry.time),
+                "by": by,
+            },
+            fields,
+        )
+        self.adopt(entry, made, state_text)
+        return made
+
+    def adopt(self, entry: Entry, made: Record, state_text: str) -> None:
+        """A record becomes the head of a chain."""
+        entry.follow(made, state_text)
+        self._records.append((entry, made))
+        self._changed[entry.name] = entry
+
+    def add_key(self, principal: str, key: str, row: KeyRow) -> None:
+        """Say where the decision on a key is."""
+        self.keys[principal, key] = row
+        self._keys_made.append(
+            {"principal": principal, "key": key, "request": row.request, "budget": row.budget,
+             "seq": row.seq, "held": row.held}
+        )  # fmt: skip
+
+    def set_held(self, principal: str, key: str, held: str | None) -> None:
+        """The holds that were open after the decision on a key that this page adds."""
+        row = self._keys_made[-1]
+        assert (row["principal"], row["key"]) == (principal, key)
+        row["held"] = held
+        self.keys[principal, key] = replace(self.keys[principal, key], held=held)
+
+    def add_hold(self, row: HoldRow) -> None:
+        """A new reservation, last in line with all its members."""
+        self.new_hold(row)
+        for name in row.members:
+            entry = self.entries[name]
+            entry.holds = (*entry.holds, row.id)
+
+    def new_hold(self, row: HoldRow) -> None:
+        """A row for a reservation."""
+        self.holds[row.id] = row
+        self._holds_made.append(row)
+
+    def close_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
+        """The row of a reservation that is over."""
+        row.status, row.ended_by = status, ended_by
+        self._holds_ended.append(row)
+
+    def end_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
+        """A reservation is over."""
+        self.close_hold(row, status, ended_by)
+        for name in row.members:
+            entry = self.entries[name]
+            entry.holds = tuple(id for id in entry.holds if id != row.id)
+            self._changed[name] = entry
+
+    def touch(self, entry: Entry) -> None:
+        """An entry's row changed without a record of its own."""
+        self._changed[entry.name] = entry
+
+    def add_tables(self, made: Mapping[str, bytes]) -> None:
+        """Contents that records name by their hash."""
+        self._tables.update(made)
+
+    # -- writing ------------------------------------------------------------------------
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether every budget that is on it has changed."""
+        return self._changed.keys() == self.entries.keys()
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._records)
+
+    @cached_property
+    def heads(self) -> dict[str, tuple[int, str]]:
+        """The heads to anchor, in the end: of chains that grew, and those answered for again."""
+        names = {*self._changed, *self.replayed}
+        return {n: (self.entries[n].head_seq, self.entries[n].head_hash) for n in sorted(names)}
+
+    def last(self) -> tuple[int, int, str]:
+        """The last record, by which to find out whether a commit landed."""
+        entry, made = self._records[-1]
+        return entry.id, made.seq, made.hash
+
+    def flush(self) -> None:
+        """Write everything, in an order in which two processes cannot wait for each other."""
+        old = [each for name, each in sorted(self._changed.items()) if name not in self._made]
+        ended = [each for each in self._holds_ended if each not in self._holds_made]
+        tables = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
+        keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
+        changed = [rows.changed(each) for each in old]
+        self.written = {each.name: row for each, row in zip(old, changed, strict=True)}
+        writes: list[tuple[Write, list[dict[str, Any]]]] = [
+            (rows.NEW_TABLES, tables),
+            (rows.NEW_BUDGETS, [to_row(each) for each in self._made.values()]),
+            (rows.CHANGED_BUDGETS, changed),
+            (rows.NEW_RECORDS, [rows.record_row(entry, made) for entry, made in self._records]),
+            (rows.NEW_KEYS, keys),
+            (rows.NEW_HOLDS, [rows.hold_row(each) for each in self._holds_made]),
+            (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
+        ]
+        guard = None
+        if self.recalled is not None:
+            before = [self.recalled[each.name] for each in old]
+            guard = Guard(before, self.facts)
+        self.store.put(self.connection, [(write, given) for write, given in writes if given], guard)
+
+
+def _keys(wanted: Collection[tuple[str, str]]) -> Question:
+    """What was decided under keys: of these principals, under these; perhaps more than wanted."""
+    principals, keys = (sorted(set(each)) for each in zip(*wanted, strict=True))
+    return rows.KEYS, {"principals": listed(principals), "keys": listed(keys)}
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Rows that say what no ledger writes are an error of the store."""
+    try:
+        yield
+    except ResiduaError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BrokenRecord(f"the {what} of the store cannot be read: {error!r}") from error
+
+
+def names_of(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Their names."""
+    return tuple(each.name for each in entries)

@@ -1,0 +1,104 @@
+"""What a store may have lost, held against its anchor; nothing is written to find out."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger
+from residua.ledger.operations.committer import Gate
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchored, Marks, behind
+from residua.ledger.storage.migrations import HOME, facts_in
+
+_B, _R = schema.budgets, schema.records
+
+
+def why_closed(gate: Gate) -> str | None:
+    """Why a ledger would be read-only for whoever opened it to write, if so.
+
+    What the anchor says is read first, so that a store that others write to is never behind it.
+    """
+    if gate.anchor is None:
+        return None
+    try:
+        said = gate.anchor.read()
+        with gate.store.reading() as connection:
+            return may_have_lost(gate, said, heads_in(connection), connection)
+    except OSError as error:
+        return f"the anchor {gate.anchor} cannot be read: {error}"
+    except LedgerError as error:
+        return str(error)
+
+
+def must_be_open(read_only: str | None) -> None:
+    """Raise where nothing would be admitted now, whatever the filters say."""
+    if read_only is not None:
+        raise ReadOnlyLedger(f"nothing would be admitted now: {read_only}")
+
+
+def may_have_lost(
+    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
+) -> str | None:
+    """Why nothing may be written to a store that its anchor says this of, if so."""
+    lost = _lost(gate, said, heads, connection)
+    home = (facts_in(connection) or {}).get(HOME)
+    if not lost and home not in (None, gate.store.identity(connection)):
+        lost = _moved(gate, said, heads)
+    if not lost:
+        return None
+    name, why = next(iter(lost.items()))
+    budget = f"budget {name!r}: " if name else ""
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    return (
+        f"{gate.store.place} may have lost spends: {budget}{why}{more};"
+        " recover the ledger (residua recover)"
+    )
+
+
+def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
+    """The head of every chain."""
+    rows = connection.execute(select(_B.c.name, _B.c.head_seq, _B.c.head_hash).order_by(_B.c.id))
+    found = {}
+    for name, seq, head in rows:
+        # SQLite keeps whatever it is given.
+        if not (isinstance(name, str) and isinstance(seq, int) and isinstance(head, str)):
+            raise BrokenRecord(f"budget {name!r} has a head that is none: {seq!r}, {head!r}")
+        found[name] = (seq, head)
+    return found
+
+
+def _lost(
+    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
+) -> dict[str, str]:
+    """The budgets of which something may be lost, and why; under `""`, of all."""
+    if said is None:
+        # The file of a user for PostgreSQL may be that of a machine which is new here.
+        shared = gate.anchor is not None and gate.anchor.shared
+        lost_anchor = heads and (shared or gate.store.place.path is not None)
+        return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
+    if said.ledger != gate.ledger:
+        return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}
+    if said.incarnation != gate.incarnation:
+        return {"": f"the anchor {gate.anchor} is that of another incarnation"}
+    hash_at = {}
+    for name, (seq, _) in said.marks.items():
+        query = (
+            select(_R.c.hash)
+            .join(_B, _B.c.id == _R.c.budget_id)
+            .where(_B.c.name == name, _R.c.seq == seq)
+        )
+        hash_at[name, seq] = connection.execute(query).scalar() or ""
+    return behind(said.marks, heads, hash_at)
+
+
+def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
+    """Why spends may be lost in a database that is another than the one which wrote last.
+
+    An anchor that everybody has would know. The file of one machine does if it knows every head:
+    one that does not is not the only one.
+    """
+    assert gate.anchor is not None
+    if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
+        return {}
+    knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
+    return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}

@@ -1,0 +1,54 @@
+"""Where an export is written to: a file by its path, or a stream that is open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+
+_KEPT = re.compile(
+    rb"SQLite format 3\0|\xd9\xd5\x05\xf9\x20\xa1\x63\xd7|\x37\x7f\x06[\x82\x83]"
+    rb'|[0-9a-f]{16} \{"incarnation"'
+)
+"""How a database begins, what lies beside one, and an anchor."""
+
+
+def check_spares(what: str, path: Path) -> None:
+    """Raise where an export would be written over a database or an anchor."""
+    if path.is_file():
+        with path.open("rb") as file:
+            if _KEPT.match(file.read(64)):
+                raise ArgumentError(
+                    f"{what} must be a file for the export alone, got {path}, which is a database"
+                    " or an anchor"
+                )
+
+
+def write_lines(to: str | Path | IO[str], lines: Iterable[str]) -> int:
+    """Write the lines of an export; their number."""
+    if isinstance(to, str | Path):
+        try:
+            check_spares("to", Path(to))
+            with Path(to).open("w", encoding="ascii") as file:
+                return _written(file, lines)
+        except OSError as error:
+            raise ArgumentError(f"to must be a file to write, got {to} ({error})") from None
+    try:
+        to.write("")
+    except (AttributeError, TypeError):
+        raise ArgumentTypeError(
+            f"to must be a path or a text file, got {checks.shown(to)}"
+        ) from None
+    return _written(to, lines)
+
+
+def _written(file: IO[str], lines: Iterable[str]) -> int:
+    count = 0
+    for line in lines:
+        file.write(line)
+        count += 1
+    return count

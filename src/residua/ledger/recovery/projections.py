@@ -1,0 +1,128 @@
+"""Rows from records: what `budgets`, `keys` and `holds` say follows from the chains alone.
+
+Recovery re-applies lost records with it; a test rebuilds whole ledgers. Records of one request are
+in several chains. Each is applied to its own budget; keys and holds belong to the whole group, and
+are written once all chains are there.
+"""
+
+from __future__ import annotations
+
+from residua.errors import BrokenRecord
+from residua.ledger.domain import clock
+from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
+from residua.ledger.operations.holding import committed_at
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.recovery.export_validation import retraced
+from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.records import Record, canonical, state_after
+
+_ASKED = ("spend", "commit", "hold")
+_ENDED = {"commit": "committed", "cancel": "cancelled", "expire": "expired"}
+
+
+class Derivation:
+    """Records on their way into rows: `apply` them chain by chain, then `finish`."""
+
+    def __init__(self, page: Page):
+        self.page = page
+        self._held: dict[tuple[str, int], tuple[str, ...]] = {}
+        """Open holds of a budget after each of its records that has a group."""
+        self._asked: dict[tuple[str, str], Record] = {}
+        self._made: dict[str, Record] = {}
+        self._ended: dict[str, Record] = {}
+        self._times: dict[str, str] = {}
+        """When each hold was made, by the latest of its budgets."""
+        self.doubted: dict[str, int] = {}
+        """Of each budget, the first record that was decided otherwise here."""
+
+    def apply(self, record: Record, id: int) -> None:
+        """Take over a record that is the next of its chain; a new budget gets the number `id`."""
+        page, body = self.page, record.body
+        if record.type == "create":
+            entry = new_entry(id, record.budget, body["time"], body)
+            if entry.window is not None:
+                entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
+            page.add(entry)
+            if entry.parent is not None:
+                parent = page.entry(entry.parent)
+                parent.children = "quotas" if entry.partition is None else "partitions"
+                page.touch(parent)
+        else:
+            entry = page.entry(record.budget)
+        if not retraced(entry, record):
+            self.doubted.setdefault(entry.name, record.seq)
+        page.adopt(entry, record, canonical(state_after(record)))
+        self._follow(entry, record)
+        if "group" in body:
+            self._held[entry.name, record.seq] = entry.holds
+
+    def _follow(self, entry: Entry, record: Record) -> None:
+        body, type = record.body, record.type
+        admitted = body.get("admitted", True)
+        if type in _ASKED:
+            self._asked.setdefault((body["by"], body["key"]), record)
+            entry.spent = entry.spent or admitted
+        if type == "hold" and admitted:
+            id = body["hold"]
+            self._made.setdefault(id, record)
+            self._times[id] = max(body["time"], self._times.get(id, ""))
+            entry.holds = (*entry.holds, id) if id not in entry.holds else entry.holds
+        elif type in _ENDED and admitted:
+            self._ended.setdefault(body["hold"], record)
+            entry.holds = tuple(id for id in entry.holds if id != body["hold"])
+        elif type == "refresh":
+            entry.generation = body["generation"]
+            assert entry.window is not None
+            entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
+        elif type in RETIRING:
+            entry.retired = True
+
+    def missing(self) -> dict[str, str]:
+        """Budgets that lack a record which the group of an applied one names, and which."""
+        lacking: dict[str, str] = {}
+        for record in (*self._asked.values(), *self._ended.values()):
+            for each in record.body["group"]:
+                name, seq = each["budget"], each["seq"]
+                entry = self.page.entries.get(name)
+                if entry is None or entry.head_seq < seq:
+                    lacking[name] = f"number {seq} was written together with one of others"
+        return lacking
+
+    def finish(self) -> None:
+        """Write holds and keys, as far as the store has none of that name."""
+        page = self.page
+        for id, record in self._made.items():
+            if id not in page.holds:
+                page.new_hold(self._hold(id, record))
+        for id, record in self._ended.items():
+            row = page.holds.get(id)
+            if row is None:
+                raise BrokenRecord(f"the export ends the reservation {id!r}, which nobody made")
+            if row.status == "open":
+                places = {each["budget"]: (each["seq"], "") for each in record.body["group"]}
+                by = committed_at(places, self._open_after(record))
+                page.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
+        for who, record in self._asked.items():
+            if who not in page.keys:
+                place = record.body["group"][0]
+                row_ = KeyRow(
+                    record.body["request"], place["budget"], place["seq"], self._open_after(record)
+                )
+                page.add_key(*who, row_)
+
+    def _hold(self, id: str, record: Record) -> HoldRow:
+        body = record.body
+        return HoldRow(
+            id, body["by"], body["key"], _members(record), canonical(body["mechanism"]),
+            body["assumed"], self._times[id], body["expires"], "open",
+        )  # fmt: skip
+
+    def _open_after(self, record: Record) -> str | None:
+        """The holds that were open in the budgets of a group after it, as `held_now` writes it."""
+        places = ((each["budget"], each["seq"]) for each in record.body["group"])
+        held = {place[0]: list(ids) for place in places if (ids := self._held.get(place, ()))}
+        return canonical(held) if held else None
+
+
+def _members(record: Record) -> tuple[str, ...]:
+    return tuple(each["budget"] for each in record.body["group"])

@@ -1,0 +1,447 @@
+"""After a restored backup: re-apply what was exported, or retire what may have lost spends.
+
+A store behind its anchor has lost spends that were acknowledged, and what they cost cannot be known
+from it. Records of an export that continue a chain are taken over as they are, with their keys and
+holds. That nothing comes after them is known from the anchor; without one nobody can know it, and
+somebody must vouch for the last record of each budget. A budget that is still behind then, or that
+nobody vouches for, is retired as fully spent by a `recover` record; one that the store does not
+even know gets a chain that says so, so that its name cannot be used again. Every other chain that
+was added to or vouched for says so by a `resume` record. Then the ledger is a new incarnation with
+a new anchor. A ledger without budgets becomes the one whose export it is given: its store was lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from residua import checks
+from residua.errors import (
+    ArgumentTypeError,
+    BrokenRecord,
+    LedgerError,
+    OutcomeUnknown,
+    ReadOnlyLedger,
+    ResiduaError,
+    StoreUnavailable,
+)
+from residua.ledger.domain import clock
+from residua.ledger.domain.budget_row import RETIRING, Entry
+from residua.ledger.domain.receipts import Receipt, Reservation
+from residua.ledger.operations.budgets import write_off
+from residua.ledger.operations.committer import Gate
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.recovery.export import Exported, chain, read_export, table
+from residua.ledger.recovery.projections import Derivation
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
+from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, set_fact
+from residua.ledger.storage.store import Again, Lost, Unsure
+from residua.records import Record, follows
+
+_B = schema.budgets
+_TRIES = 5
+_ID = re.compile("[0-9a-f]{32}")
+"""What a ledger is called; files are named after it."""
+
+Heads = Mapping[str, tuple[int | None, str]]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a recovery did."""
+
+    applied: int
+    """Records that were taken over."""
+    retired: tuple[str, ...]
+    """Budgets that were retired as fully spent."""
+
+
+def recover(
+    gate: Gate, by: str, export: Any = None, retire: bool = False, heads: Any = None
+) -> Recovered:
+    """Make a ledger that lost spends writable again; what was done."""
+    if gate.anchor is None:
+        raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
+    if gate.read_only:
+        raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
+    if gate.let_go:
+        raise StoreUnavailable(f"{gate.store.place} was closed: open it again")
+    vouched = _vouched(heads)
+    given = None if export is None else read_export(export)
+    try:
+        return _recovered(gate, by, given, vouched, retire)
+    finally:
+        gate.anchor.belong(gate.ledger)
+
+
+def _recovered(
+    gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool
+) -> Recovered:
+    where = gate.store.place
+    for left in range(_TRIES - 1, -1, -1):
+        try:
+            done = _Recovery(gate, by, given, vouched).run(retire)
+            break
+        except Again as error:
+            if isinstance(error, Lost) or not left:
+                raise StoreUnavailable(
+                    f"{where} went away or was busy ({error}); nothing was recovered"
+                ) from error
+        except Unsure as error:
+            raise OutcomeUnknown(
+                f"{where} went away while committing ({error}); whether the ledger is recovered is"
+                " not known: recover it again, in the same way"
+            ) from error
+    gate.ledger = done.ledger
+    try:
+        _start_anchor(gate, done.incarnation, done.heads)
+    except ReadOnlyLedger as error:
+        gate.closed = error
+        raise
+    except (OSError, LedgerError, Again, Unsure) as error:
+        gate.closed = ReadOnlyLedger(
+            f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be begun"
+            f" ({error}): recover it again"
+        )
+        raise StoreUnavailable(str(gate.closed)) from error
+    return done.result
+
+
+def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]]) -> None:
+    assert gate.anchor is not None
+    with gate.store.reading() as connection:
+        _check_present(gate, connection, incarnation)
+    gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
+    with gate.store.writing() as connection:
+        gate.store.lock_schema(connection)
+        _check_present(gate, connection, incarnation)
+        set_fact(connection, UNANCHORED, None)
+        gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
+    gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
+    gate.anchor.incarnation = incarnation
+    gate.others.clear()
+    gate.owed.clear()
+
+
+def _check_present(gate: Gate, connection: Connection, incarnation: str) -> None:
+    """Raise where somebody else has recovered the ledger since: the anchor is theirs to begin."""
+    if (facts_in(connection) or {}).get("incarnation") != incarnation:
+        raise ReadOnlyLedger(
+            f"{gate.store.place} was recovered again since, by somebody else: open it again"
+        )
+
+
+def _said(gate: Gate) -> Anchored | None:
+    assert gate.anchor is not None
+    try:
+        said = gate.anchor.read()
+    except BrokenRecord:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(f"the anchor {gate.anchor} cannot be read: {error}") from error
+    return said
+
+
+def _vouched(heads: Any) -> Heads:
+    """The last record of budgets, as a receipt has it or as a caller says."""
+    if heads is None:
+        return {}
+    if isinstance(heads, Receipt | Reservation):
+        return dict(heads.budgets)
+    found: dict[str, tuple[int | None, str]] = {}
+    for name, mark in heads.items() if isinstance(heads, Mapping) else [("", heads)]:
+        named = isinstance(heads, Mapping) and isinstance(name, str)
+        match mark:
+            case str() if named:
+                found[checks.label("heads", name)] = (None, mark)
+            case [int(seq), str(hash)] if named:
+                found[checks.label("heads", name)] = (seq, hash)
+            case _:
+                raise ArgumentTypeError(
+                    "heads must be a receipt, or map budgets to a hash or to a number and a hash,"
+                    f" got {checks.shown(heads)}"
+                )
+    return found
+
+
+class _Recovery:
+    """One try, in one transaction."""
+
+    def __init__(self, gate: Gate, by: str, given: Exported | None, vouched: Heads):
+        self.gate, self.by = gate, by
+        self.given, self.vouched = given, vouched
+        self.said: Anchored | None = None
+        self.heads: dict[str, tuple[int, str]] = {}
+        self.ledger = gate.ledger
+        self.incarnation = ""
+        self.result = Recovered(0, ())
+        self._applied: dict[str, int] = {}
+        self._begun = ""
+        """The incarnation of the anchor that was begun with the store, before it was another's."""
+
+    def run(self, retire: bool) -> _Recovery:
+        store = self.gate.store
+        with store.writing() as connection:
+            store.lock_schema(connection)
+            facts = facts_in(connection) or {}
+            names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
+            # Whatever these are by now: a recovery may have been cut, and is done again.
+            self.ledger = facts.get("ledger", "")
+            assert self.gate.anchor is not None
+            self.gate.anchor.belong(self.ledger)
+            if not names:
+                self._adopt(connection)
+            self.page = page = Page(connection, store, self.ledger, facts.get("incarnation", ""))
+            page.open(names, lock=True)
+            # Not before: another recovery may have begun it anew since.
+            self.said = self._heard(facts)
+            self._trust(facts, store.identity(connection))
+            lacking = self._reapply()
+            if self.ledger != facts["ledger"] and self._is_ahead():
+                self.trusted = False
+            lost = self._lost(lacking)
+            if lost and not retire:
+                shown = "; ".join(f"{name!r}: {why}" for name, why in list(lost.items())[:3])
+                raise ReadOnlyLedger(
+                    f"{len(lost)} budget{'s' * (len(lost) > 1)} may still lack spends ({shown}):"
+                    " give an export that has them, vouch for the last record of each (heads), or"
+                    " retire them as fully spent"
+                )
+            for name, why in lost.items():
+                write_off(page, name, why, self.by)
+            for name in page.entries:
+                self._resume(name)
+            said = "" if self.said is None else self.said.incarnation
+            known = [facts["incarnation"], said]
+            if self.ledger != facts["ledger"]:
+                # Nobody knows how many the lost store had: more than one a second it had not.
+                known.append(f"{int(clock.seconds(page.now))}-")
+            self.incarnation = next_incarnation(*known)
+            self._say(connection, said or self._begun)
+            page.flush()
+            store.commit(connection, self._landed)
+        self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
+        self.result = Recovered(sum(self._applied.values()), tuple(lost))
+        return self
+
+    def _heard(self, facts: Mapping[str, str]) -> Anchored | None:
+        """What the anchor says of this ledger; one of another ledger is not given up for it."""
+        said = _said(self.gate)
+        if said is None or said.ledger == self.ledger:
+            return said
+        if not said.marks and (
+            said.ledger == facts["ledger"] or said.incarnation == facts.get(UNANCHORED)
+        ):
+            # It was begun with this store, which has become another ledger's: now, or by a
+            # recovery that was cut before it began the anchor.
+            self._begun = said.incarnation
+            return None
+        raise ReadOnlyLedger(
+            f"the anchor {self.gate.anchor} is that of another ledger, {said.ledger}, and this is"
+            f" {self.ledger}: if the store of that one was lost, give its export to a ledger"
+            " without budgets; else name another anchor"
+        )
+
+    def _adopt(self, connection: Connection) -> None:
+        """Become the ledger of an export, where there is nothing yet that could be lost."""
+        chains = {} if self.given is None else self.given.chains
+        found = {record.body["ledger"] for records in chains.values() for record in records}
+        if len(found) != 1 or found == {self.ledger}:
+            return
+        (other,) = found
+        if not _ID.fullmatch(other):
+            raise BrokenRecord(f"the export is of a ledger {checks.shown(other)}, which is no id")
+        said = _said(self.gate)
+        if said is not None and said.ledger == self.ledger and said.marks:
+            raise ReadOnlyLedger(
+                f"{self.gate.store.place} has lost budgets of its own, which the anchor"
+                f" {self.gate.anchor} knows, and cannot become the ledger {other}: recover it, or"
+                " give the export to a new ledger"
+            )
+        self.ledger = other
+        set_fact(connection, "ledger", other)
+        assert self.gate.anchor is not None
+        self.gate.anchor.belong(other)
+
+    def _say(self, connection: Connection, said: str) -> None:
+        set_fact(connection, "incarnation", self.incarnation)
+        set_fact(connection, UNANCHORED, said or None)
+        set_fact(connection, HOME, self.gate.store.identity(connection) or None)
+
+    def _landed(self, connection: Connection) -> bool:
+        return (facts_in(connection) or {}).get("incarnation") == self.incarnation
+
+    def _trust(self, facts: Mapping[str, str], home: str) -> None:
+        """Whether the anchor knows everything that was acknowledged, or at least of some budgets.
+
+        One of an older incarnation does not. A file of one machine may not know what others did;
+        where the database was moved or restored, it counts for what it knows to the last record.
+        """
+        own = facts["incarnation"]
+        said = None if self.said is None else self.said.incarnation
+        self.trusted = said is not None and (
+            said in (own, facts.get(UNANCHORED)) or newer(said, own)
+        )
+        anchor, store = self.gate.anchor, self.gate.store
+        shared = anchor is not None and anchor.shared
+        if self.ledger != facts["ledger"]:
+            # The store was lost. Of one that several machines wrote to, a file knows only a part.
+            self.trusted = said is not None and (shared or not store.locks_rows)
+        self.exact = not shared and facts.get(HOME, home) != home
+
+    def _is_ahead(self) -> bool:
+        """Whether there are records that the anchor does not know: then it was not the last one."""
+        marks = {} if self.said is None else self.said.marks
+        return any(
+            entry.head_seq > marks.get(name, (-1, ""))[0]
+            for name, entry in self.page.entries.items()
+        )
+
+    # -- records ------------------------------------------------------------------------
+
+    def _reapply(self) -> dict[str, str]:
+        """Take over what continues the chains; the budgets that lack what it was written with."""
+        if self.given is None:
+            return {}
+        page, derived = self.page, Derivation(self.page)
+        top = max((entry.id for entry in page.entries.values()), default=0)
+        for name, records in self.given.chains.items():
+            _check(page.ledger, name, records)
+            known = page.entries.get(name)
+            seq = -1 if known is None else known.head_seq
+            if known is not None:
+                _check_same(page.connection, known, records)
+            new = records[seq + 1 :]
+            try:
+                page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
+                page.load_holds(r.body["hold"] for r in new if "hold" in r.body)
+                for record in new:
+                    top += record.type == "create"
+                    derived.apply(record, top)
+                if name in derived.doubted:
+                    self._prove(name, records, derived.doubted[name])
+            except ResiduaError:
+                raise
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                raise BrokenRecord(f"the export of {name!r} cannot be read: {error!r}") from error
+            if new:
+                self._applied[name] = len(new)
+        derived.finish()
+        page.add_tables(self.given.tables)
+        return derived.missing()
+
+    def _prove(self, name: str, records: Sequence[Record], first: int) -> None:
+        """Raise unless the verifier proves each step from a number on."""
+        assert self.given is not None
+        tables, connection = self.given.tables, self.page.connection
+        report = import_module("residua.verify").verify_records(
+            {name: records},
+            tables=lambda hash: tables.get(hash) or table(connection, hash),
+            since={name: first - 1} if first else None,
+        )
+        for step in report.steps:
+            if step.verdict != "proven":
+                raise BrokenRecord(
+                    f"the export of {name!r} at number {step.seq} is not what its filter decides"
+                    f" here, and the verifier has not proven it: {step.verdict}, {step.reason}"
+                )
+
+    def _lost(self, lost: dict[str, str]) -> dict[str, str]:
+        """The budgets that may still lack spends, unless they were retired for it before."""
+        page = self.page
+        for name, (seq, head) in {} if self.said is None else self.said.marks.items():
+            entry = page.entries.get(name)
+            if entry is None:
+                lost[name] = f"number {seq} was acknowledged, and nothing of it is left"
+            elif entry.head_seq < seq:
+                lost[name] = f"number {seq} was acknowledged, the store ended with its predecessors"
+            elif page.record_at(name, seq).hash != head:
+                lost[name] = f"number {seq} was acknowledged as {head[:12]}…, and is another one"
+        for name in self.vouched:
+            if name not in page.entries:
+                lost.setdefault(name, "it was vouched for, and nothing of it is left")
+        for name, entry in page.entries.items():
+            if name in self.vouched and not self._ends_with(entry, *self.vouched[name]):
+                lost.setdefault(name, f"it ends with {entry.head_seq}, vouched for was another")
+            elif name not in self.vouched and not self._anchored(entry):
+                lost.setdefault(
+                    name,
+                    f"nobody knows what came after {entry.head_seq}: the anchor does not tell, and"
+                    " it was not vouched for",
+                )
+        return {name: why for name, why in lost.items() if not _given_up(page, name)}
+
+    def _anchored(self, entry: Entry) -> bool:
+        """Whether the anchor tells that nothing was acknowledged after the head."""
+        if self.said is None or not self.trusted:
+            return False
+        return not self.exact or self.said.marks.get(entry.name) == _head(entry)
+
+    def _ends_with(self, entry: Entry, number: int | None, wanted: str) -> bool:
+        """Whether a record is the last one, but for those of a recovery that is done again."""
+        seq, hash = _head(entry)
+        while hash != wanted:
+            record = self.page.record_at(entry.name, seq)
+            if record.type != "resume":
+                return False
+            seq, hash = seq - 1, record.prev
+        return number in (None, seq)
+
+    def _resume(self, name: str) -> None:
+        """Say in a chain that goes on what was done, and how it is known to be complete."""
+        entry, applied = self.page.entries[name], self._applied.get(name, 0)
+        anchored = self._anchored(entry)
+        if entry.retired or (anchored and not applied):
+            return
+        if anchored:
+            known = f"the anchor {self.gate.anchor} knows of no later one"
+        else:
+            seq, hash = _head(entry)
+            known = f"{self.by!r} vouches for number {seq}, {hash}, as the last one"
+        state = entry.plain_state
+        fields = {
+            "reason": f"recovered: {applied} records were taken over; {known}",
+            "before": state,
+            "after": state,
+        }
+        self.page.append(entry, "resume", self.by, fields, entry.state_text)
+
+
+def _check_same(connection: Connection, entry: Entry, records: Sequence[Record]) -> None:
+    """Raise where a chain of the store is not what an export has of it, as far as both go."""
+    for seq, (mine, theirs) in enumerate(zip(chain(connection, entry.id), records, strict=False)):
+        if isinstance(mine, bytes) or mine.hash != theirs.hash:
+            raise BrokenRecord(
+                f"the export of {entry.name!r} is not the store's chain at number {seq}: one of"
+                " them was changed (a ledger without budgets can be given the export of one that"
+                " is damaged)"
+            )
+
+
+def _head(entry: Entry) -> tuple[int, str]:
+    return entry.head_seq, entry.head_hash
+
+
+def _check(ledger: str, name: str, records: Sequence[Record]) -> None:
+    before: Record | None = None
+    for record in records:
+        wrong = follows(before, record)
+        if wrong is not None:
+            raise BrokenRecord(f"the export of {name!r} at number {record.seq}: {wrong}")
+        if record.body["ledger"] != ledger:
+            raise BrokenRecord(f"the export is of another ledger, {record.body['ledger']}")
+        before = record
+
+
+def _given_up(page: Page, name: str) -> bool:
+    """Whether nothing can be spent from it, by its last record."""
+    entry = page.entries.get(name)
+    if entry is None or not entry.retired:
+        return False
+    return page.record_at(name, entry.head_seq).type in RETIRING

@@ -1,0 +1,454 @@
+"""The anchor: what was acknowledged, kept outside the store.
+
+A backup that is restored looks like a ledger in good order. What gives it away is the anchor, with
+each budget's last acknowledged number and head hash, written and synced after the commit and before
+the reply. A store ahead of its anchor has lost a reply, not a spend, and the anchor catches up; a
+store behind it has lost spends, and opens read-only.
+
+The file has one line for the ledger and then one for each mark, every line with a check; later
+lines count. Behind the lines there are zeros, room for more: a file that does not grow is synced in
+half the time. A line that was cut short is the last one, and was never acknowledged; nor was
+anything behind the first zero.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar
+
+from residua.errors import BrokenRecord, ReadOnlyLedger
+from residua.records import canonical, digest, written
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  (Windows: one process at a time may write)
+    fcntl = None  # type: ignore[assignment]
+
+Marks = Mapping[str, tuple[int, str]]
+"""Of each budget, the number and the hash of its last acknowledged record."""
+
+_LONG = 1 << 18
+_ROOM = 1 << 16
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """What an anchor says."""
+
+    ledger: str
+    incarnation: str
+    marks: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+def next_incarnation(*known: str) -> str:
+    """A new one, after all of these: they are counted, and no two are the same."""
+    return f"{1 + max(map(_number, known))}-{uuid.uuid4().hex}"
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether an incarnation began after another one; not known of two with the same number."""
+    return _number(one) > _number(other)
+
+
+def _number(incarnation: str) -> int:
+    number, dash, _ = incarnation.partition("-")
+    return int(number) if dash and number.isdigit() else 0
+
+
+class Anchor(ABC):
+    """Somewhere outside the store."""
+
+    shared: ClassVar[bool] = False
+    """Whether everybody who opens the ledger has the same one, wherever they are."""
+    incarnation: str = ""
+    """The one that is written to; what was begun anew since takes nothing. Empty: any."""
+
+    @abstractmethod
+    def read(self) -> Anchored | None:
+        """What it says; None where there is none."""
+
+    @abstractmethod
+    def create(self, said: Anchored) -> None:
+        """Say this unless something is said already."""
+
+    @abstractmethod
+    def start(self, said: Anchored) -> None:
+        """Say this, and nothing else, from now on; raises where a later incarnation has begun."""
+
+    def belong(self, ledger: str) -> None:  # noqa: B027
+        """Be the anchor of this ledger, where there may be several in one place."""
+
+    def expect(self, marks: Marks) -> None:  # noqa: B027
+        """These are about to be written: time for whatever can be worked out before."""
+
+    @abstractmethod
+    def write(self, marks: Marks) -> None:
+        """Add marks, durably."""
+
+    def news(self) -> Marks:
+        """What was marked since this was asked last."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """How it is kept, for people."""
+        return {}
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+class FileAnchor(Anchor):
+    """A file of lines, written one after another and synced."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._name = str(path)
+        self._file: int | None = None
+        self._inode = self._size = 0
+        """Of the open file; how long it was at least, unless somebody cut it since."""
+        self._expected: tuple[Marks, bytes] = ({}, b"")
+        self._end = 0
+        """Where the lines ended when this process looked last."""
+        self._seen = 0
+        """Up to where `news` has told."""
+        self._checked = False
+        """Whether the open file was looked at: it is that of the incarnation."""
+        self._doubtful = False
+        """Whether a sync failed: lines may be missing on the disk that are seen in memory."""
+        self._lock = Lock()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> Anchored | None:
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        return _parsed(content, str(self.path))
+
+    def create(self, said: Anchored) -> None:
+        with suppress(FileExistsError):
+            self._put(said, os.link)
+
+    def start(self, said: Anchored) -> None:
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    with self._held():
+                        check_later(self, self._present(), said)
+                        return self._put(said, os.replace)
+                except FileNotFoundError:
+                    # Whoever is the first to make one has it.
+                    with suppress(FileExistsError):
+                        return self._put(said, os.link)
+        raise OSError(f"{self.path} comes and goes")
+
+    def _present(self) -> Anchored | None:
+        try:
+            return self.read()
+        except BrokenRecord:
+            return None
+
+    def _put(self, said: Anchored, into: Callable[[str, Path], None]) -> None:
+        """Write a whole file and put it in its place at once."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [_heading(said.ledger, said.incarnation)]
+        lines += [_mark(name, mark) for name, mark in said.marks.items()]
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(b"".join(lines))
+                file.flush()
+                _sync(file.fileno())
+            into(name, self.path)
+        finally:
+            with suppress(OSError):
+                os.unlink(name)
+        _sync_directory(self.path.parent)
+
+    def expect(self, marks: Marks) -> None:
+        self._expected = marks, _marked(marks)
+
+    def write(self, marks: Marks) -> None:
+        expected, lines = self._expected
+        if expected != marks:
+            lines = _marked(marks)
+        if self._doubtful:
+            self.compact(whole=True)
+        with self._lock:
+            with self._held() as file:
+                if not self._checked:
+                    self._check_incarnation()
+                self._add(file, lines)
+            # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
+            try:
+                _sync(file)
+            except OSError:
+                # Another sync would not write again what this one lost.
+                self._doubtful = True
+                raise
+
+    def _add(self, file: int, lines: bytes) -> None:
+        end = self._found_end(file)
+        if end + len(lines) > self._size:
+            self._size = os.fstat(file).st_size
+        grows = end + len(lines) > self._size
+        try:
+            _put(file, end, lines + bytes(_ROOM) if grows else lines)
+        except OSError:
+            self._size = 0
+            with suppress(OSError):
+                os.ftruncate(file, end)
+            raise
+        self._end = end + len(lines)
+        if self._seen == end:
+            self._seen = self._end
+
+    def news(self) -> Marks:
+        with self._lock:
+            if self._file is not None and self._was_replaced():
+                self._drop()
+            if self._file is None:
+                self._file = self._opened()
+            around = _get_at(self._file, 2, self._seen - 1) if self._seen else b""
+            if around in (b"\n\0", b"\n"):
+                return {}
+            if not around.startswith(b"\n"):
+                self._seen = 0  # It was not read yet, or was cut since.
+            lines = _lines_from(self._file, self._seen)
+            whole = lines[: lines.rfind(b"\n") + 1]
+            first, self._seen = self._seen, self._seen + len(whole)
+            if not first and not whole:
+                raise _emptied(self.path)
+            if not whole:
+                return {}
+            try:
+                return _parsed(_HEADING + whole if first else whole, str(self.path)).marks
+            except BrokenRecord:
+                self._seen = 0  # Perhaps what was seen was taken back; from the start, then.
+                raise
+
+    def _opened(self) -> int:
+        file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        self._inode = os.fstat(file).st_ino
+        self._end = self._seen = self._size = 0
+        self._checked = False
+        return file
+
+    def _check_incarnation(self) -> None:
+        """Raise where the file, which is held, is not the one that was written to so far."""
+        if self.incarnation:
+            said = self.read()
+            if said is not None:
+                check_begun(self, said.incarnation)
+        self._checked = True
+
+    def _was_replaced(self) -> bool:
+        return os.stat(self._name).st_ino != self._inode
+
+    def _found_end(self, file: int) -> int:
+        """Where the lines end. Others may have written some since, or died while they did."""
+        around = _get_at(file, 2, self._end - 1) if self._end else b""
+        if around in (b"\n\0", b"\n"):
+            return self._end
+        if not around.startswith(b"\n"):
+            self._end = 0  # It was not read yet, or something else was put in its place.
+        added = _lines_from(file, self._end)
+        whole = added.rfind(b"\n") + 1
+        if whole < len(added):
+            os.ftruncate(file, self._end + whole)
+        self._end += whole
+        if not self._end:
+            raise _emptied(self.path)
+        return self._end
+
+    def compact(self, whole: bool = False) -> None:
+        """Rewrite a long file, or one whose last line was cut short, by its last marks."""
+        with self._lock, self._held():
+            content = self.path.read_bytes()
+            lines, _, rest = content.partition(b"\0")
+            if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
+                self._put(_parsed(content, str(self.path)), os.replace)
+                self._doubtful = False
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        """The file, the present one, locked against other processes."""
+        try:
+            while True:
+                if self._file is None:
+                    self._file = self._opened()
+                if fcntl is not None:
+                    fcntl.flock(self._file, fcntl.LOCK_EX)
+                if not self._was_replaced():
+                    break
+                self._drop()
+            yield self._file
+        finally:
+            # Also where the path is gone: others may have the same file open.
+            if fcntl is not None and self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+
+class StateAnchor(FileAnchor):
+    """A file of its own for each ledger, in one directory."""
+
+    def __init__(self, directory: Path, ledger: str):
+        super().__init__(directory / f"{ledger}.anchor")
+
+    def belong(self, ledger: str) -> None:
+        path = self.path.with_name(f"{ledger}.anchor")
+        if path != self.path:
+            with self._lock:
+                self._drop()
+                self.path, self._name, self._doubtful = path, str(path), False
+
+
+def check_begun(anchor: Anchor, incarnation: str) -> None:
+    """Raise where an anchor is that of another incarnation than the one that is written to."""
+    if anchor.incarnation not in ("", incarnation):
+        raise ReadOnlyLedger(
+            f"the anchor {anchor} was begun anew by a recovery, of this store or of one that took"
+            " its place: open the ledger again"
+        )
+
+
+def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
+    """Raise where an anchor says something later of a ledger than what it is to say."""
+    if known is None or known.ledger != said.ledger:
+        return
+    if newer(known.incarnation, said.incarnation):
+        raise ReadOnlyLedger(
+            f"the anchor {anchor} is that of a later recovery, by somebody else: open the ledger"
+            " again"
+        )
+
+
+def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """The budgets that a store has lost something of, and what.
+
+    `hash_at` has the stored hash of each marked record.
+    """
+    lost = {}
+    for name, (seq, head) in said.items():
+        if name not in heads:
+            lost[name] = f"the anchor knows it up to number {seq}, the store does not know it"
+        elif heads[name][0] < seq:
+            lost[name] = f"the anchor knows number {seq}, the store ends with {heads[name][0]}"
+        elif hash_at.get((name, seq)) != head:
+            lost[name] = f"number {seq} was acknowledged as {head[:12]}…, the store has another"
+    return lost
+
+
+def _line(text: str) -> bytes:
+    return f"{digest(text)[:16]} {text}\n".encode()
+
+
+def _heading(ledger: str, incarnation: str) -> bytes:
+    return _line(canonical({"ledger": ledger, "incarnation": incarnation}))
+
+
+def _mark(name: str, mark: tuple[int, str]) -> bytes:
+    seq, head = mark
+    return _line(f'{{"budget":{written(name)},"head":{written(head)},"seq":{seq}}}')
+
+
+def _marked(marks: Marks) -> bytes:
+    return b"".join([_mark(name, mark) for name, mark in marks.items()])
+
+
+_HEADING = _heading("", "")
+
+
+def _lines_from(file: int, place: int) -> bytes:
+    """What there is before the first zero; the last line may have been cut short."""
+    found = b""
+    while b"\0" not in found and (more := _get_at(file, 4096, place + len(found))):
+        found += more
+    return found.partition(b"\0")[0]
+
+
+def _parsed(content: bytes, where: str) -> Anchored:
+    *whole, _cut = content.partition(b"\0")[0].split(b"\n")
+    said = []
+    for place, line in enumerate(whole):
+        check, _, text = line.decode(errors="replace").partition(" ")
+        if digest(text)[:16] != check:
+            raise BrokenRecord(f"{where}: line {place + 1} of the anchor was damaged")
+        said.append(json.loads(text))
+    if not said or "ledger" not in said[0]:
+        raise BrokenRecord(f"{where} is no anchor")
+    marks: dict[str, tuple[int, str]] = {}
+    for each in said[1:]:
+        name, seq = each["budget"], each["seq"]
+        # Processes may write out of order; numbers never go down.
+        if name not in marks or seq > marks[name][0]:
+            marks[name] = (seq, each["head"])
+    return Anchored(said[0]["ledger"], said[0]["incarnation"], marks)
+
+
+def _emptied(path: Path) -> OSError:
+    """A file without its first line is none: what is written there, nobody can read."""
+    return OSError(f"{path} is empty: it was cut")
+
+
+def _put(file: int, place: int, content: bytes) -> None:
+    if _write_at(file, content, place) != len(content):
+        raise OSError("only a part was taken: the disk is full")
+
+
+if hasattr(os, "pread"):
+    _get_at, _write_at = os.pread, os.pwrite
+
+else:  # pragma: no cover  (Windows)
+
+    def _get_at(file: int, most: int, place: int, /) -> bytes:
+        os.lseek(file, place, os.SEEK_SET)
+        return os.read(file, most)
+
+    def _write_at(file: int, content: Any, place: int, /) -> int:
+        os.lseek(file, place, os.SEEK_SET)
+        return os.write(file, content)
+
+
+def _sync(file: int) -> None:
+    """Bring a file's content to the disk itself."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # pragma: no cover  (macOS: fsync stops at the disk's cache)
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(file)
+    else:  # pragma: no cover
+        os.fsync(file)
+
+
+def _sync_directory(path: Path) -> None:
+    with suppress(OSError):
+        directory = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)

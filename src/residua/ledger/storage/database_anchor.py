@@ -1,0 +1,221 @@
+"""An anchor in another database than the ledger's: one row for each budget.
+
+Every write has a number, which the row of the ledger itself keeps and the rows that it changed
+carry. Writes take turns, so whoever has read up to one number finds what is new by asking for
+larger ones. A server that may lose what it acknowledged is refused here as it is for a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    insert,
+    inspect,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from residua.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
+from residua.ledger.storage.anchor import Anchor, Anchored, Marks, check_begun, check_later
+from residua.ledger.storage.store import Again, Store, Unsure, postgres
+from residua.ledger.storage.url import Place
+
+_TABLE = "residua_anchors"
+_MADE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
+    ledger TEXT NOT NULL, budget TEXT NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
+    PRIMARY KEY (ledger, budget))"""
+_NUMBERED = f"ALTER TABLE {_TABLE} ADD COLUMN change BIGINT NOT NULL DEFAULT 0"
+_FOUND = f"CREATE INDEX IF NOT EXISTS {_TABLE}_by_change ON {_TABLE} (ledger, change)"
+
+_A = Table(
+    _TABLE,
+    MetaData(),
+    Column("ledger", Text, primary_key=True),
+    Column("budget", Text, primary_key=True),
+    Column("seq", Integer, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("change", Integer, nullable=False),
+)
+_ITSELF = ""
+"""The row that has the incarnation in place of a hash; no budget has that name."""
+_TRIES = 5
+
+
+class DatabaseAnchor(Anchor):
+    """Rows in a database of its own, durable as that database is."""
+
+    shared = True
+
+    def __init__(
+        self,
+        place: Place,
+        ledger: str,
+        accept_async_standby: bool = False,
+        read_only: bool = False,
+    ):
+        self.store = _store(place, accept_async_standby, read_only)
+        self.belong(ledger)
+        try:
+            with self.store.reading() as connection:
+                older = inspect(connection).has_table(_TABLE)
+                self._made = _is_made(connection)
+            if older and not self._made:
+                if read_only:
+                    raise ReadOnlyLedger(
+                        f"the anchor {self} has the rows of an older version: open the ledger once"
+                        " for writing, which brings them up to date"
+                    )
+                self._change(lambda _: None)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def __str__(self) -> str:
+        return str(self.store.place)
+
+    def belong(self, ledger: str) -> None:
+        self.ledger, self._mine = ledger, _A.c.ledger == ledger
+        self._seen = 0
+        """The number of the last write that `news` has told of."""
+
+    def facts(self) -> dict[str, str]:
+        return self.store.facts()
+
+    def read(self) -> Anchored | None:
+        if not self._ready():
+            return None
+        with self.store.reading() as connection:
+            rows = connection.execute(select(_A).where(self._mine)).all()
+        said = {row.budget: (row.seq, row.head) for row in rows}
+        if _ITSELF not in said:
+            return None
+        _, incarnation = said.pop(_ITSELF)
+        return Anchored(self.ledger, incarnation, said)
+
+    def news(self) -> Marks:
+        """What was marked since this was asked last; it costs a look into the other database.
+
+        Raises where that is away or lost the anchor: nothing is spent that could not be anchored.
+        """
+        if not self._ready():
+            raise StoreUnavailable(f"the anchor {self} is gone; nothing was spent")
+        with self.store.reading() as connection:
+            wanted = or_(_A.c.change > self._seen, _A.c.budget == _ITSELF)
+            rows = connection.execute(select(_A).where(self._mine, wanted)).all()
+            last = next((row.change for row in rows if row.budget == _ITSELF), None)
+            if last is not None and last < self._seen:
+                # It was put back itself; whatever it says now is new.
+                rows = connection.execute(select(_A).where(self._mine)).all()
+        if last is None:
+            raise StoreUnavailable(f"the anchor {self} is gone; nothing was spent")
+        self._seen = last
+        return {row.budget: (row.seq, row.head) for row in rows if row.budget != _ITSELF}
+
+    def _ready(self) -> bool:
+        """Whether the table is there, perhaps by now; whoever only reads does not make it."""
+        if not self._made:
+            with self.store.reading() as connection:
+                self._made = _is_made(connection)
+        return self._made
+
+    def create(self, said: Anchored) -> None:
+        if self.read() is None:
+            self._put(said, replace=False)
+
+    def start(self, said: Anchored) -> None:
+        self._put(said, replace=True)
+
+    def _put(self, said: Anchored, replace: bool) -> None:
+        def change(connection: Connection) -> None:
+            known = connection.execute(select(_A).where(self._mine)).all()
+            if known and not replace:
+                return
+            for row in known:
+                if row.budget == _ITSELF:
+                    check_later(self, Anchored(self.ledger, row.head), said)
+            number = 1 + max((row.change for row in known), default=0)
+            connection.execute(delete(_A).where(self._mine))
+            marks = {_ITSELF: (0, said.incarnation), **said.marks}
+            rows = [_row(self.ledger, name, mark, number) for name, mark in marks.items()]
+            connection.execute(insert(_A), rows)
+
+        self._change(change)
+
+    def write(self, marks: Marks) -> None:
+        def change(connection: Connection) -> None:
+            wanted = self._mine & _A.c.budget.in_([_ITSELF, *marks])
+            known = {row.budget: row for row in connection.execute(select(_A).where(wanted))}
+            if _ITSELF not in known:
+                raise StoreUnavailable(f"the anchor {self} is gone")
+            check_begun(self, known[_ITSELF].head)
+            number = known[_ITSELF].change + 1
+            for name, mark in marks.items():
+                row = _row(self.ledger, name, mark, number)
+                if name not in known:
+                    connection.execute(insert(_A), row)
+                elif known[name].seq < mark[0]:
+                    own = update(_A).where(self._mine, _A.c.budget == name)
+                    connection.execute(own.values(row))
+            itself = update(_A).where(self._mine, _A.c.budget == _ITSELF)
+            connection.execute(itself.values(change=number))
+
+        self._change(change)
+
+    def _change(self, change: Callable[[Connection], None]) -> None:
+        """Do something that may be done twice, while nobody else does; until it is known done."""
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                with self.store.writing() as connection:
+                    self.store.lock_schema(connection)
+                    if not self._made:
+                        _make(connection)
+                    change(connection)
+                    self.store.commit(connection, lambda _: False)
+                self._made = True
+                return
+            except (Again, Unsure) as error:
+                if isinstance(error, Unsure) and not left:
+                    raise OutcomeUnknown(f"the anchor {self} went away: {error}") from error
+                if not left:
+                    raise StoreUnavailable(f"the anchor {self} went away: {error}") from error
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def _is_made(connection: Connection) -> bool:
+    found = inspect(connection)
+    if not found.has_table(_TABLE):
+        return False
+    return "change" in {column["name"] for column in found.get_columns(_TABLE)}
+
+
+def _make(connection: Connection) -> None:
+    connection.execute(text(_MADE))
+    if not _is_made(connection):
+        connection.execute(text(_NUMBERED))
+    connection.execute(text(_FOUND))
+
+
+def _row(ledger: str, name: str, mark: tuple[int, str], change: int) -> dict[str, object]:
+    return {"ledger": ledger, "budget": name, "seq": mark[0], "head": mark[1], "change": change}
+
+
+def _store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:
+    if place.path is None:
+        return postgres(place, accept_async_standby)
+    from residua.ledger.storage.sqlite import SqliteStore
+
+    if not read_only or place.path.exists():
+        return SqliteStore(place, read_only)
+    raise StoreUnavailable(f"the anchor {place} is gone")

@@ -1,0 +1,331 @@
+"""A ledger in a PostgreSQL database (psycopg 3).
+
+Row locks on the budgets of a transaction, always in the order of their names; `synchronous_commit`
+on for each transaction that writes. A server that may lose what it acknowledged is refused by every
+new connection, and by the first transaction after each minute: `fsync` or `full_page_writes` off, a
+server in recovery, and standbys that are not synchronous unless that is accepted, which `facts`
+then says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import psycopg
+from sqlalchemy import Connection, create_engine, event, literal_column, select, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from residua.errors import StoreUnavailable, UnsafeStore
+from residua.ledger.storage import guarded, schema
+from residua.ledger.storage.guarded import DURABLE, UNMET
+from residua.ledger.storage.pipeline import Failed, Pipeline, rows_of
+from residua.ledger.storage.statements import Among, Guard, Prepared, Question, Write, listed
+from residua.ledger.storage.store import (
+    Again,
+    Lost,
+    Meanwhile,
+    Store,
+    Unsure,
+    raised_by,
+    unavailable,
+)
+from residua.ledger.storage.url import Place
+
+_MET = ("40001", "40P01", "55P03", UNMET)
+"""Serialisation failure, deadlock, lock not available, a guard: another transaction was met."""
+_SCHEMA_LOCK = 0x72657369
+_CONNECT_SECONDS = 10
+_RENEW_SECONDS = 600
+"""After which a connection is replaced."""
+_LOOK_SECONDS = 60.0
+"""After which the server's settings are looked at again, before the next transaction begins."""
+
+_LOCK = Prepared(
+    select(schema.budgets.c.id, literal_column(DURABLE))
+    .where(Among(schema.budgets.c.name, "names"))
+    # Whatever order is usual in the database: that of Python, in which guards are taken, too.
+    .order_by(schema.budgets.c.name.collate("C"))
+    .with_for_update()
+)
+# Whatever is usual at the server: each statement must see what was committed before it began, or
+# what is read after a lock could be older than the lock.
+_ISOLATION = "READ COMMITTED"
+_BEGIN, _COMMIT = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", b"COMMIT"
+# A slot that nobody uses now is that of a standby which is away, and may be promoted.
+_SETTINGS = """
+SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery(),
+    current_setting('server_version'), current_setting('synchronous_standby_names'),
+    (SELECT count(*) FROM pg_stat_replication
+     WHERE coalesce(application_name, '') <> 'pg_basebackup')
+    + (SELECT count(*) FROM pg_replication_slots
+       WHERE slot_type = 'physical' AND NOT active AND NOT temporary)
+"""
+# A dump that is restored makes tables anew, and a new cluster or database perhaps; recovery to a
+# point in time, and a standby that takes over, begin a timeline.
+_IDENTITY = """
+SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    (SELECT oid FROM pg_database WHERE datname = current_database()),
+    to_regclass('residua_records')::oid)
+"""
+# Every statement finds its rows by a key. What the server plans for a table that is still empty,
+# and then keeps until somebody analyses the table, reads all of it; so it is told not to.
+_BY_KEY = """
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SET enable_hashjoin = off; SET enable_mergejoin = off
+"""
+_PIPELINE = "residua_pipeline"
+
+
+class PostgresStore(Store):
+    """The store for many writers."""
+
+    now: ClassVar[str] = (
+        "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+    )
+    blob: ClassVar[str] = "BYTEA"
+    locks_rows: ClassVar[bool] = True
+
+    def __init__(self, place: Place, accept_async_standby: bool = False):
+        engine = create_engine(
+            place.url,
+            pool_size=8,
+            max_overflow=64,
+            pool_recycle=_RENEW_SECONDS,
+            isolation_level=_ISOLATION,
+            connect_args={
+                "connect_timeout": _CONNECT_SECONDS,
+                "application_name": "residua",
+                # What the pipeline prepared must stay: psycopg forgets all when it forgets its own.
+                "prepare_threshold": None,
+            },
+        )
+        super().__init__(place, engine)
+        self._facts: dict[str, str] = {}
+        self._accept_async_standby = accept_async_standby
+        self._looked = 0.0
+        event.listen(engine, "connect", self._looked_at)
+        try:
+            with self.connection():
+                pass
+        except BaseException:
+            engine.dispose()
+            raise
+
+    def _looked_at(self, connection: psycopg.Connection[Any], _: object) -> None:
+        try:
+            self._check_server(connection)
+            # Whatever is usual for the role: a commit that did not wait for its standby only warns.
+            connection.execute("SET client_min_messages TO warning")
+            connection.execute(_BY_KEY)
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _check_server(self, connection: psycopg.Connection[Any]) -> None:
+        now = time.monotonic()
+        found = connection.execute(_SETTINGS).fetchone()
+        connection.commit()
+        assert found is not None
+        *on, recovers, version, synchronous, standbys = found
+        for name, value in zip(("fsync", "full_page_writes"), on, strict=True):
+            if value != "on":
+                raise UnsafeStore(
+                    f"{self.place}: {name} must be on, got {value!r}: a crash could lose"
+                    " what was acknowledged"
+                )
+        if recovers:
+            raise UnsafeStore(f"{self.place} is in recovery: use the primary")
+        facts = {"store": f"PostgreSQL {version}"}
+        if standbys and not synchronous:
+            if not self._accept_async_standby:
+                raise UnsafeStore(
+                    f"{self.place} has {standbys} standbys and none is synchronous: a failover"
+                    " could lose spends; set synchronous_standby_names, or accept_async_standby"
+                )
+            facts["standbys"] = f"{standbys}, asynchronous, accepted: a failover may lose spends"
+        elif synchronous:
+            facts["standbys"] = f"synchronous: {synchronous}"
+        self._facts, self._looked = facts, now
+
+    def _look_again(self, connection: Connection) -> None:
+        """Raise where the server has become one that may lose spends; once a minute."""
+        if time.monotonic() < self._looked + _LOOK_SECONDS:
+            return
+        driver = _driver(connection)
+        try:
+            self._check_server(driver)
+        except psycopg.Error as error:
+            raise raised_by(connection, error, lost=driver.broken or driver.closed) from error
+
+    def begin_writing(self, connection: Connection) -> None:
+        """Whoever writes locks first, and with the locks comes the promise of durability."""
+        self._look_again(connection)
+
+    def is_idle(self, connection: Connection) -> bool:
+        if connection.invalidated or connection.in_transaction():
+            return False
+        pipeline = _pipeline(connection)
+        return not pipeline.under_way and not pipeline.in_transaction
+
+    def begin_reading(self, connection: Connection) -> None:
+        self._look_again(connection)
+        connection.execution_options(isolation_level="REPEATABLE READ")
+        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+
+    def lock_schema(self, connection: Connection) -> None:
+        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+
+    def locking(self, names: Sequence[str]) -> list[Question]:
+        return [(_LOCK, {"names": listed(names)})] if names else []
+
+    def ask(
+        self, connection: Connection, questions: Sequence[Question]
+    ) -> list[list[tuple[Any, ...]]]:
+        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
+        try:
+            begins = not pipeline.in_transaction
+            if begins:
+                pipeline.send(_BEGIN, _BEGIN, ())
+            for question in questions:
+                _send(pipeline, question, encoding)
+            answers = pipeline.answers()
+        except Failed as failed:
+            raise _raised(connection, failed) from failed
+        return [rows_of(answer, encoding) for answer in answers[begins:]]
+
+    def put(
+        self,
+        connection: Connection,
+        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        guard: Guard | None = None,
+    ) -> None:
+        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
+        try:
+            if guard is not None:
+                # Nothing was asked yet, and the commit comes with the rest: one that is cut after
+                # this leaves the outcome unknown.
+                pipeline.look()
+                pipeline.send(_BEGIN, _BEGIN, ())
+                questions = guarded.questions(writes, guard)
+                _send(pipeline, next(questions), encoding)
+                # The server begins with it while the rest is put into words.
+                pipeline.flush()
+                for question in questions:
+                    _send(pipeline, question, encoding)
+            for write, rows in writes:
+                if guard is None or write not in guarded.WRITES:
+                    pipeline.send(write.name, write.postgres, (write.json(rows),))
+        except Failed as failed:
+            raise _raised(connection, failed) from failed
+
+    def seen(self, connection: Connection) -> object:
+        """Guards are looked after."""
+        return self._others
+
+    def tidy(self, connection: Connection) -> None:
+        known = None if connection.invalidated else connection.info.get(_PIPELINE)
+        if known is not None and known.under_way:
+            # Whoever was interrupted left answers that nobody will read.
+            connection.invalidate()
+
+    def identity(self, connection: Connection) -> str:
+        """The cluster, its timeline, the database and the table: a restore changes one of them."""
+        return str(connection.execute(text(_IDENTITY)).scalar_one())
+
+    def foreign(self, connection: Connection) -> bool:
+        """A database may hold other things beside a ledger."""
+        return False
+
+    def translated(self, error: Exception) -> Exception:
+        if isinstance(error, IntegrityError):
+            return Again()
+        if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET:
+            return Again()
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return Lost(str(error.orig).strip())
+        return unavailable(self.place, error)
+
+    def commit(
+        self,
+        connection: Connection,
+        landed: Callable[[Connection], bool],
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
+        try:
+            pipeline = _pipeline(connection)
+            if pipeline.under_way:
+                self._commit_put(connection, meanwhile)
+            if connection.in_transaction():
+                pipeline.warnings.clear()
+                connection.commit()
+                self._check_warnings(connection)
+        except DBAPIError as error:
+            failure = self.translated(error)
+            sqlstate = getattr(error.orig, "sqlstate", None)
+            # The server said that it did not commit, unless it could not say anything.
+            silent = sqlstate is None or sqlstate[:2] in ("08", "57", "XX")
+            if isinstance(failure, Lost) or (isinstance(failure, StoreUnavailable) and silent):
+                connection.invalidate()
+                raise Unsure(str(error.orig).strip()) from error
+            raise failure from error
+
+    def _commit_put(self, connection: Connection, meanwhile: Meanwhile | None) -> None:
+        """Commit right behind what was put, in the same round trip."""
+        pipeline = _pipeline(connection)
+        try:
+            pipeline.send(_COMMIT, _COMMIT, ())
+            puts = pipeline.sent - 1
+            pipeline.warnings.clear()
+            *_, done = pipeline.answers(meanwhile)
+        except Failed as failed:
+            error = _raised(connection, failed)
+            if failed.place is not None and failed.place < puts:
+                # It was refused before the server came to the commit, and then skipped that.
+                raise self.translated(error) from failed
+            raise error from failed
+        self._check_warnings(connection)
+        if done.command_status != _COMMIT:
+            raise Again  # It was rolled back.
+
+    def _check_warnings(self, connection: Connection) -> None:
+        """Such as that it did not wait for the standby: committed here, perhaps not there."""
+        warnings = _pipeline(connection).warnings
+        if warnings:
+            connection.invalidate()
+            raise Unsure(warnings[0])
+
+    def facts(self) -> dict[str, str]:
+        return dict(self._facts)
+
+
+def _send(pipeline: Pipeline, question: Question, encoding: str) -> None:
+    statement, values = question
+    text, order = statement.postgres
+    pipeline.send(statement.name, text, [values[name].encode(encoding) for name in order])
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver
+
+
+def _pipeline(connection: Connection) -> Pipeline:
+    """That of a connection; it lives as long."""
+    known = connection.info
+    if _PIPELINE not in known:
+        known[_PIPELINE] = Pipeline(_driver(connection))
+    pipeline: Pipeline = known[_PIPELINE]
+    return pipeline
+
+
+def _raised(connection: Connection, failed: Failed) -> DBAPIError:
+    if failed.lost:
+        connection.invalidate()
+        # The others that are idle were cut as well, as like as not.
+        connection.engine.dispose()
+    return raised_by(connection, failed.error, failed.lost)

@@ -1,0 +1,244 @@
+"""A ledger in one SQLite file.
+
+One writer at a time, by `BEGIN IMMEDIATE`. A write-ahead log with `synchronous=FULL` only where the
+library is free of the WAL-reset bug (fixed in 3.51.3, 3.50.7 and 3.44.6); elsewhere the rollback
+journal with `synchronous=EXTRA`, which also syncs the directory once the journal is gone. A file is
+looked at before that is set, and nothing is set in one that is no ledger, or that is only read.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from residua.errors import (
+    BrokenRecord,
+    NotALedger,
+    ReadOnlyLedger,
+    StoreUnavailable,
+    UnsafeStore,
+)
+from residua.ledger.storage.mounts import network_filesystem
+from residua.ledger.storage.sqlite_file import TABLES, connect, primary, tables_of
+from residua.ledger.storage.statements import Guard, Question, Write
+from residua.ledger.storage.store import Meanwhile, Store, Unsure, raised_by, unavailable
+from residua.ledger.storage.url import Place
+
+_ITSELF, _SETTLED = "residua_itself", "residua_settled"
+_UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+"""What a commit to a write-ahead log says that failed before its last frame was there."""
+
+
+def wal_is_safe(version: tuple[int, int, int]) -> bool:
+    """Whether a library is free of the WAL-reset bug."""
+    if version[:2] == (3, 44):
+        return version >= (3, 44, 6)
+    if version[:2] == (3, 50):
+        return version >= (3, 50, 7)
+    return version >= (3, 51, 3)
+
+
+class SqliteStore(Store):
+    """The embedded store."""
+
+    now: ClassVar[str] = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    blob: ClassVar[str] = "BLOB"
+    locks_rows: ClassVar[bool] = False
+
+    def __init__(self, place: Place, read_only: bool = False):
+        path = place.path
+        assert path is not None
+        kind = network_filesystem(path)
+        if kind is not None:
+            raise UnsafeStore(
+                f"url must be on a local disk: {path} is on {kind}, whose locks SQLite cannot trust"
+            )
+        self.wal = wal_is_safe(sqlite3.sqlite_version_info)
+        self.read_only = read_only
+        engine = create_engine(
+            "sqlite://",
+            creator=lambda: connect(path, read_only),
+            poolclass=QueuePool,
+            pool_size=8,
+            max_overflow=64,
+        )
+        event.listen(engine, "connect", self._set_up)
+        self._file: tuple[int, int] | None = None
+        super().__init__(place, engine)
+
+    def _set_up(self, connection: Any, _: object) -> None:
+        if self.read_only:
+            self.wal = _mode(connection) == "WAL"
+        connection.execute(f"PRAGMA synchronous={'FULL' if self.wal else 'EXTRA'}")
+        connection.execute("PRAGMA fullfsync=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")
+
+    def settle(self) -> None:
+        with self.connection() as connection:
+            self._settle(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        """Have the journal that is wanted, before a connection writes for the first time."""
+        if connection.info.get(_SETTLED):
+            return
+        wanted = "WAL" if self.wal else "DELETE"
+        try:
+            mode = _mode(_driver(connection), f"={wanted}")
+            if mode != wanted:
+                raise sqlite3.OperationalError(f"journal_mode stays {mode}, {wanted} is needed")
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        connection.info[_SETTLED] = True
+
+    def begin_writing(self, connection: Connection) -> None:
+        self._check_file()
+        self._settle(connection)
+        try:
+            _driver(connection).execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+
+    def _check_file(self) -> None:
+        """Raise where the file at the path is not the one that is open."""
+        assert self.place.path is not None
+        try:
+            now = os.stat(self.place.path)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.place}: {error}; nothing was spent") from error
+        if self._file is None:
+            self._file = (now.st_dev, now.st_ino)
+        elif self._file != (now.st_dev, now.st_ino):
+            raise ReadOnlyLedger(f"{self.place} was replaced since it was opened: open it again")
+
+    def is_idle(self, connection: Connection) -> bool:
+        if connection.invalidated or connection.in_transaction():
+            return False
+        return not _driver(connection).in_transaction
+
+    def begin_reading(self, connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    def lock_schema(self, connection: Connection) -> None:
+        """There is one writer."""
+
+    def locking(self, names: Sequence[str]) -> list[Question]:
+        """There is one writer."""
+        return []
+
+    def ask(
+        self, connection: Connection, questions: Sequence[Question]
+    ) -> list[list[tuple[Any, ...]]]:
+        driver = _driver(connection)
+        found = []
+        try:
+            for statement, values in questions:
+                text, order = statement.sqlite
+                found.append(driver.execute(text, [values[name] for name in order]).fetchall())
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        return found
+
+    def put(
+        self,
+        connection: Connection,
+        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        guard: Guard | None = None,
+    ) -> None:
+        driver = _driver(connection)
+        try:
+            for write, rows in writes:
+                text, order = write.sqlite
+                driver.executemany(text, [[row[name] for name in order] for row in rows])
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+
+    def seen(self, connection: Connection) -> object:
+        """The connection, and a number that changes when another one commits, here or elsewhere."""
+        try:
+            (version,) = _driver(connection).execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        return connection.info.setdefault(_ITSELF, object()), version, self._others
+
+    def foreign(self, connection: Connection) -> bool:
+        return _foreign(connection.exec_driver_sql(TABLES).scalars().all())
+
+    def translated(self, error: Exception) -> Exception:
+        code = primary(getattr(error, "orig", None))
+        damaged = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+        if damaged or isinstance(error, UnicodeDecodeError):
+            return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
+        if "Could not decode to UTF-8" in str(error):
+            return BrokenRecord(f"{self.place}: a text in it is damaged: verify the ledger")
+        return unavailable(self.place, error)
+
+    def commit(
+        self,
+        connection: Connection,
+        landed: Callable[[Connection], bool],
+        meanwhile: Meanwhile | None = None,
+    ) -> None:
+        try:
+            if connection.in_transaction():
+                connection.commit()
+            else:
+                _commit(connection)
+        except DBAPIError as error:
+            connection.invalidate()
+            if self.wal:
+                # Nothing of it is seen now; but what is whole in the log is there after a crash.
+                if getattr(error.orig, "sqlite_errorcode", None) in _UNWRITTEN:
+                    raise self.translated(error) from error
+                raise Unsure(str(error.orig)) from error
+            # What failed may have been the last step, after which it counts: look.
+            try:
+                with self.reading() as other:
+                    there = landed(other)
+            except (StoreUnavailable, NotALedger):
+                raise Unsure(str(error.orig)) from error
+            if not there:
+                raise self.translated(error) from error
+
+    def facts(self) -> dict[str, str]:
+        return {
+            "store": f"SQLite {sqlite3.sqlite_version}",
+            "journal": "write-ahead log, synchronous=FULL"
+            if self.wal
+            else "rollback journal, synchronous=EXTRA",
+        }
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file can be seen to be a database of something else; it is left as it is."""
+    return _foreign(tables_of(path) or ())
+
+
+def _foreign(tables: Collection[str]) -> bool:
+    """Whether tables are those of something else."""
+    return bool(tables) and "residua_meta" not in tables
+
+
+def _mode(connection: sqlite3.Connection, wanted: str = "") -> str:
+    (mode,) = connection.execute(f"PRAGMA journal_mode{wanted}").fetchone()
+    return str(mode).upper()
+
+
+def _commit(connection: Connection) -> None:
+    """Commit what SQLAlchemy has not heard of."""
+    try:
+        _driver(connection).commit()
+    except sqlite3.Error as error:
+        raise raised_by(connection, error) from error
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver

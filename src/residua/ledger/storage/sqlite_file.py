@@ -1,0 +1,99 @@
+"""Opening the file of an SQLite database, to write or only to read, and looking what it is.
+
+Whoever only reads opens the file for writing all the same where that is possible, so that SQLite
+can undo what a process that was killed left half done; `query_only` keeps it from writing anything
+else. On a medium that nobody can write to, a write-ahead log that is empty needs no index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from residua.errors import StoreUnavailable
+from residua.ledger.storage.mounts import is_read_only
+
+PATIENCE = 60.0
+"""Seconds to wait for another process's transaction."""
+
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_UNREADABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    """A connection; for one that only reads, the file must be there."""
+    if not read_only:
+        return _opened(path)
+    connection = _opened(path, "?mode=rw")
+    try:
+        return _probed(connection)
+    except sqlite3.Error as error:
+        if primary(error) not in _UNREADABLE:
+            raise
+        left = [name for end in ("-journal", "-wal") if _size(name := _beside(path, end))]
+        if left or not is_read_only(path):
+            why = f"{left[0].name} holds what was written last" if left else str(error)
+            raise StoreUnavailable(
+                f"{path} cannot be read where nothing can be written beside it ({why}): open it,"
+                " with the files beside it, where that is possible"
+            ) from error
+    # Nobody writes, so nobody has to be told that it is read.
+    return _probed(_opened(path, "?immutable=1"))
+
+
+def tables_of(path: Path) -> Sequence[str] | None:
+    """The names of the tables in a file, which is left as it is; None where nobody can say so."""
+    # Whoever opens a database for writing and closes it last empties its write-ahead log into it;
+    # where there is none, whoever opens it for reading leaves one behind. A journal is rolled back
+    # by whoever respects it, and the name of a table does not depend on what it holds.
+    mode = "?mode=ro" if _size(_beside(path, "-wal")) else "?mode=rw"
+    if _size(_beside(path, "-journal")):
+        mode = "?immutable=1"
+    try:
+        connection = _opened(path, mode)
+        try:
+            return [name for (name,) in connection.execute(TABLES)]
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return None
+
+
+def primary(error: BaseException | None) -> int | None:
+    """SQLite's code of an error, without the details."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _opened(path: Path, options: str = "") -> sqlite3.Connection:
+    return sqlite3.connect(
+        path.as_uri() + options,
+        uri=True,
+        timeout=PATIENCE,
+        check_same_thread=False,
+        isolation_level=None,
+    )
+
+
+def _probed(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        connection.execute("PRAGMA query_only=ON")
+        connection.execute(TABLES).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _beside(path: Path, end: str) -> Path:
+    # SQLite follows links before it looks for what is beside a file.
+    resolved = path.resolve()
+    return resolved.with_name(resolved.name + end)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,146 @@
+"""Descriptions as JSON, both ways and strictly.
+
+`{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}`: the kind in snake case, then every field.
+`version` is left out while it is 1. On reading, fields with defaults may be missing, `steps` is
+short for `self_composed`, and anything unknown, doubled or of the wrong type is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.kinds import KINDS
+from residua.mechanisms.mechanism import DEEPEST, Mechanism
+
+
+def to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """The description as plain data."""
+    out: dict[str, Any] = {"kind": mechanism.kind}
+    if mechanism.version != 1:
+        out["version"] = mechanism.version
+    for field in dataclasses.fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None:
+            out[field.name] = _plain(value)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mechanism):
+        return to_dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def to_json(mechanism: Mechanism) -> str:
+    """Canonical JSON of a description."""
+    return json.dumps(to_dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(given: str | bytes | Mapping[str, Any]) -> Mechanism:
+    """The mechanism that a JSON text (or parsed object) describes."""
+    return from_dict(parsed_json("mechanism", given))
+
+
+def parsed_json(name: str, given: Any) -> Any:
+    """What a JSON text says, read strictly; what is not text passes through."""
+    if isinstance(given, bytes | bytearray):
+        try:
+            given = bytes(given).decode()
+        except UnicodeDecodeError as error:
+            raise ArgumentError(f"{name} must be JSON in UTF-8, got {error}") from None
+    if not isinstance(given, str):
+        return given
+    try:
+        return _decoder(name).decode(given)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
+    except RecursionError:
+        raise ArgumentError(f"{name} must be nested less deeply") from None
+
+
+@lru_cache(maxsize=64)
+def _decoder(name: str) -> json.JSONDecoder:
+    """For texts of that name: a field stands once, numbers are finite and of ordinary size."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            seen: set[str] = set()
+            for field, _ in pairs:
+                checks.require(field not in seen, name, "without doubled fields", field)
+                seen.add(field)
+        return fields
+
+    def constant(text: str) -> Any:
+        raise ArgumentError(f"{name} must be valid JSON with finite numbers, got {text}")
+
+    def whole(text: str) -> int:
+        checks.require(len(text) < 400, name, "made of numbers of ordinary size", text)
+        return int(text)
+
+    return json.JSONDecoder(object_pairs_hook=once, parse_constant=constant, parse_int=whole)
+
+
+def from_dict(given: Any, depth: int = 0) -> Mechanism:
+    """The mechanism that plain data describes."""
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
+    checks.require(depth <= DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
+    fields = dict(given)
+    if "kind" not in fields:
+        raise ArgumentError(
+            f"kind is missing: it must be one of {', '.join(sorted(KINDS))}, "
+            f"got only {checks.shown(sorted(map(str, fields)))}"
+        )
+    kind = fields.pop("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.near(kind, KINDS)}"
+        )
+    cls = KINDS[kind]
+    version = fields.pop("version", 1)
+    if type(version) is not int or version != cls.version:
+        raise ArgumentError(
+            f"version must be {cls.version} for kind {kind!r}, got {checks.shown(version)}"
+        )
+    steps = checks.count("steps", fields.pop("steps")) if "steps" in fields else None
+    checks.require(steps is None or steps <= 2**53, "steps", "at most 2**53", steps)
+    known = {field.name: field for field in dataclasses.fields(cls)}
+    for name in fields:
+        if name not in known:
+            raise ArgumentError(
+                f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field"
+                f" {checks.shown(name)}{checks.near(name, known)}"
+            )
+    for name, field in known.items():
+        required = field.default is dataclasses.MISSING
+        if required and name not in fields:
+            raise ArgumentError(
+                f"{kind} needs the field {name!r}, got only {checks.shown(sorted(fields))}"
+            )
+    made = cls(**{name: _parsed(value, depth + 1) for name, value in fields.items()})
+    return made if steps is None else SelfComposed(made, steps)
+
+
+def _parsed(value: Any, depth: int) -> Any:
+    """Nested objects are mechanisms, lists become tuples."""
+    if isinstance(value, Mapping):
+        return from_dict(value, depth)
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, list | tuple):
+                raise ArgumentTypeError(
+                    f"lists must hold numbers or mechanisms, got {checks.shown(item)}"
+                )
+        return tuple(_parsed(item, depth) for item in value)
+    return value

@@ -1,0 +1,32 @@
+"""Planning: how many more fit, with how little noise, and which filter admits most.
+
+rz.how_many(filter, rz.laplace(scale=10.0))
+rz.least_noise(filter, rz.gaussian(sigma=1.0), n=52)
+rz.compare_filters(1.0, 1e-6, rz.laplace(scale=10.0)).table()
+rz.recommend(1.0, 1e-6, rz.laplace(scale=10.0), n=52)
+rz.planning.frontier(filter)
+
+`Odometer` is no filter: it reports what was lost and refuses nothing.
+"""
+
+from residua.planning.comparison import Yardstick, compare_filters
+from residua.planning.frontier import Frontier, frontier
+from residua.planning.how_many import how_many
+from residua.planning.least_noise import least_noise
+from residua.planning.odometer import Odometer, Reading
+from residua.planning.recommend import Recommendation, recommend
+from residua.planning.workload import Workload
+
+__all__ = [
+    "Frontier",
+    "Odometer",
+    "Reading",
+    "Recommendation",
+    "Workload",
+    "Yardstick",
+    "compare_filters",
+    "frontier",
+    "how_many",
+    "least_noise",
+    "recommend",
+]

@@ -1,0 +1,230 @@
+"""The filters of the yardstick, each set up for one `(eps, delta)`.
+
+Every one of them promises that the whole interaction is within `(eps, delta)`; they differ in what
+they know. Basic, zCDP, the Gaussian ones and the automatic one know the budget alone. The Rényi
+order, the plan and the menu are chosen for what was expected of the workload.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts
+from residua.filters.base import Filter
+from residua.filters.conversion import best_order, renyi_budget
+from residua.filters.divergence import renyi_cost
+from residua.filters.kinds import KINDS, filter_class
+from residua.filters.query import Query, loss_of
+from residua.mechanisms.relations import ADD_REMOVE
+from residua.planning.optimum import optimum
+from residua.planning.workload import Workload
+from residua.pld.constructors import gaussian
+from residua.pld.families.gaussian_mixture import GaussianMixture
+
+_ORDERS = 16
+_STEP = 1.15
+"""Rényi orders that are tried: those of `α - 1` within a factor of about ten."""
+
+
+class Setting(NamedTuple):
+    """What a filter is set up for."""
+
+    eps: float
+    delta: float
+    workload: Workload
+    relation: str | None = None
+
+
+class Contender(NamedTuple):
+    """A filter in the running: its column, and how it is set up."""
+
+    name: str
+    build: Callable[[Setting], Filter]
+
+
+def contenders(filters: Any = None) -> tuple[Contender, ...]:
+    """Those that are asked for: every kind of the yardstick without `filters`.
+
+    `filters` is a list of kinds and filters, or maps names of columns to them. A filter that is
+    given is taken as it is, unless its promise is proven to be more than `(eps, delta)`.
+    """
+    if filters is None:
+        return tuple(_contender(kind) for kind in _SET_UP if kind in KINDS)
+    if isinstance(filters, Mapping):
+        return tuple(_contender(given, str(name)) for name, given in filters.items())
+    if isinstance(filters, str | Filter):
+        filters = (filters,)
+    if not isinstance(filters, list | tuple):
+        raise ArgumentTypeError(
+            f"filters must be a list of filters or kinds, got {checks.shown(filters)}"
+        )
+    made = tuple(_contender(given) for given in filters)
+    names = [one.name for one in made]
+    for name in names:
+        checks.require(names.count(name) == 1, "filters", "different", name)
+    return made
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds of filter that can be set up from `(eps, delta)` and a workload."""
+    return tuple(kind for kind in _SET_UP if kind in KINDS)
+
+
+def _contender(given: Any, name: str | None = None) -> Contender:
+    if isinstance(given, Filter):
+        return Contender(name or repr(given), lambda setting: _kept(given, setting))
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"a filter or a kind must be given, got {checks.shown(given)}")
+    if given not in kinds():
+        raise ArgumentError(
+            f"filters must be of {', '.join(kinds())}, got {checks.shown(given)}"
+            f"{checks.near(given, kinds())}"
+        )
+    return Contender(name or given, _SET_UP[given])
+
+
+def _kept(given: Filter, setting: Setting) -> Filter:
+    """A filter that was set up elsewhere; beside the optimum of another budget it says nothing."""
+    least = given.guarantee.delta_bounds(setting.eps).lo
+    if least > setting.delta:
+        raise ArgumentError(
+            f"filters must keep within ({setting.eps!r}, {setting.delta!r}), got {given!r},"
+            f" whose guarantee has a delta of {least:.6g} there"
+        )
+    return given
+
+
+@lru_cache(maxsize=256)
+def gaussian_budget(eps: float, delta: float) -> float:
+    """The largest `mu` of twelve digits with `G_mu ⪯ R_{eps,delta}`, proven.
+
+    `G_mu` is symmetric, so one end of the curve is enough.
+    """
+
+    def within(mu: float) -> bool:
+        return float(gaussian(mu=mu).delta(eps)) <= delta
+
+    low, high = 0.0, 1.0
+    while within(high):
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if within(middle) else (low, middle)
+    mu = float(amounts.rounded_down(low, 12))
+    if not within(mu):
+        raise ArgumentError(f"delta must leave room for some Gaussian noise, got {delta!r}")
+    return mu
+
+
+def _made(kind: str, **fields: Any) -> Filter:
+    cls: Any = filter_class(kind)
+    made: Filter = cls(**fields)
+    return made
+
+
+def _basic(setting: Setting) -> Filter:
+    return _made("basic", eps=setting.eps, delta=setting.delta)
+
+
+def _zcdp(setting: Setting) -> Filter:
+    return _made("approximate_zcdp", eps=setting.eps, delta=setting.delta)
+
+
+def _renyi(setting: Setting) -> Filter:
+    alpha = _order(setting)
+    rho = renyi_budget(*map(amounts.written, (alpha, setting.eps, setting.delta)))
+    return _made("renyi", alpha=alpha, rho=amounts.reported(rho))
+
+
+def _renyi_commit(setting: Setting) -> Filter:
+    """Without a commit: that is for someone who decides to."""
+    return _made("renyi_commit", eps=setting.eps, delta=setting.delta, alpha=_order(setting))
+
+
+def _order(setting: Setting) -> float:
+    """The order that has room for most of what was expected."""
+    eps, delta = amounts.written(setting.eps), amounts.written(setting.delta)
+    start = float(best_order(eps, delta)) - 1.0
+    expected = setting.workload.planned
+    counts: Counter[Query] = Counter()
+    for query, count in expected.runs(expected.round):
+        counts[query] += count
+    best, chosen = Fraction(-1), start + 1.0
+    for power in range(-_ORDERS, _ORDERS + 1):
+        alpha = float(f"{1.0 + start * _STEP**power:.6g}")
+        costs = [renyi_cost(loss_of(query, setting.relation), alpha) for query in counts]
+        if None in costs:
+            continue
+        whole = sum((c * n for c, n in zip(costs, counts.values(), strict=True) if c), Fraction(0))
+        room = renyi_budget(amounts.written(alpha), eps, delta)
+        if whole and room / whole > best:
+            best, chosen = room / whole, alpha
+    return chosen
+
+
+def _gdp(setting: Setting) -> Filter:
+    return _made("gdp", mu=gaussian_budget(setting.eps, setting.delta))
+
+
+def _gdp_residue(setting: Setting) -> Filter:
+    return _made("gdp_residue", mu=gaussian_budget(setting.eps, setting.delta))
+
+
+def _slack(setting: Setting) -> Filter:
+    """Split for what was expected where that is subsampled, which slack is for."""
+    cls: Any = filter_class("approximate_gdp_residue")
+    (query, _), *others = setting.workload.planned.queries
+    loss = loss_of(query, setting.relation)
+    sampled = not others and any(isinstance(factor, GaussianMixture) for factor in loss.terms)
+    made: Filter = cls.within(setting.eps, setting.delta, loss if sampled else None)
+    return made
+
+
+def _plan(setting: Setting) -> Filter:
+    plan = _told(setting, planned(setting))
+    return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
+
+
+def _menu(setting: Setting) -> Filter:
+    menu = _told(setting, setting.workload.kinds)
+    return _made("menu", eps=setting.eps, delta=setting.delta, menu=menu)
+
+
+def _auto(setting: Setting) -> Filter:
+    """Told nothing: that is what it is for."""
+    return _made("auto", eps=setting.eps, delta=setting.delta)
+
+
+def _told(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
+    """Queries as a filter is told of them: it would take mechanisms under add-remove."""
+    if setting.relation in (None, ADD_REMOVE):
+        return queries
+    return tuple(loss_of(query, setting.relation) for query in queries)
+
+
+def planned(setting: Setting) -> tuple[Query, ...]:
+    """What was expected, query by query, as long as anything of it could fit; one at least."""
+    expected = setting.workload.planned
+    room = max(optimum(setting.eps, setting.delta, expected, relation=setting.relation), 1)
+    return tuple(query for query, count in expected.runs(room) for _ in range(count))
+
+
+_SET_UP: dict[str, Callable[..., Filter]] = {
+    "basic": _basic,
+    "approximate_zcdp": _zcdp,
+    "renyi": _renyi,
+    "renyi_commit": _renyi_commit,
+    "gdp": _gdp,
+    "gdp_residue": _gdp_residue,
+    "approximate_gdp_residue": _slack,
+    "plan": _plan,
+    "menu": _menu,
+    "auto": _auto,
+}
+"""How each kind is set up, in the order of the table."""

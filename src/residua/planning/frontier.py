@@ -1,0 +1,207 @@
+"""The frontier of what is left: how many more of each kind of query fit, by their noise.
+
+Counted from a filter's state for Gaussian and Laplace noise, randomized response and subsampled
+Gaussian noise, from the least noise of which one more fits to some times as much. Nothing is spent.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.base import Filter
+from residua.filters.query import Query, as_query
+from residua.filters.state import State
+from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.planning.how_many import as_filter, counted
+from residua.pld.constructors import gaussian, laplace, pure_dp
+from residua.pld.svg import chart
+
+_SPAN = 8.0
+_MOST = 1_000
+"""Filters without closed forms decide every request: a frontier must not take hours."""
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e6
+_CLOSE = 1.01
+"""How near the least noise is found. Next to what just fits, decisions with slack take long."""
+
+Progress = Callable[[str, int, int], None]
+"""Told a family, how many points of lines are done, and of how many at most."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Queries by one parameter; `query` takes the noise, which the parameter is or falls with."""
+
+    name: str
+    parameter: str
+    query: Callable[[float], Query]
+    shrinks: bool = False
+    """Whether the parameter is loss, one over the noise."""
+
+    def value(self, noise: float) -> float:
+        """The parameter at some noise."""
+        return 1.0 / noise if self.shrinks else noise
+
+
+FAMILIES = (
+    Family("Gaussian", "sigma", lambda noise: gaussian(sigma=noise)),
+    Family("Laplace", "scale", lambda noise: laplace(scale=noise)),
+    Family("randomized response", "eps", lambda noise: pure_dp(1.0 / noise), shrinks=True),
+    Family(
+        "subsampled Gaussian, rate 0.01",
+        "sigma",
+        lambda noise: SubsampledGaussian(sigma=noise, sampling_rate=0.01),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How many more of a family fit, at each value of its parameter."""
+
+    family: str
+    parameter: str
+    values: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """How many more queries fit, by kind and noise."""
+
+    filter: str
+    left: str
+    lines: tuple[Line, ...]
+    most: int
+
+    def records(self) -> list[dict[str, Any]]:
+        """As rows, for a data frame: `pandas.DataFrame(frontier.records())`."""
+        return [
+            {"family": line.family, "parameter": line.parameter, "value": value, "count": count}
+            for line in self.lines
+            for value, count in zip(line.values, line.counts, strict=True)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"filter": self.filter, "left": self.left, "rows": self.records()}
+
+    def _repr_html_(self) -> str:
+        """A small picture for each kind, for notebooks."""
+        parts = [f"<p>{html.escape(self.filter)}, {html.escape(self.left)} left</p>"]
+        for line in self.lines:
+            if not line.values:
+                parts.append(f"<p>{html.escape(line.family)}: none fits</p>")
+                continue
+            points = list(zip(line.values, map(float, line.counts), strict=True))
+            top = 10.0 ** max(1, len(str(max(line.counts))))
+            ticks = [10.0**k for k in range(len(f"{top:.0f}"))]
+            across = min(line.values), max(line.values)
+            names = f"{line.family}: {line.parameter}", "more"
+            parts.append(chart({"": points}, names, across, (0.9, top), ticks))
+        return "".join(parts)
+
+
+def frontier(
+    filter: Filter,
+    families: Mapping[str, Callable[[float], Query]] | None = None,
+    *,
+    state: State | None = None,
+    points: int = 9,
+    span: float = _SPAN,
+    most: int = _MOST,
+    relation: str | None = None,
+    progress: Progress | None = None,
+) -> Frontier:
+    """How many more of each family fit, from the least noise that fits to `span` times as much.
+
+    `families` maps names to functions from a noise to a query that loses less as it grows; without
+    it the four of the module. Counts end at `most`, and a line with the first that does. The least
+    noise is found to a hundredth, from above.
+    """
+    filter, most = as_filter(filter), checks.count("most", most)
+    points = checks.count("points", points)
+    checks.require(points >= 2, "points", "at least 2", points)
+    span = checks.real("span", span, "above 1")
+    checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
+    state = filter.state if state is None else filter.own(state)
+    asked, lines = _families(families), []
+    for place, one in enumerate(asked):
+
+        def told(done: int, name: str = one.name, before: int = place * points) -> None:
+            if progress is not None:
+                progress(name, before + done, len(asked) * points)
+
+        told(0)
+        lines.append(_line(filter, state, one, (points, span, most), relation, told))
+    left = filter.worded(filter.remaining_in(state))
+    return Frontier(repr(filter), left, tuple(lines), most)
+
+
+def _families(given: Any) -> tuple[Family, ...]:
+    if given is None:
+        return FAMILIES
+    if not isinstance(given, Mapping) or not all(callable(make) for make in given.values()):
+        raise ArgumentTypeError(
+            f"families must map names to functions of the noise, got {checks.shown(given)}"
+        )
+    return tuple(Family(str(name), "noise", make) for name, make in given.items())
+
+
+def _line(
+    filter: Filter,
+    state: State,
+    family: Family,
+    extent: tuple[int, float, int],
+    relation: str | None,
+    told: Callable[[int], None],
+) -> Line:
+    points, span, most = extent
+    start = _start(filter, state, family, relation)
+    if start is None:
+        return Line(family.name, family.parameter, (), ())
+    values, counts = [], []
+    for noise in np.geomspace(start, span * start, points):
+        rounded = float(f"{float(noise) * (1.0 + 1e-6):.6g}")
+        try:
+            query = as_query(family.query(rounded))
+        except ArgumentError:
+            break
+        values.append(family.value(rounded))
+        counts.append(counted(filter, state, (query,), most, relation))
+        told(len(counts))
+        if counts[-1] >= most:
+            break
+    return Line(family.name, family.parameter, tuple(values), tuple(counts))
+
+
+def _start(filter: Filter, state: State, family: Family, relation: str | None) -> float | None:
+    """The least noise of which one more fits, from above."""
+
+    def fits(noise: float) -> bool:
+        try:
+            query = as_query(family.query(noise))
+        except ArgumentError:
+            return False
+        return filter.decide(state, query, relation=relation).admitted
+
+    low = high = 1.0
+    while not fits(high):
+        low, high = high, 4.0 * high
+        if high > _MOST_NOISE:
+            return None
+    while low >= _LEAST_NOISE and fits(low):
+        low, high = low / 4.0, low
+    while high > _CLOSE * low:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+__all__ = ["FAMILIES", "Family", "Frontier", "Line", "frontier"]

@@ -1,0 +1,133 @@
+"""An odometer: what has been lost so far, at every moment at once. It reports and stops nobody.
+
+Fix a Rényi order `α > 1` and a `delta` before the first answer. With `Z_t` the privacy loss of the
+first `t` answers and `ρ_t` the sum of their Rényi divergences of order `α`, each query chosen as
+one likes from the answers before it,
+
+    E[e^{(α-1)(Z_t - ρ_t)} | answers so far] <= e^{(α-1)(Z_{t-1} - ρ_{t-1})},
+
+so by Ville's inequality, with probability at least `1 - delta` over the answers,
+
+    Z_t <= ρ_t + ln(1/delta) / (α-1)      for all t at once.
+
+That is the reading (Rogers, Roth, Ullman and Vadhan 2016 for the notion; Whitehouse, Ramdas, Rogers
+and Wu 2023 for bounds of this kind), or the sum of the largest absolute losses where that is less:
+`Z_t` never exceeds it. It holds at whatever moment one looks or stops, and in both directions,
+since divergences are taken in the worse one. Fixing `α` beforehand is what the inequality needs:
+it does not cover taking, at each moment, the order that reads least. Nor does a reading enforce
+anything: a budget is kept by a filter, which refuses.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
+
+from residua import checks
+from residua.errors import ArgumentError
+from residua.filters import amounts
+from residua.filters.additive.renyi import order
+from residua.filters.declared_costs import split, stated_renyi
+from residua.filters.divergence import renyi_cost
+from residua.filters.losses import largest_loss, missing_mass
+from residua.filters.query import Query, as_query, described, relation_of
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+
+_PRECISION = 40
+_SLACK = Decimal("1e-30")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """With probability at least `1 - delta`, no more than `eps` has been lost."""
+
+    eps: float
+    delta: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class Odometer:
+    """Reports the privacy loss so far; the order `alpha` and `delta` are fixed in advance.
+
+    A value: `after(query)` is the odometer that has seen one more query.
+    """
+
+    alpha: float
+    delta: float
+    queries: int = 0
+    spent: Fraction = Fraction(0)
+    """The sum of divergences, from above."""
+    largest: Fraction | None = Fraction(0)
+    """The sum of the largest absolute losses, from above; None where one is unbounded."""
+    relation: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", order("alpha", self.alpha))
+        delta = checks.real("delta", self.delta, "in (0, 1)")
+        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+        object.__setattr__(self, "delta", delta)
+
+    @classmethod
+    def expecting(cls, rho: float, delta: float) -> Odometer:
+        """The odometer that reads least when, all in all, about `rho`-zCDP is spent."""
+        rho = checks.positive("rho", rho)
+        delta = checks.real("delta", delta, "in (0, 1)")
+        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+        best = 1.0 + math.sqrt(-math.log(delta) / rho)
+        return cls(float(f"{min(max(best, 1.0 + 1e-6), 1e9):.6g}"), delta)
+
+    def after(self, query: Query, *, relation: str | None = None) -> Odometer:
+        """The odometer after one more query; mechanisms keep to one neighbouring relation."""
+        asked = as_query(query)
+        meant = self.relation
+        if isinstance(asked, Mechanism):
+            meant = relation_of(asked, self.relation if relation is None else relation)
+            if self.relation is not None and meant != self.relation:
+                raise ArgumentError(
+                    f"relation must be {self.relation}, as of earlier queries, got {meant!r}"
+                )
+        stated, rest = split(asked, meant, lambda box: _stated(box, self.alpha))
+        cost = renyi_cost(rest, self.alpha)
+        if cost is None:
+            raise ArgumentError(
+                f"query must have a finite Rényi divergence of order {self.alpha:g}, "
+                f"got {described(asked)}"
+            )
+        spent = self.spent + cost + (stated[0] if stated else Fraction(0))
+        seen = replace(self, queries=self.queries + 1, spent=spent, relation=meant)
+        top = None if self.largest is None or stated else _largest(rest)
+        whole = None if top is None or self.largest is None else self.largest + top
+        return replace(seen, largest=whole)
+
+    @property
+    def reading(self) -> Reading:
+        """What has been lost so far, from above."""
+        with localcontext(Context(prec=_PRECISION)):
+            log = -Decimal(self.delta).ln() / (Decimal(self.alpha) - 1)
+            raised = log * (1 + _SLACK)
+        exact = self.spent + Fraction(Context(prec=30, rounding=ROUND_CEILING).plus(raised))
+        least = exact if self.largest is None else min(exact, self.largest)
+        return Reading(amounts.charged(least), self.delta, self.queries)
+
+    def __str__(self) -> str:
+        seen = self.reading
+        return (
+            f"eps {seen.eps:.6g} lost so far, by {seen.queries} queries,"
+            f" but for probability {seen.delta:g}"
+        )
+
+
+def _largest(loss: Pld) -> Fraction | None:
+    return None if missing_mass(loss) > 0 else largest_loss(loss)
+
+
+def _stated(mechanism: Mechanism, alpha: float) -> tuple[Fraction, ...] | None:
+    cost = stated_renyi(mechanism, alpha)
+    return None if cost is None else (cost,)
+
+
+__all__ = ["Odometer", "Reading"]

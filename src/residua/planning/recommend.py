@@ -1,0 +1,230 @@
+"""Which filter, and with how much noise, for a workload that is described.
+
+The filters are measured on the workload (`comparison.py`) and the one that admits most is taken; of
+equals the one that rests on less: those that know the budget alone come before those that were told
+what to expect. Where all of a workload that ends is to be answered, the least noise for that is
+found too: all parameters turned by one factor until the composition is proven to be within
+`(eps, delta)`, which a plan then admits to the last query; or, where no plan is wanted, until the
+filter admits all of it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from residua import checks
+from residua.errors import ArgumentError
+from residua.filters.base import Filter
+from residua.filters.noise import Queries, least, scaled
+from residua.filters.query import described
+from residua.planning.candidates import Setting, contenders
+from residua.planning.comparison import (
+    Progress,
+    Yardstick,
+    as_workloads,
+    compare_filters,
+    measured,
+)
+from residua.planning.how_many import MOST
+from residua.planning.workload import Run, Workload
+from residua.pld import svg
+from residua.pld.pld import Pld
+
+_RESTS_ON = (
+    ("basic", "adding up eps and delta, which loses little for a few queries"),
+    ("approximate_zcdp", "adding up zCDP, which needs no knowledge of the workload"),
+    ("gdp", "Gaussian bounds of the queries, which are exact for Gaussian noise"),
+    ("gdp_residue", "the exact residue of a Gaussian budget, whatever comes"),
+    ("approximate_gdp_residue", "a Gaussian budget with slack in delta, which sampling needs"),
+    ("auto", "nothing it was told: it makes its plan at the first query"),
+    ("renyi", "a Rényi order fixed in advance for this workload"),
+    ("renyi_commit", "a Rényi order fixed in advance, and a commit later on"),
+    ("menu", "prices worked out in advance for these kinds of query"),
+    ("plan", "this very list of queries, known in advance; others cost more"),
+)
+"""Kinds by how little they rest on, and on what."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A filter for a workload, why it is this one, and the queries with the noise to use."""
+
+    filter: Filter
+    reason: str
+    queries: tuple[Run, ...]
+    noise: float
+    """By how much the noise of the workload was turned: 1 where it stays as it is."""
+    yardstick: Yardstick
+    """What every filter admits of the workload as it was given."""
+
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The filter as plain data; None where it has no description.
+
+        Such as a plan of losses under another relation than add-remove.
+        """
+        try:
+            return self.filter.to_dict()
+        except ArgumentError:
+            return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        from residua.filters.describe import as_mechanism
+
+        queries = [
+            {"mechanism": as_mechanism(run.query).to_dict(), "repeat": run.times}
+            for run in self.queries
+        ]
+        return {
+            "filter": self.described,
+            "reason": self.reason,
+            "noise": self.noise,
+            "queries": queries,
+            "measured": self.yardstick.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.filter!r}" if len(repr(self.filter)) < 200 else self.filter.kind]
+        return "\n".join([*lines, self.reason, "", self.yardstick.table()])
+
+    def _repr_html_(self) -> str:
+        """The reason, the curve that is promised, and what every filter admits, for notebooks."""
+        curve = svg.profiles({"guarantee": self.filter.guarantee})
+        return f"<p>{html.escape(self.reason)}</p>{curve}{self.yardstick._repr_html_()}"
+
+
+def recommend(
+    eps: float,
+    delta: float,
+    workload: Any,
+    *,
+    n: int | None = None,
+    filters: Any = None,
+    most: int = MOST,
+    relation: str | None = None,
+    progress: Progress | None = None,
+) -> Recommendation:
+    """The filter that admits most of a workload within `(eps, delta)`, and the noise to use.
+
+    `workload` is as for `compare_filters`, but a single one. With `n`, that many rounds of it are
+    all to be answered; without, a workload that ends is to be answered whole, and one that repeats
+    as often as fits, with its noise as it is. `filters` are the kinds to choose from.
+    """
+    found = as_workloads(workload, eps, delta)
+    checks.require(len(found) == 1, "workload", "a single one", workload)
+    asked = found[0] if n is None else _rounds(found[0], checks.count("n", n))
+    table = compare_filters(
+        eps, delta, asked, filters, most=most, relation=relation, progress=progress
+    )
+    setting = Setting(table.eps, table.delta, asked, relation)
+    made = {one.name: one.build for one in contenders(filters)}
+    name, admitted = _best(table)
+    row = table.rows[0]
+    filter, why = made[name](setting), _why(name, admitted, table)
+    if asked.repeat:
+        return Recommendation(filter, why, asked.queries, 1.0, table)
+    whole = admitted == asked.round
+    # A plan holds all that fits at all; where none is wanted, the best of the others is turned.
+    taken = "plan" if "plan" in made else name
+    turned = _turned(setting, made[taken], taken == "plan", most)
+    if turned is None:
+        if whole:
+            return Recommendation(filter, why, asked.queries, 1.0, table)
+        raise ArgumentError(
+            f"workload must have noise to turn, since only {row.optimum} of {asked.round} queries"
+            f" fit, got {described(asked.queries[0].query)}"
+        )
+    noise, queries = turned
+    if whole:
+        why += f" All of it fits, and would with {noise:.4g} times the noise and {taken}."
+        return Recommendation(filter, why, asked.queries, 1.0, table)
+    why = (
+        f"{taken}: of {asked.round} queries {row.optimum} fit as they are; with {noise:.4g} times"
+        " the noise all of them do"
+    )
+    why += ", if they are known in advance." if taken == "plan" else "."
+    fitted = setting._replace(workload=Workload(asked.name, queries, expected=queries))
+    return Recommendation(made[taken](fitted), why, queries, noise, table)
+
+
+def _rounds(workload: Workload, n: int) -> Workload:
+    checks.require(n > 0, "n", "positive", n)
+    if len(workload.queries) == 1:
+        ((query, times),) = workload.queries
+        return Workload(workload.name, (Run(query, times * n),))
+    return Workload(workload.name, workload.queries * n)
+
+
+def _best(table: Yardstick) -> tuple[str, int]:
+    """The filter that admits most, of equals the one that rests on less."""
+    (row,) = table.rows
+    ranks = {kind: place for place, (kind, _) in enumerate(_RESTS_ON)}
+    counts = dict(zip(table.filters, row.admitted, strict=True))
+    return max(counts.items(), key=lambda one: (one[1], -ranks.get(one[0], len(ranks))))
+
+
+def _why(name: str, admitted: int, table: Yardstick) -> str:
+    (row,) = table.rows
+    counts = dict(zip(table.filters, row.admitted, strict=True))
+    rests = dict(_RESTS_ON).get(name)
+    text = f"{name}: admits {admitted} of the {row.optimum} that fit at best."
+    if rests is not None:
+        text += f" It rests on {rests}."
+    others = [(count, kind) for kind, count in counts.items() if kind != name]
+    if others:
+        count, kind = max(others, key=lambda one: one[0])
+        text += f" {kind} admits {count}."
+    if name in ("menu", "plan", "renyi", "renyi_commit") and "auto" in counts:
+        text += f" auto, told nothing, admits {counts['auto']}."
+    return text
+
+
+def _turned(
+    setting: Setting, build: Callable[[Setting], Filter], planned: bool, most: int
+) -> tuple[float, tuple[Run, ...]] | None:
+    """The workload with the least noise with which all of it is admitted, and the factor."""
+    runs = setting.workload.queries
+    kinds = tuple(dict.fromkeys(run.query for run in runs))
+    tried: dict[Queries, float] = {}
+
+    def made(ratio: float, digits: int | None) -> Queries | None:
+        moved = tuple(one for q in kinds if (one := scaled(q, ratio, digits)) is not None)
+        if len(moved) < len(kinds):
+            return None
+        tried[moved] = ratio
+        return moved
+
+    def turned(moved: Queries) -> tuple[Run, ...]:
+        known = dict(zip(kinds, moved, strict=True))
+        return tuple(Run(known[run.query], run.times) for run in runs)
+
+    def admitted(moved: Queries) -> bool:
+        workload = Workload("turned", turned(moved))
+        filter = build(setting._replace(workload=workload))
+        return measured(filter, workload, most, setting.relation) == workload.round
+
+    def composed(moved: Queries) -> bool:
+        workload = Workload("turned", turned(moved))
+        return _within(workload.composed(workload.round, setting.relation), setting)
+
+    if any(scaled(query, 2.0) is None for query in kinds):
+        return None
+    found = least(made, composed if planned else admitted)
+    if found is None:
+        return None
+    # Bisection went by the composition alone: the plan itself has the last word.
+    if planned and not admitted(found):
+        raise ArgumentError(f"workload must be one that a plan can hold, got {runs!r}")
+    return tried[found], turned(found)
+
+
+def _within(loss: Pld, setting: Setting) -> bool:
+    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
+    return all(float(one.delta(setting.eps)) <= setting.delta for one in ends)
+
+
+__all__ = ["Recommendation", "recommend"]

@@ -1,0 +1,245 @@
+"""Amplification by sampling: the curve of a sampled mechanism from that of the whole one.
+
+A record is sampled at rate `q`; `(A, C)` is the pair with and without it when it is sampled.
+
+* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal. Exactly
+
+      h(x) = q h_{A,C}(1 + (x-1)/q),          x >= 1 - q
+      h_rev(x) = q x y h_{C,A}(1/y),          y = 1 - (1 - 1/x)/q > 0, else 0
+
+  (Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
+* Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
+  record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
+  pairs, symmetric if the inner one is.
+* Poisson, replace-one: `(1-q) C + q A` against `(1-q) C + q B`. In two steps through `C`
+  (`group_privacy.py`), and where the pair `(A, B)` is known too, with `x' = 1 + (x-1)/q` and `β =
+  x/x'` the curve is `q H_{x'}(A, (1-β) C + β B)` (the same theorem 2), by convexity at most `q
+  ((1-β) h_{A,C}(x') + β h_{A,B}(x'))`. The infimum of the two bounds is a bound.
+
+Rates are exact floats. What is finite stays exact; the rest are profiles.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from residua.bounds import Floats, Interval
+from residua.errors import ArgumentError
+from residua.pld.amplification.group_privacy import two_steps
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residua.pld.arithmetic.rational import Side, from_masses, response
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
+from residua.pld.constructors import from_exact, identity
+from residua.pld.discretise.finite import above, exact_atoms
+from residua.pld.discretise.profile import Curve, Profile, finite
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.lattice.supremum import infimum
+from residua.pld.pld import Pld
+
+_FEW_ATOMS = 1 << 12
+_LEAST_RATE = 1e-100
+"""The curve increases in the rate: a smaller one is rounded up to it, or down to 0."""
+_COARSEST = 1e-2
+_WIDTH = 1e-3
+"""Asked of an inner curve that has no closed form; the enclosure is what counts."""
+
+
+def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side) -> Pld:
+    """Poisson sampling under add-remove; `inner` is the pair (with, without) in this direction.
+
+    `remove`: `inner = (A, C)`; `add`: `inner = (C, A)`. Exact for a finite `inner`.
+    """
+    rate = _carried(rate, side)
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0:
+        return inner
+    forward = inner if direction == "remove" else inner.reverse()
+    exact = _written_out(forward, side)
+    if exact is not None:
+        made = from_exact(_sampled_exactly(exact, Fraction(rate)))
+        return made if direction == "remove" else made.reverse()
+    profile = Profile(
+        _sampled(forward, rate),
+        _sampled_reversed(forward.reverse(), rate),
+        (_part(rate, forward.mass_at_infinity_bounds), 0.0),
+    )
+    profile = profile if direction == "remove" else profile.mirrored()
+    return finite(profile, accuracy, side)
+
+
+def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) -> Pld:
+    """Sampling without replacement under replace-one; `inner` is the pair of a replacement."""
+    rate = _carried(rate, side)
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0:
+        return inner
+    ends = inner.mass_at_infinity_bounds, inner.mass_at_minus_infinity_bounds
+    profile = Profile(
+        _sampled(inner, rate),
+        _sampled(inner.reverse(), rate),
+        (_part(rate, ends[0]), _part(rate, ends[1])),
+    )
+    return finite(profile, accuracy, side)
+
+
+def poisson_replaced(
+    remove: Pld, add: Pld, replaced: Pld | None, rate: float, accuracy: float, side: Side
+) -> Pld:
+    """Poisson sampling under replace-one: an upper bound, not known to be attained.
+
+    `remove` and `add` are the pairs (with, without) and (without, with), `replaced` that of one
+    record against another, symmetric, if it is known. Below, one record is left out instead.
+    """
+    rate = _carried(rate, side)
+    if rate == 0.0:
+        return identity()
+    if rate == 1.0 and replaced is not None:
+        return replaced
+    if side == "below":
+        return poisson(remove, rate, "remove", accuracy, side)
+    steps = [
+        _short(remove, rate, "remove", accuracy, replaced is None),
+        _short(add, rate, "add", accuracy, replaced is None),
+    ]
+    short = [exact for exact in steps if exact is not None]
+    bounds = [from_exact(two_steps(*short))] if len(short) == 2 else []
+    if replaced is not None:
+        bounds.append(_jointly_convex(remove, replaced, rate, accuracy))
+    if not bounds:
+        raise ArgumentError(
+            "relation must be add-remove or zero-out for this sampled mechanism: no bound under "
+            f"replace-one is known for {remove!r}"
+        )
+    return infimum(bounds)
+
+
+def _carried(rate: float, side: Side) -> float:
+    if 0.0 < rate < _LEAST_RATE:
+        return _LEAST_RATE if side == "above" else 0.0
+    return rate
+
+
+def _short(
+    inner: Pld, rate: float, direction: str, accuracy: float, needed: bool
+) -> ExactAtoms | None:
+    """The sampled pair above, with few atoms: where it is `needed`, coarser until they are few."""
+    while True:
+        made = poisson(inner, rate, direction, accuracy, "above")
+        exact = _written_out(made, "above") if made.is_finite else above(made, accuracy)
+        if exact is not None or not needed or accuracy > _COARSEST:
+            return exact
+        accuracy *= 8.0
+
+
+def _jointly_convex(present: Pld, replaced: Pld, rate: float, accuracy: float) -> Pld:
+    """The bound of advanced joint convexity, for symmetric pairs."""
+
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        inner, inner_error = _inner_argument(t, dt, rate)
+        share = np.exp(t - inner) * (1.0 + 2.0 * (EXP_ULPS + 4.0) * U + dt + inner_error)
+        near = present._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
+        far = replaced._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
+        # far >= near, so the share rounded up is the safe side.
+        share = np.minimum(share, 1.0)
+        top = rate * (near + share * np.maximum(far - near, 0.0)) * (1.0 + 16.0 * U)
+        return np.zeros(t.shape), np.asarray(top + TINY * (top > 0.0))
+
+    return finite(Profile(curve, curve), accuracy, "above")
+
+
+# -- finite ---------------------------------------------------------------------------------
+
+
+def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
+    """The atoms in rationals (responses rounded to the side), unless they are too many."""
+    if pld.is_infinite:
+        return ExactAtoms((), (), 1, 1)
+    if not pld.is_finite or pld._evaluator._table_size > _FEW_ATOMS:
+        return None
+    exact = exact_atoms(pld)
+    if exact is not None:
+        return exact
+    exact = EXACT_IDENTITY
+    for factor, n in pld.terms.items():
+        if isinstance(factor, RandomizedResponse):
+            one = response(Fraction(factor.eps), Fraction(factor.delta), side)
+        else:
+            one = exact_atoms(Pld(None, {factor: 1})) or EXACT_IDENTITY
+        for _ in range(n):
+            exact = exact.compose(one)
+    return exact
+
+
+def _sampled_exactly(exact: ExactAtoms, rate: Fraction) -> ExactAtoms:
+    """`(1-q) Q + q P` against `Q`, outcome by outcome, `±inf` included."""
+    p = [Fraction(a, exact.p_den) for a in exact.p]
+    q = [Fraction(b, exact.q_den) for b in exact.q]
+    mixed = [(1 - rate) * b + rate * a for a, b in zip(p, q, strict=True)]
+    missing = Fraction(exact.q_inf, exact.q_den)
+    if missing:
+        mixed, q = [*mixed, (1 - rate) * missing], [*q, missing]
+    return from_masses(mixed, q)
+
+
+def _part(rate: float, mass: Interval) -> float:
+    """That share of a mass, rounded down."""
+    return max(float(np.nextafter(rate * float(mass.lo), 0.0)), 0.0)
+
+
+# -- profiles ---------------------------------------------------------------------------------
+
+
+def _inner_argument(t: Floats, dt: float, rate: float) -> tuple[Floats, Floats]:
+    """`ln(1 + (e^t - 1)/q)` and its absolute error, `t >= 0` known up to `±dt`."""
+    with np.errstate(over="ignore"):
+        y = np.expm1(t) / rate
+    inner = np.where(np.isfinite(y), np.log1p(y), t - np.log(rate))
+    # The derivative x / (x - 1 + q) decreases.
+    early = -np.maximum(t - dt, -0.2 * rate)
+    error = dt / (rate * np.exp(early) - np.expm1(early)) * 1.01
+    share = -np.expm1(-inner)
+    return inner, error + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
+
+
+def _sampled(inner: Pld, rate: float) -> Curve:
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        if dt > 0.125 * rate:
+            lo, hi = curve(t, 0.0)
+            return np.maximum(lo - 1.01 * dt, 0.0), hi + 1.01 * dt
+        argument, error = _inner_argument(t, dt, rate)
+        h = inner._evaluator.at_log_x(argument, error, _WIDTH)
+        return (
+            np.maximum(rate * np.asarray(h.lo) * (1.0 - 4.0 * U) - TINY, 0.0),
+            rate * np.asarray(h.hi) * (1.0 + 4.0 * U) + TINY * (np.asarray(h.hi) > 0.0),
+        )
+
+    return curve
+
+
+def _sampled_reversed(inner: Pld, rate: float) -> Curve:
+    """The curve of `C` against `(1-q) C + q A`, from `inner = (C, A)`."""
+
+    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
+        fall = np.expm1(-t)
+        y = 1.0 + fall / rate
+        y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
+        clear = y > 8.0 * y_error
+        safe = np.where(clear, y, 1.0)
+        wobble = np.where(clear, y_error / safe, 0.0) * 1.2
+        argument = -np.log1p(np.where(clear, fall / rate, 0.0))
+        argument_error = wobble + LOG1P_ULPS * U * np.abs(argument) + TINY
+        h = inner._evaluator.at_log_x(argument, argument_error, _WIDTH)
+        scale = rate * np.exp(np.minimum(t, 700.0)) * safe
+        wrong = wobble + 1.01 * dt + (EXP_ULPS + 6.0) * U
+        most = rate * np.exp(np.minimum(t, 700.0)) * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
+        hi = np.where(clear, scale * np.asarray(h.hi) * (1.0 + wrong), most)
+        return (
+            np.where(clear, np.maximum(scale * np.asarray(h.lo) * (1.0 - wrong), 0.0), 0.0),
+            np.where(y + y_error > 0.0, hi + TINY * (hi > 0.0), 0.0),
+        )
+
+    return curve

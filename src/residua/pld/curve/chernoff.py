@@ -1,0 +1,81 @@
+"""Where a curve comes down to a level: a Chernoff bound, which is proven, and a guess below it.
+
+With `K` the log moment and `s² = K''(λ)`, a Gaussian with the tilted law's variance gives at
+`t = K'(λ)`
+
+    D(t) ~ e^{K(λ) - λt} (B(λs) - B((λ+1)s)),      B(x) = e^{x²/2} (1 - Φ(x)),
+
+exact if the loss is Gaussian. Derivatives are differences of `K(λ)/λ`, which bends little.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SQRT_TWO_PI, U, mills_ratio
+from residua.pld.curve.contour.nodes import log_peak
+from residua.pld.families.normal_mixture import LATTICE
+
+if TYPE_CHECKING:
+    from residua.pld.curve.evaluate import Evaluator
+
+ORDERS = np.geomspace(1e-4, 1e5, 73)
+"""Where Chernoff's bound is tried."""
+
+
+def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
+    """A guess at the `t` with `D(t) = level` (0: anywhere), and a proven `t` beyond it."""
+    top = max(evaluator._top, 0.0)
+    if not level > 0.0:
+        return 0.5 * top if np.isfinite(top) else 0.0, top
+    moments = evaluator._moments
+    if moments.mixtures:
+        # Their moments are dear: the rough ones serve, and the best orders are tried again.
+        k, orders = moments.rough_log_moment(LATTICE), LATTICE
+        rough = (k - np.log(level)) / orders
+        best = int(np.argmin(np.where(np.isfinite(rough), rough, np.inf)))
+        tried = orders[max(best - 1, 0) : best + 2]
+        value, error = moments.log_moment(tried)
+    else:
+        value, error = moments.log_moment(ORDERS)
+        k, orders, tried = value, ORDERS, ORDERS
+    reach = float(np.min((value + error - np.log(level)) / tried))
+    far = min(max(reach, 0.0) * (1.0 + 16.0 * U), top)
+    if not (np.isfinite(far) and far > 0.0):
+        return 0.0, far
+    return _guess(orders, k, level, far), far
+
+
+def heights(t: Floats, orders: Floats, above: Floats) -> Floats:
+    """`D(t) <= A(r) M(r) e^{-rt}`, `A` of `transform.py`, from upper bounds of `ln M` at some
+    `r`."""
+    logs = above + log_peak(orders) + 1e-12
+    fall = np.multiply.outer(t, orders)
+    least = np.min(logs - fall + 8.0 * U * (np.abs(logs) + np.abs(fall)), axis=1)
+    return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U))
+
+
+def _guess(orders: Floats, k: Floats, level: float, far: float) -> float:
+    with np.errstate(all="ignore"):
+        each = k / orders
+        rise = np.gradient(each, orders)
+        bend = np.gradient(rise, orders)
+        t = each + orders * rise
+        spread = np.sqrt(np.maximum(2.0 * rise + orders * bend, 0.0))
+        x, y = orders * spread, (orders + 1.0) * spread
+        height = k - orders * t + np.log((mills_ratio(x) - mills_ratio(y)) / SQRT_TWO_PI)
+    known = np.isfinite(height) & np.isfinite(t) & (spread > 0.0)
+    if not known.any():
+        return 0.95 * far
+    # A curve falls; what does not is noise at the smallest tilts, or too rough at the largest.
+    t, height = np.maximum.accumulate(t[known]), np.minimum.accumulate(height[known])
+    wanted = np.log(level)
+    if wanted < height[-1]:
+        return 0.95 * far
+    if wanted >= height[0]:
+        return 0.0  # It is below the mean, if the curve is above the level at all.
+    found = float(np.interp(-wanted, -height, t))
+    return max(found, 0.0) if found < far else 0.95 * far

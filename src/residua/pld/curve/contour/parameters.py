@@ -1,0 +1,291 @@
+"""Which line to sum on: the tilt, the period, how many nodes, and whether a phantom is needed.
+
+Nothing here is proven and nothing needs to be: what a choice costs is charged by `transform.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.curve import complement
+from residua.pld.curve.contour import split_points
+from residua.pld.curve.contour.many_atoms import ManyAtoms, contour, phantom
+from residua.pld.curve.contour.many_nodes import BLOCK, FARTHEST
+from residua.pld.curve.contour.moments import Moments
+from residua.pld.curve.contour.nodes import Line, log_peak
+from residua.pld.curve.contour.split import Parted
+from residua.pld.curve.contour.transform import Contour, truncation
+from residua.pld.families.factors import Terms, largest_loss
+from residua.pld.families.normal_mixture import LATTICE
+
+MAX_NODES = 1 << 20
+_WORK = 2.0**31
+"""Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
+_MANY, _MANY_EACH = 512.0, 256.0
+"""Nodes, and nodes for each kind of mixture, beyond which it is worth looking for something quiet
+to leave out."""
+_HEAVIER = 3.0
+_CAUTION, _SPARE = 0.55, 8.0
+"""How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
+_RELATIVE = 1e-7
+"""What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
+_FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
+NODES = 96 * BLOCK
+"""Of a contour of many different atoms, as long as they matter."""
+_ALIASES = 1e-8
+"""What they may cost of `D` where such a contour is made."""
+_COST, _DEAR = 1.5e-6, 5e-5
+"""What its phantom costs of `D` if it can, and at most."""
+_COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
+"""Where `ln C` is above this for all of these tilts `D` is not small."""
+_CLOSE = 2.0
+"""A line left of 0 is worth it when it scores this much lower."""
+
+
+def tuned(
+    moments: Moments,
+    t: float,
+    accuracy: float,
+    sharpness: float = 1.0,
+    skeleton: Moments | None = None,
+    room: float = 1.0,
+    known: Contour | Parted | None = None,
+) -> Contour | Parted:
+    """A contour fit for reading `D` near `t`.
+
+    `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
+    heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
+    `room` above 1 leaves space for more queries to be composed in later. Given a
+    `skeleton`, and where a phantom is needed or the tilt huge, the contour is that of the
+    composition without its atoms; a Gaussian then asks for a relative width. `known` is
+    another contour of the same composition, if there is one.
+    """
+    resolution = min(1e-9, 1e-6 * accuracy) / sharpness
+    lam = _known_tilt(known, t) if known is not None and moments.mixtures else None
+    if lam is not None:
+        spread = _spread(moments, lam)
+    else:
+        lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
+    depth = -math.inf
+    cautious = room > 1.0 and len(moments.mixtures) > 1
+    if cautious:
+        # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
+        # saddle by a share of it costs about the square of that share of the depth.
+        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
+        lam *= 1.0 - min(_CAUTION, math.sqrt(_SPARE / max(depth, 1.0)))
+    place = _placed(moments, t, lam, spread, resolution, depth)
+    points, k, e = place.points, place.k, place.e
+    at = np.concatenate([[lam], points])
+    log_c, saddle, floor = place.log_c, place.saddle, place.floor
+    right, left = place.right, place.left
+    if cautious:
+        # What comes may have a heavier tail on the right; on the left nothing exceeds 1.
+        period = 1.05 * max(_HEAVIER * right, 1.1 * left)
+    else:
+        period = 1.05 * room * max(right, left)
+
+    tau = 0.0
+    step = 2.0 * math.pi / period
+    variance = moments.variance
+    wanted = _smooth_edge(moments, lam, spread, floor, step) / step
+    if moments.mixtures and lam > 0.0 and wanted > max(_MANY, _MANY_EACH * len(moments.mixtures)):
+        split = split_points.parted(moments, t, Line(lam, step, 0, 0.0, points), k, e, spread, room)
+        if split is not None and 2 * split.line.count < wanted:
+            return split
+    most = moments.affordable(lam, 1.0 / step, _WORK)
+    if moments.mixtures and wanted > most / 4.0:
+        # As far as the accuracy asks, or as is cheap.
+        enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
+        least = _smooth_edge(moments, lam, spread, max(enough, floor), step) / step
+        wanted = max(least, moments.affordable(lam, 1.0 / step, _WORK / 64.0))
+    if wanted > min(most, MAX_NODES / 8):
+        if skeleton is not None and variance > 0.0:
+            accuracy = min(accuracy, _RELATIVE / lam)
+        tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
+        smallest = math.sqrt(-2.0 * floor) / (min(most, MAX_NODES) * step)
+        tau = max(tau, min(smallest, 1.0))
+        variance += tau * tau
+        wanted = _gaussian_edge(variance, tau, floor, step) / step
+    count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
+    line = Line(lam, step, count, tau, points)
+    values, errors = moments.nodes(line, tau * tau)
+    k = k + 0.5 * tau * tau * at * (at + 1.0)
+    e = e + np.abs(k) * (8.0 * U)
+    variance *= 1.0 - moments.variance_error - 8.0 * U
+    log_m, log_m_error = float(k[0]), float(e[0])
+    if skeleton is None or (tau == 0.0 and log_m_error < _RELATIVE):
+        fall = float(moments.log_fall(lam, np.array([line.edge]))[0])
+        fall -= 0.5 * tau * tau * line.edge * line.edge * (1.0 - 8.0 * U)
+        tails = truncation(line, variance, fall)
+        return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:])
+    atomic, atomic_errors = skeleton.nodes(line, tau * tau)
+    share, share_error = skeleton.log_moment(at[:1])
+    weight, weight_error = moments.atomic_weight
+    ratio = math.exp(float(share[0]) + 0.5 * tau * tau * lam * (lam + 1.0) + weight - log_m)
+    ratio_error = float(share_error[0]) + weight_error + 2.0 * log_m_error + 8.0 * EXP_ULPS * U
+    wrong = np.abs(values) * np.expm1(np.minimum(errors, 100.0))
+    wrong += ratio * np.abs(atomic) * np.expm1(np.minimum(atomic_errors + ratio_error, 100.0))
+    wrong += 4.0 * U * (np.abs(values) + ratio * np.abs(atomic))
+    values = values - ratio * atomic
+    # What is left without the atoms may fall later than the whole; Gaussians are in both.
+    tails = truncation(line, variance, -0.5 * variance * line.edge * line.edge * (1.0 - 8.0 * U))
+    return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
+
+
+def tuned_many(terms: Terms, moments: Moments, t: float) -> ManyAtoms | None:
+    """A contour of different Laplaces and responses, fit for one read of `D` at `t`.
+
+    None where other ways are better: `D` is not small, or a phantom would cost too much.
+    """
+    if float(np.min(moments.log_moment(_COARSE)[0] - _COARSE * t)) > _HIGH:
+        return None
+    lam, spread = _tilt(moments, t, both=False)
+    place = _placed(moments, t, lam, spread, _ALIASES, -math.inf)
+    step = 2.0 * math.pi / (1.05 * max(place.right, place.left))
+    height = math.exp(min(place.saddle, -place.log_c))
+    fall = float(moments.log_fall(lam, np.array([NODES * step]))[0])
+    tau = phantom(fall, NODES * step, height)
+    cost = 0.5 * tau * tau * lam * (lam + 1.0)
+    # Fewer nodes where that is good enough.
+    share = min(math.sqrt(cost / _COST), 1.0)
+    count = BLOCK * math.ceil(share * NODES / BLOCK)
+    edge, tau = count * step, tau * NODES / count
+    top = sum(n * largest_loss(factor) for factor, n in terms.items())
+    farthest = edge * max(2.0 * max(map(largest_loss, terms)), abs(top - t))
+    if cost > _DEAR or farthest > FARTHEST:
+        return None
+    line = Line(lam, step, count, tau, place.points)
+    return contour(terms, moments, line, place.k, place.e, height)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What is known of a tilt: log moments there and at points about it, and periods."""
+
+    points: Floats
+    k: Floats
+    e: Floats
+    log_c: float
+    saddle: float
+    """About the log of `D / C`."""
+    floor: float
+    right: float
+    left: float
+    """The period that the aliases on each side ask for."""
+
+
+def _placed(
+    moments: Moments, t: float, lam: float, spread: float, resolution: float, depth: float
+) -> _Place:
+    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
+    points = np.concatenate(
+        [
+            lam * ratios,
+            lam * (1.0 + ratios),
+            lam * np.array([2.0, 3.0, 5.0]),
+            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
+        ]
+    )
+    points = complement.points(lam, spread) if lam < 0.0 else points[points > 0.0]
+    points = np.unique(points[points != lam])
+    k, e = moments.log_moment(np.concatenate([[lam], points]))
+    log_c = float(k[0]) - lam * t
+    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
+    # away from it, and 1 / C where D is close to 1.
+    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
+    saddle -= max(depth + log_c, 0.0)
+    floor = math.log(resolution) + min(saddle, -log_c)
+    logs = k[1:] - points * t + log_peak(points) - log_c - floor
+    needed = np.maximum(logs, 1.0) / np.abs(points - lam)
+    right = float(needed[points > lam].min())
+    left = float(needed[points < lam].min())
+    if lam > 0.0:
+        left = min(left, max(-log_c - floor, 1.0) / lam)
+    return _Place(points, k, e, log_c, saddle, floor, right, left)
+
+
+def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> float:
+    """Where `e^{-c edge²/2} (1/edge² + τ²) (step + 1/(c edge))` has come down to the floor."""
+    depth = 2.0 - floor
+    for _ in range(2):  # fixed-point steps, the last from below
+        edge = math.sqrt(2.0 * depth / variance)
+        beyond = (1.0 / (edge * edge) + tau * tau) * (step + 1.0 / (variance * edge))
+        depth = max(1.0, 2.0 - floor + math.log(beyond))
+    return math.sqrt(2.0 * depth / variance)
+
+
+def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, step: float) -> float:
+    """Where nothing beyond matters even without a phantom; inf if that is out of reach."""
+    best = _gaussian_edge(moments.variance, 0.0, floor, step) if moments.variance else math.inf
+    if not (moments.mixtures or moments.laplaces.size or moments.ranges.size):
+        return best
+    low = 2.0 / spread
+    high = min(best, MAX_NODES * step)
+    for _ in range(2):
+        edges = np.geomspace(low, max(high, 2.0 * low), 14)
+        enough = np.flatnonzero(moments.log_fall(lam, edges) - np.log(edges) <= floor - 2.0)
+        if enough.size == 0:
+            break
+        i = int(enough[0])
+        best = min(best, float(edges[i]))
+        if i == 0:
+            break
+        low, high = float(edges[i - 1]), float(edges[i])
+    return best
+
+
+def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
+    """The minimiser of `K(λ) - λt - ln λ(λ+1)`, kept off zero, and the spread there.
+
+    It is below 0, for the complement, if `both` sides are open and that one is better.
+    """
+
+    def score(at: Floats) -> Floats:
+        return np.asarray(moments.rough_log_moment(at) - at * t - np.log(at) - np.log1p(at))
+
+    # Past the largest loss of everything else a narrow Gaussian asks for tilts of its own size.
+    most = 1e6 if moments.variance == 0.0 else max(1e6, min(30.0 / moments.variance**0.5, 1e15))
+    grid = LATTICE if most == 1e6 else np.geomspace(1e-5, most, 100)
+    # The score is flat about its minimum, and moments of mixtures are dear.
+    finer = (np.linspace(-0.3, 0.3, 7),) if moments.mixtures else _FINER
+    for steps in (*finer, np.zeros(1)):
+        scores = score(grid)
+        best, least = float(grid[int(np.argmin(scores))]), float(np.min(scores))
+        grid = best * np.exp(steps)
+    spread = _spread(moments, best)
+    # Close to the origin a larger tilt costs little and keeps the period short.
+    if 1.5 / spread > best:
+        if both:
+            other, lowest = complement.tilt(moments.log_moment, t)
+            if lowest < least - _CLOSE:
+                return other, _spread(moments, other)
+        larger = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)
+        larger = np.minimum(larger, max(best, most))
+        close = np.flatnonzero(score(larger) <= least + 2.0)
+        best = float(larger[close[-1]]) if close.size else best
+        spread = _spread(moments, best)
+    return best, spread
+
+
+def _known_tilt(known: Contour | Parted, t: float) -> float | None:
+    """The same minimiser from moments that another contour kept; None if it is not among them."""
+    points = known.line.points
+    if known.line.lam < 0.0 or known.line.tau > 0.0:
+        return None
+    grid = np.geomspace(points[0], points[-1], 65)
+    # K(s)/s is nearly linear in ln s, and moments of many mixtures are dear.
+    k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
+    i = int(np.argmin(k - grid * t - np.log(grid) - np.log1p(grid)))
+    return float(grid[i]) if 0 < i < 64 else None
+
+
+def _spread(moments: Moments, lam: float) -> float:
+    """The standard deviation of the loss tilted by `λ`, roughly."""
+    h = 0.05 * abs(lam)
+    k, _ = moments.log_moment(np.array([lam - h, lam, lam + h]))
+    return max(math.sqrt(max(float(k[0] - 2.0 * k[1] + k[2]), 0.0)) / h, 1e-12)

@@ -1,0 +1,329 @@
+"""Finite PLDs above and below a given one.
+
+`above(L, accuracy)` dominates `L`, `below(L, accuracy)` is dominated by it, and their
+hockey-stick curves are within `accuracy` of that of `L`. Both come from samples of the curve:
+
+* above: connect the dots. The piecewise-linear curve through upper bounds of `h(x_i)` is
+  above `h`; what lies beyond the last point becomes mass at infinity, and before the first
+  point mass at minus infinity.
+* below: the lowest points that convexity allows between samples (`convexity_bounds.py`), connected.
+
+Either is a polygon of tangent lines to the testing region, worked out in rationals; its
+vertices are rounded away from (towards) the region to multiples of 2^-400, so the result is an
+exact finite PLD and the side of the bound survives every rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residua import checks
+from residua.bounds import Floats
+from residua.errors import ArgumentError
+from residua.pld.arithmetic import convexity_bounds
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, from_rational_vertices, region
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.families.atoms import Atoms, atoms_from_exact, atoms_from_floats
+from residua.pld.pld import Pld
+from residua.pld.support.support_ends import survival
+
+_WRITTEN_OUT = 1 << 20
+_EXACT = 1 << 16
+_POINTS = 1 << 15
+_MARGIN = 1e-10
+_CONTOUR_MARGIN = 1e-6
+"""Relative margins of the samples, so that the order check can prove which side they are on."""
+_GRID_BITS = 400
+_DEPTH = 1e-20
+"""Tails are followed to this height of the curve."""
+
+
+def written_out(pld: Pld) -> Atoms:
+    """The atoms of a finite PLD: exact for rational atoms, else rounded to nearest."""
+    evaluator = pld._evaluator
+    if evaluator._single_atoms is not None:
+        return evaluator._single_atoms
+    exact = exact_atoms(pld)
+    if exact is not None:
+        return atoms_from_exact(exact)
+    if evaluator._table_size > _WRITTEN_OUT:
+        raise ArgumentError(f"too many atoms to write out ({evaluator._table_size:.3g}): {pld!r}")
+    table = evaluator._table
+    p, q = table.p, np.exp(table.log_p - table.z)
+    kept = (p > 2.0**-1000) & (q > 2.0**-1000)
+    p_total = 1 - Fraction(pld.mass_at_infinity)
+    q_total = 1 - Fraction(pld.mass_at_minus_infinity)
+    return atoms_from_floats(p[kept], q[kept], p_total, q_total)
+
+
+def exact_atoms(pld: Pld) -> ExactAtoms | None:
+    """The denoted atoms in rationals, if all factors are rational and few enough."""
+    if pld.gaussian is not None or not all(type(f) is Atoms for f in pld.terms):
+        return None
+    parts = [(f, n) for f, n in pld.terms.items() if type(f) is Atoms]
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].exact
+    if pld._evaluator._table_size > _EXACT:
+        return None
+    every = (f.exact for f, n in parts for _ in range(n))
+    return reduce(ExactAtoms.compose, every, EXACT_IDENTITY)
+
+
+def above(pld: Pld, accuracy: float) -> ExactAtoms:
+    """A finite PLD that dominates `pld`, by enough of a margin to prove it."""
+    exact = exact_atoms(pld)
+    if exact is not None:
+        return exact
+    t, lo, hi, x = _samples(pld, accuracy)
+    raised = np.minimum(hi * (1.0 + _margin(pld)) + 2.0 * (hi - lo), 1.0)
+    heights = heights_at(t, x, raised)
+    back = pld.reverse()
+    kept, kept_back = survival(pld.terms), survival(back.terms)
+    bounded = t[-1] >= pld._evaluator._top and -t[0] >= back._evaluator._top
+    if bounded and kept is not None and kept_back is not None:
+        # Past the largest losses the curves are the masses at infinity, which are rationals.
+        heights[-1] = 1 - kept
+        return region_above(x, heights, False, None, kept_back)
+    return region_above(x, heights, False, None)
+
+
+def below(pld: Pld, accuracy: float) -> ExactAtoms:
+    """A finite PLD dominated by `pld`, by enough of a margin to prove it."""
+    exact = exact_atoms(pld)
+    if exact is not None:
+        return exact
+    t, lo, hi, x = _samples(pld, accuracy)
+    margin = _margin(pld)
+    lowered = np.maximum(lo * (1.0 - margin) - 2.0 * (hi - lo), 0.0)
+    floor = Fraction(float(pld.mass_at_infinity_bounds.lo) * (1.0 - margin))
+    total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo) * (1.0 - margin))
+    return hanging(t, lowered, hi, x, floor, total, margin)
+
+
+def hanging(
+    t: Floats,
+    lo: Floats,
+    hi: Floats,
+    x: list[Fraction],
+    floor: Fraction,
+    total: Fraction,
+    margin: float = 0.0,
+) -> ExactAtoms:
+    """A finite PLD below a curve with these samples (as `refined` gives them).
+
+    `floor` is `P`'s mass at infinity, rounded down, and `total` is `Q`'s on finite losses,
+    rounded up. Between the samples the curve hangs lower: the points where convexity lets it
+    are taken, lowered by `margin`, relative.
+    """
+    heights = heights_at(t, x, lo)
+    x = list(x)
+    for side, sign in ((t >= 0.0, 1.0), (t <= 0.0, -1.0)):
+        s = sign * t[side][:: int(sign)]
+        if s.size < 3:
+            continue
+        bounds = convexity_bounds.lower_cells(s, lo[side][:: int(sign)], hi[side][:: int(sign)])
+        w, lowest = bounds.bottom()
+        places = [Fraction(v) for v in np.exp(s[:-1] + np.log1p(w)).tolist()]
+        hung = [Fraction(v) for v in np.maximum(lowest * (1.0 - margin), 0.0).tolist()]
+        for y, h in zip(places, hung, strict=True):
+            x.append(y if sign > 0.0 else 1 / y)
+            heights.append(h if sign > 0.0 else 1 - 1 / y + h / y)
+    order = sorted(range(len(x)), key=lambda i: (x[i], heights[i]))
+    return region_below([x[i] for i in order], [heights[i] for i in order], floor, total)
+
+
+def _margin(pld: Pld) -> float:
+    return _CONTOUR_MARGIN if pld._evaluator._by_contour else _MARGIN
+
+
+def heights_at(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
+    """`h(x)` exactly from what is known on each side: the reversed curve where `t < 0`."""
+    return [
+        Fraction(v) if at >= 0.0 else 1 - place + place * Fraction(v)
+        for at, place, v in zip(t.tolist(), x, h.tolist(), strict=True)
+    ]
+
+
+def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats, list[Fraction]]:
+    """Enough points `t`, with the curve there: `h(e^t)` for `t >= 0`, else `h_rev(e^-t)`.
+
+    Enough means that chord and hanging point differ by at most `accuracy` in each cell. The
+    last list holds `x`, within rounding of `e^t`; the enclosures allow for that.
+    """
+    width = min(1e-3, accuracy)
+    dt = (EXP_ULPS + 2.0) * U
+
+    def curve(t: Floats) -> tuple[Floats, Floats]:
+        lo, hi = np.empty(t.size), np.empty(t.size)
+        for side, who in ((t >= 0.0, pld), (t < 0.0, pld.reverse())):
+            if side.any():
+                lo[side], hi[side] = who._evaluator.right(np.abs(t[side]), dt, width)
+        return lo, hi
+
+    def enough(gap: Floats, noise: Floats, _s: Floats, _high: Floats) -> NDArray[np.bool_]:
+        return (gap <= accuracy) | (gap <= 4.0 * noise)
+
+    return refined(curve, _starting_points(pld), enough)
+
+
+def refined(
+    curve: Callable[[Floats], tuple[Floats, Floats]],
+    t: Floats,
+    enough: Callable[[Floats, Floats, Floats, Floats], NDArray[np.bool_]],
+) -> tuple[Floats, Floats, Floats, list[Fraction]]:
+    """Samples `t`, enclosures there and `x` (within rounding of `e^t`), dense enough.
+
+    `curve` encloses `h(e^t)` for `t >= 0` and `h_rev(e^-t)` below. A cell is split unless
+    `enough(gap, noise, s, high)`: the height between chord and hanging point, the width of the
+    enclosures, the distance `|t|` and the upper heights of the samples.
+    """
+    lo, hi = curve(t)
+    for _ in range(30):
+        split = []
+        for side, sign in ((t >= 0.0, 1), (t <= 0.0, -1)):
+            s, low, high = (sign * t[side])[::sign], lo[side][::sign], hi[side][::sign]
+            if s.size < 3:
+                continue
+            bounds = convexity_bounds.lower_cells(s, low, high)
+            w, lowest = bounds.bottom()
+            # On the left the reversed curve counts x = e^-s times.
+            scale = 1.0 if sign > 0 else np.exp(-s[:-1])
+            gap = (convexity_bounds.chord(high, bounds.width, w) - lowest) * scale
+            noise = ((high - low)[:-1] + (high - low)[1:]) * scale
+            wide = np.flatnonzero(~enough(gap, noise, s, high))
+            split.append(sign * 0.5 * (s[wide] + s[wide + 1]))
+        new = np.setdiff1d(np.concatenate(split), t) if split else np.empty(0)
+        if new.size == 0 or t.size + new.size > _POINTS:
+            break
+        new_lo, new_hi = curve(new)
+        order = np.argsort(np.concatenate([t, new]), kind="stable")
+        t = np.concatenate([t, new])[order]
+        lo = np.concatenate([lo, new_lo])[order]
+        hi = np.concatenate([hi, new_hi])[order]
+    return t, lo, hi, [Fraction(v) for v in np.exp(t).tolist()]
+
+
+def _starting_points(pld: Pld) -> Floats:
+    """Kinks of a finite PLD, or an even net over the range where the curve is alive."""
+    evaluator = pld._evaluator
+    if pld.gaussian is None and evaluator._table_size <= _POINTS / 2:
+        ends = [-_beyond(pld.reverse()), _beyond(pld)]
+        return np.unique(np.concatenate([evaluator._table.z, ends, [0.0]]))
+    ends = []
+    for side in (pld.reverse(), pld):
+        far = _beyond(side) if np.isfinite(side._evaluator._top) else side._evaluator.reach(_DEPTH)
+        ends.append(min(far, 690.0))
+    return np.unique(
+        np.concatenate([np.linspace(-ends[0], 0.0, 129), np.linspace(0.0, ends[1], 129)])
+    )
+
+
+def _beyond(pld: Pld) -> float:
+    """A little more than the largest loss: there the curve has come down for certain."""
+    return pld._evaluator._top * (1.0 + 1e-9) + 1e-12
+
+
+# -- polygons -------------------------------------------------------------------------------
+
+
+def region_above(
+    x: list[Fraction],
+    v: list[Fraction],
+    exactly: bool,
+    tolerance: float | None,
+    q_total: Fraction | None = None,
+) -> ExactAtoms:
+    """The finite PLD whose curve runs through `(x, v)`, convexified; exact, or rounded up.
+
+    Points that stick out above the lower convex envelope by more than `tolerance` are an
+    error. `q_total` is `Q`'s mass on finite losses (rounded down) if all of them lie at or
+    above `ln x[0]`; otherwise the first slope says it.
+    """
+    x, v = [Fraction(0), *x], [Fraction(1), *v]
+    kept = _lower_hull(x, v)
+    if tolerance is not None:
+        v = _lifted(v, _overhang(x, v, kept, tolerance))
+    points = []
+    for a, b in pairwise(kept):
+        # Lines P = v + xQ of neighbouring points meet at Q = slope.
+        slope = (v[a] - v[b]) / (x[b] - x[a])
+        if a == 0 and b == 1 and q_total is not None:
+            points.append((q_total, Fraction(1)))
+        else:
+            points.append((slope, v[a] + x[a] * slope))
+    points.append((Fraction(0), v[kept[-1]]))
+    if exactly:
+        return from_rational_vertices(points)
+    grid = 1 << _GRID_BITS
+    whole = [
+        (q.numerator * grid // q.denominator, -(-p.numerator * grid // p.denominator))
+        for q, p in points
+    ]
+    return region([(q, min(p, grid)) for q, p in whole], grid, grid)
+
+
+def region_below(
+    x: list[Fraction], v: list[Fraction], at_infinity: Fraction, q_total: Fraction
+) -> ExactAtoms:
+    """The finite PLD whose curve runs below `(x, v)`, convexified and rounded down.
+
+    `at_infinity` is `P`'s mass at `+inf`, rounded down; `q_total` is `Q`'s mass on finite
+    losses, rounded up: the region's two ends.
+    """
+    first = [True, *(b > a for a, b in pairwise(x))]
+    x = [Fraction(0), *(a for a, new in zip(x, first, strict=True) if new)]
+    v = [Fraction(1), *(a for a, new in zip(v, first, strict=True) if new)]
+    v = list(accumulate(v, min))
+    kept = _lower_hull(x, v)
+    grid = 1 << _GRID_BITS
+    points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
+    for a, b in pairwise(kept[1:]):
+        slope = (v[a] - v[b]) / (x[b] - x[a])
+        # A flat end would claim its height for all larger x; the curve may still fall. (Nor
+        # may the chord from x = 0 count: it lies above the curve.)
+        if slope > 0:
+            points.append((slope, v[a] + x[a] * slope))
+    whole = [
+        (-(-q.numerator * grid // q.denominator), p.numerator * grid // p.denominator)
+        for q, p in points
+    ]
+    # The diagonal P = Q belongs to every region.
+    return region([(min(q, grid), max(p, min(q, grid))) for q, p in whole], grid, grid)
+
+
+def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
+    """Indices of the lower convex hull of points with increasing `x`, exactly."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return kept
+
+
+def _overhang(x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float) -> Fraction:
+    """How far points stick out above the hull (rounding apart), relative to its distance from 1."""
+    worst = Fraction(0)
+    for a, b in pairwise(kept):
+        for i in range(a + 1, b):
+            hull = v[a] + (v[b] - v[a]) * (x[i] - x[a]) / (x[b] - x[a])
+            gap = float(v[i] - hull)
+            checks.require(gap <= tolerance, "values", "convex in xs", f"a point {gap!r} off")
+            if gap > 4.0 * U * float(v[i]):
+                worst = max(worst, (v[i] - hull) / (1 - hull))
+    checks.require(worst <= 1e-6, "values", "convex in xs", f"a lift of {float(worst)!r} needed")
+    return worst
+
+
+def _lifted(v: list[Fraction], share: Fraction) -> list[Fraction]:
+    """The curve with that share of its mass moved to infinity: convex, and above every point."""
+    return [(1 - share) * height + share for height in v] if share else v

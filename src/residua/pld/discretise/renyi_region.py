@@ -1,0 +1,194 @@
+"""The largest PLD whose Rényi divergences stay below given bounds, in both directions.
+
+Any test of `P` against `Q` is a pair `(p, q)` of probabilities, and by data processing the two
+coins it makes satisfy the same bounds: `D_α(p, q) <= ρ(α)` and `D_α(q, p) <= ρ(α)` at every order.
+Conversely each such pair of coins is a mechanism within the bounds. So the testing region of
+the supremum of all PLDs within them *is* the set of these pairs (which is convex): nothing is
+lost beyond what the bounds themselves do not say.
+
+With `F_α(p, q) = p^α q^{1-α} + (1-p)^α (1-q)^{1-α}`, convex in both, a tangent at any point is a
+half-plane that contains the region: `p - xq <= p_0 - x q_0 + (e^{(α-1)ρ} - F_0) / F_p` with
+`x = -F_q / F_p`. That is an upper bound on `h(x)`. The orders used may be any subset. Points are
+found on the boundary in floats, the bound is charged with all rounding, and the dots are
+connected in rationals; the part `x < 1` is the mirror image.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.pld.arithmetic.exact import ExactAtoms, region
+from residua.pld.arithmetic.rational import Side
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
+from residua.pld.discretise.finite import region_above
+
+_DEPTH = 103.0
+"""The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
+_LEAST = -700.0
+_POINTS = 1200
+_BULK = 1e-6
+"""From here on the points are denser: most of the curve lies there."""
+_HALVINGS = 60
+_STRIDE = 10
+"""Of many orders, every tenth says about which one binds."""
+_MARGIN = 1e-13
+"""How far inside the region the points of the inner polygon are kept, relative."""
+_GRID_BITS = 400
+_ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
+"""A generous bound on the relative rounding of one term, exponents apart."""
+
+
+def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
+    """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below."""
+    # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
+    deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
+    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS // 2, endpoint=False)
+    bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS, endpoint=False)
+    q = np.concatenate([np.exp(deep), np.exp(bulk), np.linspace(0.25, 1.0, 257)[:-1]])
+    log_q, log_q_bar = np.log(q), np.log1p(-q)
+    if side == "below":
+        return _inscribed(q, *_boundary(log_q, log_q_bar, orders, bounds, _MARGIN)[:2])
+    log_p, log_p_bar, active = _boundary(log_q, log_q_bar, orders, bounds, 0.0)
+    x, h = _tangents(log_p, log_p_bar, log_q, log_q_bar, active, orders, bounds)
+    kept = np.isfinite(x) & np.isfinite(h) & (x >= 1.0) & (h < 1.0)
+    if not kept.any():
+        return ExactAtoms((), (), 1, 1)
+    best: dict[Fraction, Fraction] = {}
+    for a, v in zip(x[kept].tolist(), np.maximum(h[kept], 0.0).tolist(), strict=True):
+        at, height = Fraction(a), Fraction(v)
+        best[at] = min(best.get(at, height), height)
+        back, mirror = 1 / at, 1 - 1 / at + height / at
+        best[back] = min(best.get(back, mirror), mirror)
+    places = sorted(best)
+    heights = [best[at] for at in places]
+    # Upper bounds need not decrease; the curve does.
+    for i in range(1, len(heights)):
+        heights[i] = min(heights[i], heights[i - 1])
+    return region_above(places, heights, False, None)
+
+
+def _excess(
+    log_p: Floats, log_p_bar: Floats, log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats
+) -> Floats:
+    """`ln F - (α-1) ρ` for each order, forward and backward, about; orders by points."""
+    rows = []
+    for a, a_bar, b, b_bar in (
+        (log_p, log_p_bar, log_q, log_q_bar),
+        (log_q, log_q_bar, log_p, log_p_bar),
+    ):
+        first = alpha * a + (1.0 - alpha) * b
+        second = alpha * a_bar + (1.0 - alpha) * b_bar
+        rows.append(np.logaddexp(first, second) - (alpha - 1.0) * rho)
+    return np.concatenate(rows)
+
+
+def _inscribed(q: Floats, log_p: Floats, log_p_bar: Floats) -> ExactAtoms:
+    """The polygon of points well inside the region, and their mirror images."""
+    grid = 1 << _GRID_BITS
+    points = [(0, 0), (grid, grid)]
+    p, p_bar = np.exp(log_p) * (1.0 - _MARGIN), np.exp(log_p_bar) * (1.0 + _MARGIN)
+    for a, b, c in zip(q.tolist(), p.tolist(), p_bar.tolist(), strict=True):
+        # 1 - p is known better from one side, p from the other.
+        height = max(Fraction(b), 1 - Fraction(c), Fraction(a))
+        at, high = int(Fraction(a) * grid) + 1, int(height * grid)
+        points += [(min(at, grid), max(high, at)), (grid - high, max(grid - at, grid - high))]
+    return region([(a, min(b, grid)) for a, b in points], grid, grid)
+
+
+def _boundary(
+    log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
+) -> tuple[Floats, Floats, Floats]:
+    """About the largest `p` for each `q` (as `ln p`, `ln(1-p)`), and the constraint that binds.
+
+    A `margin` keeps every `ln F` that much below its bound, relative to its exponents, on the
+    inner side of the last halving. Of many orders first a few say about which one binds at each
+    point, then those near it are used; where that was not enough (all are checked), all are.
+    """
+    every, bounds = alpha[:, None], rho[:, None]
+    if alpha.size <= 4 * _STRIDE:
+        low, high = _halved(log_q, log_q_bar, every, bounds, margin)
+    else:
+        few = np.append(np.arange(0, alpha.size - 1, _STRIDE), alpha.size - 1)
+        _, high = _halved(log_q, log_q_bar, every[few], bounds[few], margin)
+        rough = _slack(high, log_q, log_q_bar, every[few], bounds[few], margin)
+        binding = few[rough.argmax(axis=0) % few.size]
+        window = binding + np.arange(-_STRIDE, _STRIDE + 1)[:, None]
+        near = np.clip(window, 0, alpha.size - 1)
+        low, high = _halved(log_q, log_q_bar, alpha[near], rho[near], margin)
+        out = _slack(low, log_q, log_q_bar, every, bounds, margin).max(axis=0) > 0.0
+        if out.any():
+            low[out], high[out] = _halved(log_q[out], log_q_bar[out], every, bounds, margin)
+    at = low if margin else high
+    excess = _slack(at, log_q, log_q_bar, every, bounds, 0.0)
+    return -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at), excess.argmax(axis=0)
+
+
+def _halved(
+    log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
+) -> tuple[Floats, Floats]:
+    """`ln(p / (1-p))` just inside and just outside of these constraints, for each `q`."""
+    low = log_q - log_q_bar
+    high = np.full(log_q.shape, -_LEAST)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = _slack(middle, log_q, log_q_bar, alpha, rho, margin).max(axis=0) <= 0.0
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return low, high
+
+
+def _slack(
+    at: Floats, log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats, margin: float
+) -> Floats:
+    """What is left of each constraint where `ln(p / (1-p))` is `at`: positive outside."""
+    log_p, log_p_bar = -np.logaddexp(0.0, -at), -np.logaddexp(0.0, at)
+    excess = _excess(log_p, log_p_bar, log_q, log_q_bar, alpha, rho)
+    if margin:
+        sizes = 1.0 + np.abs(log_p) + np.abs(log_p_bar) + np.abs(log_q) + np.abs(log_q_bar)
+        reach = alpha * sizes + alpha * rho
+        excess = excess + margin * np.concatenate([reach, reach])
+    return excess
+
+
+def _tangents(
+    log_p: Floats,
+    log_p_bar: Floats,
+    log_q: Floats,
+    log_q_bar: Floats,
+    active: Floats,
+    alphas: Floats,
+    rhos: Floats,
+) -> tuple[Floats, Floats]:
+    """Points `(x, v)` with `h(x) <= v` proven, from the tangent at each boundary point."""
+    backward = active >= alphas.size
+    index = np.asarray(active % alphas.size, dtype=np.int64)
+    a, rho = alphas[index], rhos[index]
+    # The point itself is taken as the floats p and q; u, v are its log ratios.
+    p, q = np.exp(log_p), np.exp(log_q)
+    p_bar = np.exp(log_p_bar)
+    u, v = log_p - log_q, log_p_bar - log_q_bar
+    gap = np.maximum(u - v, 1e-300)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        near, far = -np.expm1(-(a - 1.0) * gap), -np.expm1(-a * gap)
+        ahead = (a - 1.0) / a * np.exp(u) * far / near
+        behind = a / (a - 1.0) * np.exp(v) * near / far
+        x = np.where(backward, behind, ahead)
+        lead = np.where(backward, (a - 1.0) * rho + a * v, (a - 1.0) * (rho - u))
+        rest = np.where(
+            backward, q * np.exp(a * v - (a - 1.0) * u), p_bar * np.exp(-(a - 1.0) * gap)
+        )
+        main = np.where(backward, p_bar, p)
+        size = np.exp(lead) + rest + main
+        divisor = np.where(backward, (a - 1.0) * far, a * near)
+        lift = (np.exp(lead) - main - rest) / divisor
+        # Exponents are products of α with logs that carry rounding of their own.
+        scale = 1.0 + a * (np.abs(log_p) + np.abs(log_q) + np.abs(log_p_bar) + np.abs(log_q_bar))
+        scale = scale + a * np.abs(rho)
+        wrong = _ULPS * U * scale
+        lift_error = wrong * size / divisor
+        value = p - x * q * (1.0 - wrong) + lift + lift_error + wrong * p + 8.0 * U * (p + x * q)
+        place = x * (1.0 + wrong)
+    good = (wrong < 1e-3) & (gap > 0.0)
+    return np.where(good, place, np.nan), np.where(good, value, np.nan)

@@ -1,0 +1,40 @@
+"""The kinds of factor that a PLD is composed of, besides its Gaussian part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.pld.families import gaussian
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.laplace import Laplace
+from residua.pld.families.randomized_response import RandomizedResponse
+
+Factor = RandomizedResponse | Laplace | BoundedRange | GaussianMixture | Atoms
+Rational = RandomizedResponse | Laplace | BoundedRange
+"""Factors whose largest loss is a rational."""
+Terms = Mapping[Factor, int]
+
+
+def whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
+    """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
+    back = factor.reverse()
+    left = t < 0.0
+    lo, hi = factor.curve(np.abs(t), dt)
+    if not left.any():
+        return lo, hi
+    if back is not factor and back != factor:
+        low, high = back.curve(np.abs(t), dt)
+        lo, hi = np.where(left, low, lo), np.where(left, high, hi)
+    return gaussian.from_reversed(t, dt, lo, hi, left)
+
+
+def largest_loss(factor: Factor) -> float:
+    """The largest finite loss, within `u` of it or above it."""
+    if isinstance(factor, Atoms):
+        return factor.top
+    return factor.top_bounds[1] if isinstance(factor, GaussianMixture) else factor.eps

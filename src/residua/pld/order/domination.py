@@ -1,0 +1,30 @@
+"""The answer to "is `L ⪯ M`?": a verdict, and a witness where it is NO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from residua.bounds import Verdict
+
+
+class Witness(NamedTuple):
+    """A point where domination fails: `h_L(x) - h_M(x) >= gap`, proven.
+
+    The gap is 0.0 where the curves differ by less than the smallest float.
+    """
+
+    x: float
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Domination:
+    """Whether `L ⪯ M`, with a witness when it is NO."""
+
+    verdict: Verdict
+    witness: Witness | None = None
+
+    @property
+    def proven(self) -> bool:
+        return self.verdict is Verdict.YES

@@ -1,0 +1,191 @@
+"""Where `A` touches `B` (`excess.py`): the cost `c` of a finite loss under `G_mu`, uncertified.
+
+For each `l` the least `c` with `A(l) <= B(l)` is a scalar equation, and the cost is the largest of
+them. Convolving with a Gaussian solves the heat equation, which gives the derivative in closed
+form: along `t = l m²` fixed, `A - B` falls by half of `Σ √(pq) e^{lz - z²/2m²}` for a unit of `c`.
+So Newton's method in `c` at the best `l`, and the best `l` from where the slopes of `ln A` and `ln
+B` agree."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from residua.bounds import Floats
+from residua.pld.residue.coarsening import rough
+from residua.pld.residue.excess import Budget, FiniteExcess, gaussian_transform
+
+_GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
+FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
+_HALVINGS = 60
+_SCANS = 1
+_DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
+_TOWARDS = np.linspace(0.0, 1.0, 65)
+_DENSE_SCANS = 6
+"""With slack the curves are less regular, and bisection costs far more than another scan."""
+_STEPS = 60
+_SETTLED = 1e-6
+"""Relative steps at which the next ones would be about the squares of these."""
+LESS_THAN_ALL = 1.0 - 1e-13
+_LEAST = 1e-300
+
+
+class Contact(NamedTuple):
+    """About the cost `c` and the place `l` where the curves touch."""
+
+    c: float
+    l: float
+
+
+def solve(
+    excess: FiniteExcess,
+    v: float,
+    start: Contact | None = None,
+    budget: Budget = gaussian_transform,
+    most: float = LESS_THAN_ALL,
+    least: float = _LEAST,
+) -> Contact:
+    """About the cost under `G_√v`, from a contact to improve on or from scratch.
+
+    Costs beyond the share `most` of `v` are not told apart; those below `least` are not tried.
+    """
+    if start is not None:
+        return _newton(excess, v, start, budget, most) or start
+    above = rough(excess)
+    found: Contact | None = Contact(first_cost(excess, v, least), 0.0)
+    for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
+        scanned = None if found is None else _scan(above, v, found, budget, most)
+        if scanned is None:
+            break
+        found = _newton(above, v, scanned, budget, most)
+    if found is None:
+        found = bisected(above, v, budget, most, least)
+    if above is excess:
+        return found
+    return _newton(excess, v, found, budget, most) or bisected(excess, v, budget, most, least)
+
+
+def first_cost(excess: FiniteExcess, v: float, least: float) -> float:
+    """Where a search begins: what the Hellinger distance asks for, or `least` if that is more.
+
+    For tiny masses it asks for next to nothing, and such a cost puts the contact so far out that
+    floats do not reach it.
+    """
+    return min(max(-8.0 * math.log1p(-min(excess.missing, 0.999)), least), 0.9 * v)
+
+
+def bisected(
+    excess: FiniteExcess,
+    v: float,
+    budget: Budget = gaussian_transform,
+    most: float = LESS_THAN_ALL,
+    least: float = _LEAST,
+) -> Contact:
+    """The same by bisection over a fine grid, where Newton's method loses its way."""
+    low = first_cost(excess, v, least)
+    high, at = v * most, 0.0
+    for _ in range(_HALVINGS):
+        c = math.sqrt(low * high)
+        m2 = v - c
+        l = places(excess, m2, c, FINE, budget)
+        a, b = excess.transform(m2, l), budget(m2, c, l)
+        gap = a.log - b.log
+        # One step of Newton's method in l from where it is largest.
+        best = int(np.argmax(gap))
+        bend = float(a.spread[best] - b.spread[best])
+        near = np.array([l[best] - (a.mean[best] - b.mean[best]) / bend if bend < 0.0 else l[best]])
+        more = float(excess.transform(m2, near).log[0] - budget(m2, c, near).log[0])
+        top, place = (more, float(near[0])) if more > gap[best] else (gap[best], float(l[best]))
+        if top > 0.0:
+            low, at = c, place
+        else:
+            high = c
+        if high <= low * (1.0 + 1e-5):
+            break
+    found = _newton(excess, v, Contact(low, at), budget, most)
+    return found if found is not None and low <= found.c <= high else Contact(high, at)
+
+
+def places(
+    excess: FiniteExcess, m2: float, c: float, shape: Floats, budget: Budget = gaussian_transform
+) -> Floats:
+    """A grid of that shape up to where nothing changes any more."""
+    ends = (last_place(end, m2, c, budget, sign) for sign, end in _sides(excess))
+    right, left = (end * shape for end in ends)
+    return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
+
+
+def _sides(excess: FiniteExcess) -> tuple[tuple[float, float], tuple[float, float]]:
+    return (1.0, max(excess.top, 0.0)), (-1.0, max(-excess.bottom, 0.0))
+
+
+def last_place(top: float, m2: float, c: float, budget: Budget, sign: float = 1.0) -> float:
+    """About where, on the side of that sign, the slope of `ln B` has reached the largest loss.
+
+    Beyond it `A / B` only falls. A Gaussian alone gets there after about `1/m² + 1/c` times the
+    loss; with slack it is often the tail of the slack that does, after `1/m²` times, and a place
+    that is far beyond costs dearly: steep transforms are worked out tent by tent.
+    """
+    far = 1.1 * top * (1.0 / m2 + 1.0 / c)
+    if budget is gaussian_transform or far == 0.0:
+        return far
+    near = min(top / m2, far)
+    l = near * (far / near) ** _TOWARDS
+    enough = np.flatnonzero(sign * budget(m2, c, sign * l).mean > top)
+    return float(l[enough[0]]) if enough.size else far
+
+
+def _scan(
+    excess: FiniteExcess, v: float, found: Contact, budget: Budget, most: float
+) -> Contact | None:
+    """The place on a grid that asks for the largest cost, unless that is no more than found."""
+    c, m2 = found.c, v - found.c
+    l = places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE, budget)
+    moves, _ = _moves(excess, m2, c, l, budget)
+    best = int(np.argmax(moves))
+    if not moves[best] > 1e-6 * c:
+        return None
+    new = min(c + float(moves[best]), 0.5 * (c + v), v * most)
+    return Contact(new, float(l[best]))
+
+
+def _newton(
+    excess: FiniteExcess, v: float, start: Contact, budget: Budget, most: float
+) -> Contact | None:
+    """Both unknowns together, `ln A = ln B` and equal slopes; None if that does not settle."""
+    c, l = start
+    fixed = excess.is_symmetric and l == 0.0
+    for _ in range(_STEPS):
+        m2 = v - c
+        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]), budget)
+        move = float(moves[0])
+        new = c + move
+        if not 0.0 < new < v:
+            new = 0.5 * (c + (v if move > 0.0 else 0.0))
+        if new >= v * most:
+            new = v * most
+            if c == new:
+                return Contact(c, l)
+        reach = 0.5 * math.sqrt(1.0 / m2 + 1.0 / c)
+        step = 0.0 if fixed else -slope / bend if bend < 0.0 else math.copysign(reach, slope)
+        step = min(max(step, -reach), reach)
+        # Newton's step in c is at fixed t = l m².
+        l = (l + step) * (m2 / (v - new))
+        settled = abs(new - c) <= _SETTLED * c and abs(step) <= 1e-4 * reach
+        c = new
+        if settled:
+            return Contact(c, l)
+    return None
+
+
+def _moves(
+    excess: FiniteExcess, m2: float, c: float, l: Floats, budget: Budget
+) -> tuple[Floats, tuple[float, float]]:
+    """Newton's step in `c` at each `l`; slope and bend of `ln A - ln B` at the first."""
+    a, b = excess.transform(m2, l), budget(m2, c, l)
+    difference = np.expm1(np.minimum(a.log - b.log, 50.0))
+    share = np.exp(np.clip(b.log - excess.log_density(m2, l), -700.0, 600.0))
+    slope, bend = float(a.mean[0] - b.mean[0]), float(a.spread[0] - b.spread[0])
+    return np.asarray(2.0 * difference * share), (slope, bend)

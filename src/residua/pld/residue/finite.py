@@ -1,0 +1,145 @@
+"""The cost of a finite loss under `G_mu`: solve, raise a little, prove; and a proven lower bound.
+
+The equations (`contact_equation.py`) are solved in floating point. Their `c` is raised by a small
+share and handed to the certificates (`certificate.py`). Where these find a point that
+refutes it, the equations are solved again from there; where they stay undecided the share grows.
+What is returned is proven, whatever the search did.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG1P_ULPS, U
+from residua.pld.families.atoms import ATOM_ULPS, Atoms
+from residua.pld.pld import Pld
+from residua.pld.residue.certificate import proven_by_cells
+from residua.pld.residue.coarsening import compressed, lattice_points
+from residua.pld.residue.contact_equation import LESS_THAN_ALL, Contact, bisected, solve
+from residua.pld.residue.excess import FiniteExcess, gaussian_transform
+
+_SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+"""By how much the cost is raised, in turn, until that is proven."""
+_ALMOST_ALL = 1.0 - 1e-4
+"""Of `v`: a composition on a lattice that costs more takes all there is."""
+_REFUTATIONS = 12
+_LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+_SMALL_LOSS = 1e-2
+_EXACT = 1 << 9
+_TABLE = 1 << 14
+LOG_LEAST = -640.0
+"""Weights whose logarithm is less would be lost: such lists are not written out."""
+
+
+def finite_excess(pld: Pld) -> FiniteExcess | None:
+    """The excess of a finite PLD without a Gaussian part or mass at infinity, if written out."""
+    evaluator = pld._evaluator
+    atoms = evaluator._single_atoms
+    if atoms is not None:
+        made = _from_atoms(atoms)
+    elif evaluator._table_size <= _TABLE:
+        table = evaluator._table
+        order = np.argsort(table.z, kind="stable")
+        z = table.z[order]
+        logs = table.log_p[order] - 0.5 * z
+        if float(logs.min()) < LOG_LEAST:
+            return None
+        weights = np.exp(logs)
+        wrong = table.log_error + 0.5 * table.loss_error + (EXP_ULPS + 4.0 * float(z[-1])) * U
+        made = FiniteExcess(weights, z, 1.01 * wrong, table.loss_error)
+    else:
+        return None
+    return evened(made) if pld.is_symmetric else made
+
+
+def _from_atoms(atoms: Atoms) -> FiniteExcess:
+    weights, z, loss_error = np.sqrt(atoms.p) * np.sqrt(atoms.q), atoms.z, atoms.loss_error
+    size = max(-float(z[0]), float(z[-1]))
+    if size < _SMALL_LOSS and z.size <= _EXACT:
+        exact = atoms.exact
+        if len(exact) == z.size:
+            # ln(p/q) from the exact difference keeps all digits of a small loss.
+            pairs = zip(exact.p, exact.q, strict=True)
+            gaps = [(a * exact.q_den - b * exact.p_den) / (b * exact.p_den) for a, b in pairs]
+            z = np.log1p(np.array(gaps))
+            loss_error = (LOG1P_ULPS + 2.0) * U * 1.01 * size
+    return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
+
+
+def evened(excess: FiniteExcess) -> FiniteExcess:
+    """The same, with the symmetry it is known to have; means stay within the errors."""
+    z, weights = excess.losses, excess.weights
+    return FiniteExcess(
+        0.5 * (weights + weights[::-1]),
+        0.5 * (z - z[::-1]),
+        excess.weight_error + 2.0 * U,
+        excess.loss_error * (1.0 + U),
+    )
+
+
+def finite_cost(
+    excess: FiniteExcess, v: float, v_up: float, least: float, surplus: float = 0.0
+) -> tuple[float, float]:
+    """Proven bounds of the cost under `G_√v`, which is known to dominate; `v` to `v_up`.
+
+    The upper one is `v` itself where nothing better is proven. The lower one is for a loss whose
+    excess is less by at most `surplus`, integrated. Costs below `least` are not tried.
+    """
+    given, excess = excess, compressed(excess, math.sqrt(v))
+    most = _ALMOST_ALL if surplus > 0.0 else LESS_THAN_ALL
+    contact = solve(excess, v, most=most, least=least)
+    if excess is not given:
+        # Steep transforms over a narrow Gaussian need more points.
+        steep = abs(contact.l) / 3.0 + 1.0 / math.sqrt(max(v - contact.c, 1e-6 * v))
+        if lattice_points(given, 1.0 / steep) != lattice_points(given, math.sqrt(v)):
+            excess = compressed(given, 1.0 / steep)
+            contact = solve(excess, v, contact, most=most)
+    high = v
+    for share in _SHARES:
+        if contact.c * (1.0 + share) >= v * most:
+            break
+        contact, proven = _raised(excess, v, contact, share, most)
+        if proven is None and share == _SHARES[0]:
+            contact = bisected(excess, v, most=most, least=least)
+            contact, proven = _raised(excess, v, contact, share, most)
+        if proven is not None:
+            high = proven
+            break
+    return _lower(excess, v_up, contact, surplus), high
+
+
+def _raised(
+    excess: FiniteExcess, v: float, contact: Contact, share: float, most: float
+) -> tuple[Contact, float | None]:
+    """The contact found in the end, and its cost raised by that share if that is proven."""
+    for _ in range(_REFUTATIONS):
+        c = contact.c * (1.0 + share)
+        if not c < v * most:
+            break
+        failure = proven_by_cells(excess, v - c, c, np.array([contact.l]))
+        if failure is None:
+            return contact, c
+        if not failure.is_violated:
+            break
+        again = solve(excess, v, Contact(c, failure.at), most=most)
+        contact = again if again.c > contact.c else Contact(c, failure.at)
+    return contact, None
+
+
+def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:
+    """A cost below which `A > B` at the contact (at 0 if there is a surplus), proven."""
+    for share in _LOWERED:
+        c = contact.c * (1.0 - share)
+        m2 = v - c
+        l = contact.l * max(v - contact.c, 0.0) / m2 if surplus == 0.0 else 0.0
+        a = excess.transform(m2, np.array([l]))
+        b = gaussian_transform(m2, c, np.array([l]))
+        low = float(a.log[0] - a.error[0])
+        if surplus > 0.0:
+            kept = 1.0 - 1.01 * surplus * math.exp(min(-low, 700.0))
+            low = low + math.log(kept) if kept > 0.0 else -math.inf
+        if low > b.log[0] + b.error[0]:
+            return c
+    return 0.0

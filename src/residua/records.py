@@ -1,0 +1,318 @@
+"""What a ledger entry is: versioned canonical JSON in a chain of hashes. Standard library only.
+
+Each budget has one chain. A record's hash is the SHA-256 of its canonical text, which holds the
+hash of the record before; so a head hash fixes everything under it. The meaning of a record never
+changes: what means something else gets another `v`, and old ones are read forever.
+
+Fields of every record, version 1:
+
+    v        1
+    ledger   the ledger's id, made once
+    budget   the name of the budget
+    seq      0, 1, 2, … under lock, never by clock
+    prev     hash of the record before; 64 zeros for the first
+    type     see FIELDS
+    time     the database's time, UTC, never before that of the record before
+    by       the principal that asked
+
+States are objects as filters write them, amounts exact and in quotes. A record that asks for
+something (`spend`, `hold`, `commit`, …) has `before` and `after`, the *committed* state of this
+budget: equal unless an admitted `spend` or `commit` moved it. `group` lists all budgets that were
+asked together, with the number and the `prev` of the record that each got.
+
+    create   filter, library (version that wrote it), neighbouring, unit, data, parent, partition,
+             window (seconds, or null), shares_data, tables ({name: SHA-256}), state
+    spend    key, request (hash of what was asked), mechanism, relation, assumed, group, admitted,
+             binding (the budget that refused, or null), reason, tables, before, after
+    hold     as spend, with hold (its id) and expires; never moves the state
+    commit   as spend, with hold
+    cancel   hold, reason, group, before, after
+    expire   the same
+    refresh  generation, tables, state: a new window begins
+    retire   reason, before, after
+    recover  reason, before, after: a restored ledger lost spends of it; nothing follows
+    resume   reason, before, after: a restored ledger goes on with it, and how that is known to be
+             all there was
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from json.encoder import encode_basestring_ascii as _quoted
+from operator import itemgetter
+from types import NoneType
+from typing import Any
+
+from residua.errors import BrokenRecord
+
+VERSION = 1
+NOTHING_BEFORE = "0" * 64
+LEAST_WINDOW = 1.0
+"""The shortest window that a budget may have, in seconds."""
+LONGEST_HOLD = 366 * 86400.0
+"""The longest time for which budget may be held, in seconds."""
+
+_COMMON = frozenset({"v", "ledger", "budget", "seq", "prev", "type", "time", "by"})
+_MOVE = frozenset({"before", "after"})
+_ASKED = _MOVE | {
+    "key", "request", "mechanism", "relation", "assumed", "group", "admitted", "binding", "reason",
+    "tables",
+}  # fmt: skip
+_LET_GO = _MOVE | {"hold", "reason", "group"}
+
+FIELDS: dict[str, frozenset[str]] = {
+    "create": frozenset({
+        "filter", "library", "neighbouring", "unit", "data", "parent", "partition", "window",
+        "shares_data", "tables", "state",
+    }),
+    "spend": _ASKED,
+    "hold": _ASKED | {"hold", "expires"},
+    "commit": _ASKED | {"hold"},
+    "cancel": _LET_GO,
+    "expire": _LET_GO,
+    "refresh": frozenset({"generation", "tables", "state"}),
+    "retire": _MOVE | {"reason"},
+    "recover": _MOVE | {"reason"},
+    "resume": _MOVE | {"reason"},
+}  # fmt: skip
+"""The fields of each type beside the common ones: all of them, and no others."""
+_ALL = {type: fields | _COMMON for type, fields in FIELDS.items()}
+_ORDER = {type: itemgetter(*sorted(names)) for type, names in _ALL.items()}
+_FORM = {
+    type: "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}"
+    for type, names in _ALL.items()
+}
+"""How a record of each type is written: its fields in order, and what stands around them."""
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(data: Any) -> str:
+    """Canonical JSON: sorted keys, no spaces, ASCII, numbers as Python writes them; no NaN."""
+    return _ENCODER.encode(data)
+
+
+class Canonical(str):
+    """A text that is canonical JSON already: what it says goes into another text as it is."""
+
+    __slots__ = ()
+
+
+_WAYS: dict[type, Callable[[Any], str]] = {
+    Canonical: str,
+    str: _quoted,
+    int: str,
+    bool: {True: "true", False: "false"}.__getitem__,
+    NoneType: {None: "null"}.__getitem__,
+}
+
+
+def written(value: Any) -> str:
+    """`canonical`, soon done for a plain value and for what was written before."""
+    return _WAYS.get(type(value), canonical)(value)
+
+
+def digest(text: str | bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+@dataclass(frozen=True)
+class Record:
+    """One entry, by its canonical text. Made by `record` or `read`, which check it."""
+
+    text: str
+
+    @cached_property
+    def hash(self) -> str:
+        """What the next record calls `prev`."""
+        return digest(self.text)
+
+    @cached_property
+    def body(self) -> Mapping[str, Any]:
+        """All fields, parsed. Not to be changed."""
+        body: dict[str, Any] = json.loads(self.text)
+        return body
+
+    @cached_property
+    def _values(self) -> Mapping[str, Any]:
+        """The fields that are texts, numbers, true, false or null, and perhaps others."""
+        return self.body
+
+    @property
+    def budget(self) -> str:
+        return str(self._values["budget"])
+
+    @property
+    def seq(self) -> int:
+        return int(self._values["seq"])
+
+    @property
+    def prev(self) -> str:
+        return str(self._values["prev"])
+
+    @property
+    def type(self) -> str:
+        return str(self._values["type"])
+
+    @property
+    def time(self) -> str:
+        return str(self._values["time"])
+
+    @property
+    def key(self) -> str | None:
+        """The caller's key, where something was asked under one."""
+        return self._values.get("key")
+
+    @property
+    def admitted(self) -> bool | None:
+        """The decision; None where nothing was asked."""
+        return self._values.get("admitted")
+
+    @property
+    def binding(self) -> str | None:
+        """The budget that refused, where one did."""
+        return self._values.get("binding")
+
+    @property
+    def mechanism(self) -> Mapping[str, Any] | None:
+        """The full description of what was asked."""
+        return self.body.get("mechanism")
+
+    @property
+    def reason(self) -> str | None:
+        return self._values.get("reason")
+
+    @property
+    def moves(self) -> bool:
+        """Whether the committed state is another one after it."""
+        return "before" in self.body and self.body["before"] != self.body["after"]
+
+
+def record(type: str, common: Mapping[str, Any], fields: Mapping[str, Any]) -> Record:
+    """A record of the present version; its fields must be exactly those of its type.
+
+    A field that is `Canonical` is taken as it is.
+    """
+    given = {**common, **fields, "type": type, "v": VERSION}
+    _check(given, "a new record")
+    parts = [_WAYS.get(each.__class__, canonical)(each) for each in _ORDER[type](given)]
+    made = Record(_FORM[type] % tuple(parts))
+    # For who asks at once, unparsed; what it says of the others, `body` reads from the text.
+    object.__setattr__(made, "_values", given)
+    object.__setattr__(made, "hash", digest(made.text))
+    return made
+
+
+def read(text: str) -> Record:
+    """A record from its stored text, of any version there ever was.
+
+    Text that is not canonical is not a record: two texts would otherwise say the same.
+    """
+    try:
+        body = json.loads(text, object_pairs_hook=_no_doubles, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BrokenRecord(f"record is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise BrokenRecord(f"record must be a JSON object, got {type(body).__name__}")
+    version = body.get("v")
+    if type(version) is int and version > VERSION:
+        raise BrokenRecord(
+            f"record has version {version}; this residua reads up to {VERSION}: use a newer one"
+        )
+    _check(body, f"record {body.get('budget')!r} {body.get('seq')!r}")
+    try:
+        rewritten = canonical(body) != text
+    except (ValueError, RecursionError) as error:  # such as 1e400, which is read as infinite
+        raise BrokenRecord(
+            f"record {body['budget']!r} {body['seq']} has no canonical form: {error}"
+        ) from None
+    if rewritten:
+        raise BrokenRecord(
+            f"record {body['budget']!r} {body['seq']} is not in canonical form: it was rewritten"
+        )
+    made = Record(text)
+    made.__dict__["body"] = body
+    return made
+
+
+def follows(before: Record | None, after: Record) -> str | None:
+    """None where `after` is the next record of the chain, else what is wrong."""
+    seq = 0 if before is None else before.seq + 1
+    prev = NOTHING_BEFORE if before is None else before.hash
+    if after.seq != seq:
+        return f"number {after.seq} stands where {seq} should"
+    if after.prev != prev:
+        return f"prev is {after.prev[:12]}… and the record before hashes to {prev[:12]}…"
+    if (before is None) != (after.type == "create"):
+        return f"a chain begins with create and has only one, got {after.type} at {after.seq}"
+    if before is not None:
+        for name in ("ledger", "budget"):
+            if after.body[name] != before.body[name]:
+                return f"{name} is {after.body[name]!r}, before it was {before.body[name]!r}"
+        if after.body["time"] < before.body["time"]:
+            return f"time runs backwards, from {before.body['time']} to {after.body['time']}"
+    return None
+
+
+def state_after(record: Record) -> Mapping[str, Any]:
+    """The committed state once a record is written."""
+    state: Mapping[str, Any] = record.body.get("after", record.body.get("state"))
+    return state
+
+
+def lines(records: Iterable[Record]) -> Iterator[str]:
+    """JSON Lines for export: the record's text and its hash, one a line."""
+    for each in records:
+        yield canonical({"hash": each.hash, "record": each.text}) + "\n"
+
+
+def from_line(line: str) -> Record:
+    """A record from a line of an export; its hash must agree."""
+    try:
+        parsed = json.loads(line, object_pairs_hook=_no_doubles, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BrokenRecord(f"line is not JSON: {error}") from None
+    if not isinstance(parsed, dict) or set(parsed) != {"hash", "record"}:
+        raise BrokenRecord("line must be an object of hash and record")
+    if not isinstance(parsed["record"], str) or not isinstance(parsed["hash"], str):
+        raise BrokenRecord("hash and record must be texts")
+    found = read(parsed["record"])
+    if found.hash != parsed["hash"]:
+        raise BrokenRecord(
+            f"record {found.budget!r} {found.seq} hashes to {found.hash[:12]}…,"
+            f" its line says {parsed['hash'][:12]}…"
+        )
+    return found
+
+
+def _check(body: Mapping[str, Any], what: str) -> None:
+    kind = body.get("type")
+    wanted = _ALL.get(kind) if isinstance(kind, str) else None
+    if wanted is None:
+        raise BrokenRecord(f"{what}: type must be one of {', '.join(FIELDS)}, got {kind!r}")
+    if body.keys() != wanted:
+        missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
+        raise BrokenRecord(f"{what}: a {kind} lacks {missing} and has {extra} too many")
+    for name, wanted_type in (("v", int), ("seq", int), ("budget", str), ("ledger", str),
+                              ("prev", str), ("time", str), ("by", str)):  # fmt: skip
+        if type(body[name]) is not wanted_type:
+            raise BrokenRecord(f"{what}: {name} must be {wanted_type.__name__}, got {body[name]!r}")
+    if body["v"] != VERSION or body["seq"] < 0:
+        raise BrokenRecord(f"{what}: v must be {VERSION} and seq at least 0, got {body['v']!r}")
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a field stands twice")
+    return out
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not a number of JSON")

@@ -1,0 +1,5 @@
+"""The budget service: HTTP in front of a ledger, and clients with the ledger's verbs.
+
+`pip install 'residua[service]'` brings what it needs. `residua.Client` and `residua.AsyncClient`
+speak HTTP with the standard library.
+"""

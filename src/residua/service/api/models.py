@@ -1,0 +1,397 @@
+"""What requests and answers look like, for checking the first and describing both.
+
+Requests take no unknown fields and no values of another type. What a mechanism or a filter may
+hold is the codecs' business (`mechanisms/codec.py`, `filters/codec.py`): the service passes it on
+as it is, so that errors are the library's own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LONGEST_NAME = 200
+LONGEST_KEY = 200
+LONGEST_REASON = 1000
+MOST_BUDGETS = 64
+
+GAUSSIAN = {"kind": "gaussian", "sigma": 4.0}
+LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
+
+PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+ADDRESSABLE = r"^(\.{3,}|\.{0,2}[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*)$"
+"""What can stand in the path of a URL: no slash, and neither `.` nor `..`, which browsers fold."""
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=PRINTABLE)]
+Key = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=LONGEST_KEY,
+        pattern=PRINTABLE,
+        description="The caller's own id for this request. Sent again it gets the same answer, "
+        "and nothing is spent twice. Without one, a fresh key is made.",
+    ),
+]
+Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON, pattern=PRINTABLE)]
+Described = Annotated[dict[str, Any], Field(min_length=1)]
+
+
+class Request(BaseModel):
+    """Base of what comes in."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class NewBudget(Request):
+    """A budget to create."""
+
+    name: Annotated[
+        str, Field(min_length=1, max_length=LONGEST_NAME, pattern=ADDRESSABLE, examples=["web"])
+    ]
+    filter: Annotated[
+        Described,
+        Field(description="A filter as JSON.", examples=[{"kind": "gdp_residue", "mu": 1.0}]),
+    ]
+    neighbouring: Annotated[
+        str | None,
+        Field(description="The parent's, or add-remove, by default.", examples=["add-remove"]),
+    ] = None
+    unit: Annotated[
+        Name | None,
+        Field(description="The parent's, or person, by default.", examples=["person"]),
+    ] = None
+    parent: Annotated[
+        Name | None, Field(description="The budget of which this one is a quota or partition.")
+    ] = None
+    partition: Annotated[
+        Name | None, Field(description="The label of a disjoint part of the parent's data.")
+    ] = None
+    data: Annotated[Name | None, Field(description="A label for the data set.")] = None
+    window: Annotated[
+        float | None,
+        Field(description="Seconds, at least 1, after which a new generation begins.", ge=1),
+    ] = None
+    shares_data: Annotated[
+        bool, Field(description="Allow a second root budget on the same data label.")
+    ] = False
+
+
+class Retirement(Request):
+    """Why a budget is closed."""
+
+    reason: Annotated[Reason, Field(examples=["study ended"])]
+
+
+class Ask(Request):
+    """A query for a budget."""
+
+    mechanism: Annotated[
+        Described,
+        Field(
+            description="A mechanism as JSON, the same as everywhere.", examples=[LAPLACE, GAUSSIAN]
+        ),
+    ]
+    key: Annotated[Key | None, Field(examples=["q-17"])] = None
+    also: Annotated[
+        list[Name],
+        Field(
+            max_length=MOST_BUDGETS,
+            description="Other budgets that are charged as well; all of them or none.",
+        ),
+    ] = []
+    assume_budget_relation: Annotated[
+        bool,
+        Field(
+            description="Take a black box that declares no neighbouring relation to be of the "
+            "budget's. This is recorded."
+        ),
+    ] = False
+
+
+class Reserve(Ask):
+    """A query that is to be held budget for."""
+
+    ttl: Annotated[
+        float, Field(description="Seconds until the hold expires.", gt=0, le=31_536_000)
+    ] = 3600.0
+
+
+class Commit(Request):
+    """A hold whose mechanism is about to start."""
+
+    key: Annotated[Key | None, Field(examples=["q-17-run"])] = None
+
+
+class Cancel(Request):
+    """A hold whose mechanism will not start."""
+
+    reason: Annotated[Reason, Field(examples=["query was withdrawn"])] = "cancelled"
+
+
+class Plan(Request):
+    """What is to be asked again and again."""
+
+    mechanisms: Annotated[list[Described], Field(min_length=1, max_length=64, examples=[[LAPLACE]])]
+    n: Annotated[
+        int, Field(ge=1, le=10**9, description="For how many more rounds to fit the noise.")
+    ] = 1
+    most: Annotated[int, Field(ge=0, le=10**6, description="Where counting ends.")] = 10_000
+
+
+class Answer(BaseModel):
+    """Base of what goes out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Decided(Answer):
+    """What a budget says to a query, before anything is spent."""
+
+    admitted: bool
+    reason: Annotated[str, Field(description="What was asked, what is left, what would fit.")]
+    remaining: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="What is left now, before the query, rounded down; asking for exactly that"
+            " passes."
+        ),
+    ]
+    remaining_is: Annotated[
+        Literal["left now"], Field(description="When `remaining` is true: before the query.")
+    ]
+    binding: Annotated[str | None, Field(description="The budget that refuses.")]
+    largest: Annotated[
+        dict[str, Any] | None,
+        Field(description="Where refused: the query of this kind that would have passed."),
+    ]
+
+
+class Link(Answer):
+    """Where a budget's chain stands."""
+
+    seq: int
+    head: str
+
+
+class Receipted(Answer):
+    """What was decided and written down. A receipt permits one run, and a replayed one none."""
+
+    admitted: bool
+    reason: str
+    remaining: Annotated[
+        dict[str, Any] | None, Field(description="What was left after it, rounded down.")
+    ]
+    remaining_is: Annotated[
+        Literal["left after this", "left beside this", "left now"],
+        Field(
+            description="When `remaining` is true: after a spend, beside a reservation, or as"
+            " before where it was refused."
+        ),
+    ]
+    seq: int
+    key: str
+    replayed: bool
+    head: str
+    binding: str | None
+    largest: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Where refused: the query of this kind that would have passed, unless that"
+            " takes long to work out."
+        ),
+    ]
+    budgets: dict[str, Link]
+
+
+class Reserved(Receipted):
+    """A hold, where it was admitted."""
+
+    id: str | None
+    expires: str | None
+
+
+class Held(Answer):
+    """A hold that waits."""
+
+    id: str
+    budgets: list[str]
+    mechanism: Annotated[str, Field(description="The query as JSON.")]
+    by: str
+    made: str
+    expires: str
+    age: Annotated[float, Field(description="Seconds since it was made.")]
+    overdue: bool
+
+
+class Holds(Answer):
+    """All holds that wait."""
+
+    items: list[Held]
+
+
+class Promised(Answer):
+    """What is guaranteed."""
+
+    text: Annotated[str, Field(description="For what, and under which condition.")]
+    pld: dict[str, Any] | None
+
+
+class Amount(Answer):
+    """One unit of a budget, as exact decimals: spent, held and remaining add up to capacity."""
+
+    unit: str
+    capacity: str
+    spent: str
+    held: Annotated[
+        str,
+        Field(description="Held by reservations, or not allowed by a parent."),
+    ]
+    remaining: Annotated[str, Field(description="Rounded down.")]
+
+
+class Budgeted(Answer):
+    """A budget and what is left of it."""
+
+    name: str
+    filter: dict[str, Any]
+    neighbouring: str
+    unit: str
+    data: str | None
+    parent: str | None
+    partition: str | None
+    window: float | None
+    generation: int
+    seq: int
+    head: str
+    retired: bool
+    state: dict[str, Any]
+    remaining: dict[str, Any] | None
+    spent: dict[str, Any] | None
+    capacity: dict[str, Any] | None
+    amounts: Annotated[
+        list[Amount], Field(description="What is left by unit; empty where there is no unit.")
+    ]
+    percent: Annotated[
+        int | None,
+        Field(
+            description="What is left of the capacity, rounded down; of several units the least."
+        ),
+    ]
+    guarantee: Promised
+    holds: Annotated[list[str], Field(description="The ids of open reservations.")]
+
+
+class Budgets(Answer):
+    """Budgets in scope, by name."""
+
+    items: list[Budgeted]
+    next: Annotated[str | None, Field(description="`after` of the next page.")]
+
+
+class Entry(Answer):
+    """A record as it was written, and its hash; other fields depend on the type."""
+
+    model_config = ConfigDict(extra="allow")
+    v: int
+    ledger: str
+    budget: str
+    seq: int
+    prev: str
+    type: str
+    time: str
+    by: str
+    key: str | None
+    admitted: bool | None
+    mechanism: dict[str, Any] | None
+    reason: str | None
+    hash: str
+
+
+class History(Answer):
+    """Records of a budget in order."""
+
+    items: list[Entry]
+    next: Annotated[int | None, Field(description="`after` of the next page.")]
+
+
+class Curve(Answer):
+    """One PLD as points, on the safe side of it."""
+
+    hockey_stick: dict[str, list[float]]
+    tradeoff: dict[str, list[float]]
+
+
+class Curves(Answer):
+    """A budget as curves."""
+
+    budget: str
+    seq: int
+    capacity: Curve | None
+    spent: Curve | None
+    remaining: Curve | None
+    guarantee: Curve | None
+
+
+class Planned(Answer):
+    """How many more would fit, and with how little noise."""
+
+    how_many: int
+    rounds: int
+    counting_ended: Annotated[bool, Field(description="Whether there may be more.")]
+    n: int
+    least_noise: list[dict[str, Any]] | None
+    remaining: dict[str, Any] | None
+
+
+class Me(Answer):
+    """Who asks."""
+
+    principal: str
+    role: str
+    scope: list[str] | None
+    token: str | None
+    permissions: list[str]
+
+
+class Health(Answer):
+    """The process answers."""
+
+    status: str
+    version: str
+
+
+class Verification(Answer):
+    """What the last verification found."""
+
+    running: bool
+    finished: str | None
+    ok: bool | None
+    proven: int | None
+    refuted: int | None
+    undecided: int | None
+    said: str | None
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:residua:problem:unknown-budget",
+                    "title": "No budget has that name",
+                    "status": 404,
+                    "detail": "no budget is called 'wen'",
+                    "instance": "urn:residua:request:5f0c9d1e2a3b4c5d",
+                }
+            ]
+        }
+    )
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None

@@ -1,0 +1,123 @@
+"""Budgets: create, list, show, retire, refresh."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.filters.codec import from_dict
+from residua.service.api import models, values
+from residua.service.api.direct import Direct
+from residua.service.api.responses import BudgetName, Json, documented
+from residua.service.context import authenticated, caller_of, office_of
+
+router = APIRouter(prefix="/v1", tags=["budgets"], dependencies=[Depends(authenticated)])
+direct = APIRouter(prefix="/v1", tags=["budgets"], route_class=Direct)
+
+
+@direct.post(
+    "/budgets",
+    summary="Create a budget",
+    status_code=201,
+    response_model=models.Budgeted,
+    responses=documented(400, 404, 408, 409, 413, 415, 422),
+)
+async def create(request: Request, body: models.NewBudget) -> Response:
+    """Create a budget with a filter. What a budget promises is fixed from then on."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("manage")
+
+    def work() -> dict[str, object]:
+        fields = body.model_dump(exclude={"name", "filter"})
+        ledger = office.ledger.as_principal(caller.principal)
+        made = ledger.create_budget(body.name, from_dict(body.filter), **fields)
+        return values.budget_to_dict(made)
+
+    return Json(await office.run(work), status_code=201)
+
+
+@router.get(
+    "/budgets",
+    summary="List budgets",
+    response_model=models.Budgets,
+    responses=documented(422),
+)
+async def every(
+    request: Request,
+    after: Annotated[
+        str | None, Query(max_length=models.LONGEST_NAME, description="The last name seen.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """The budgets in scope, by name, with what is left of each."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("read")
+
+    def work() -> dict[str, object]:
+        seen = sorted((one for one in office.ledger.budgets() if caller.sees(one.name)), key=_name)
+        rest = [one for one in seen if after is None or one.name > after]
+        page = rest[:limit]
+        following = page[-1].name if len(rest) > limit else None
+        return {"items": [values.budget_to_dict(one) for one in page], "next": following}
+
+    return Json(await office.run_for(caller, work))
+
+
+@router.get(
+    "/budgets/{name}",
+    summary="Show a budget",
+    response_model=models.Budgeted,
+    responses=documented(404, 422),
+)
+async def show(request: Request, name: BudgetName) -> Response:
+    """A budget, its state and what is left of it, rounded down."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("read", name)
+
+    def work() -> dict[str, object]:
+        return values.budget_to_dict(office.ledger.budget(name))
+
+    return Json(await office.run_for(caller, work))
+
+
+@direct.post(
+    "/budgets/{name}/retire",
+    summary="Retire a budget",
+    response_model=models.Budgeted,
+    responses=documented(400, 404, 408, 409, 413, 415, 422),
+)
+async def retire(request: Request, name: BudgetName, body: models.Retirement) -> Response:
+    """Close a budget for good. Its history stays."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("manage", name)
+
+    def work() -> dict[str, object]:
+        office.ledger.as_principal(caller.principal).retire(name, body.reason)
+        return values.budget_to_dict(office.ledger.budget(name))
+
+    return Json(await office.run(work))
+
+
+@router.post(
+    "/budgets/{name}/refresh",
+    summary="Begin a new window",
+    response_model=models.Budgeted,
+    responses=documented(404, 409, 422),
+)
+async def refresh(request: Request, name: BudgetName) -> Response:
+    """Begin the next window of a budget that has windows, if its time has come."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("manage", name)
+
+    def work() -> dict[str, object]:
+        office.ledger.as_principal(caller.principal).refresh(name)
+        return values.budget_to_dict(office.ledger.budget(name))
+
+    return Json(await office.run(work))
+
+
+def _name(budget: object) -> str:
+    return str(getattr(budget, "name", ""))

@@ -1,0 +1,154 @@
+"""The state of the ledger and of the service: for operators, auditors and probes."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from typing import Any, BinaryIO
+
+from fastapi import APIRouter, Depends
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from residua.errors import ResiduaError
+from residua.ledger.api.ledger import Ledger
+from residua.service import metrics
+from residua.service.api import models, values
+from residua.service.api.responses import Json, documented
+from residua.service.auth.access import PERMISSIONS
+from residua.service.context import authenticated, caller_of, office_of
+from residua.service.problems import Problem
+from residua.version import __version__
+
+probes = APIRouter(tags=["status"])
+router = APIRouter(tags=["status"], dependencies=[Depends(authenticated)])
+
+
+@probes.get("/v1/health", summary="Health", response_model=models.Health)
+async def health() -> Response:
+    """The process answers. No token is needed."""
+    return Json({"status": "ok", "version": __version__})
+
+
+@probes.get(
+    "/v1/ready",
+    summary="Readiness",
+    response_model=models.Health,
+    responses={503: documented()[503]},
+)
+async def ready(request: Request) -> Response:
+    """The store answers and can be written to. No token is needed, and nothing else is said."""
+    office = office_of(request)
+    try:
+        await office.run(office.tokens.count_valid)
+    except ResiduaError:
+        raise Problem(503, "store-unavailable", "the store does not answer") from None
+    office.metrics.read_only.set(office.ledger.read_only is not None)
+    if office.ledger.read_only:
+        raise Problem(503, "read-only-ledger", "the ledger is read-only")
+    return Json({"status": "ready", "version": __version__})
+
+
+@router.get("/v1/me", summary="Who am I", response_model=models.Me, responses=documented())
+async def me(request: Request) -> Response:
+    """What the token permits."""
+    caller = caller_of(request)
+    scope = None if caller.scope is None else list(caller.scope)
+    return Json(
+        {
+            "principal": caller.principal,
+            "role": caller.role,
+            "scope": scope,
+            "token": caller.token,
+            "permissions": sorted(name for name in PERMISSIONS if caller.may(name)),
+        }
+    )
+
+
+@router.get(
+    "/v1/status",
+    summary="Status",
+    response_model=dict[str, Any],
+    responses=documented(),
+)
+async def status(request: Request) -> Response:
+    """Budgets, open reservations, data labels, and what the set-up promises."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("audit")
+    return Json(await office.run(lambda: values.plain_data(office.ledger.status())))
+
+
+@router.get(
+    "/v1/verification",
+    summary="Verification state",
+    response_model=models.Verification,
+    responses=documented(),
+)
+async def verification(request: Request) -> Response:
+    """What the last verification by this process found; in words only for who may audit."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("read")
+    found = office.verifier.said()
+    # The words name budgets, which may be out of the caller's scope.
+    return Json(found if caller.may("audit") else {**found, "said": None})
+
+
+@router.post(
+    "/v1/verification",
+    summary="Verify",
+    status_code=202,
+    response_model=models.Verification,
+    responses=documented(),
+)
+async def verify(request: Request) -> Response:
+    """Begin to verify the whole ledger in the background; ask `GET` for what it found."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("audit")
+    office.verifier.start()
+    return Json(office.verifier.said(), status_code=202)
+
+
+@router.get(
+    "/v1/export",
+    summary="Export the ledger",
+    response_class=StreamingResponse,
+    responses={
+        **documented(),
+        200: {"content": {"application/jsonl": {}}, "description": "The ledger, one line each."},
+    },
+)
+async def export(request: Request) -> Response:
+    """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("audit")
+    file = await office.run(exported, office.ledger)
+    return StreamingResponse(
+        iter(lambda: file.read(1 << 16), b""),
+        media_type="application/jsonl",
+        background=BackgroundTask(file.close),
+    )
+
+
+def exported(ledger: Ledger) -> BinaryIO:
+    """The export in a file that has no name; it may be larger than memory."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115  (closed when it is sent)
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
+    ledger.export(text)
+    text.detach()
+    file.seek(0)
+    return file
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics",
+    response_class=PlainTextResponse,
+    responses=documented(),
+)
+async def prometheus(request: Request) -> Response:
+    """Counts and durations, as Prometheus reads them."""
+    office, caller = office_of(request), caller_of(request)
+    caller.require("audit")
+    office.metrics.read_only.set(office.ledger.read_only is not None)
+    return Response(office.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)

@@ -1,0 +1,306 @@
+"""What the ledger answers as JSON data, and back.
+
+The same data is what the service sends, what commands print with `--json`, and what a client turns
+into the ledger's own values again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from residua.errors import ResiduaError, ServiceError
+from residua.filters import budgets as amounts
+from residua.filters.codec import from_dict as filter_from_dict
+from residua.ledger.api.views import Budget, Promise
+from residua.ledger.api.wording import Amount, percent_of
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, plain
+from residua.mechanisms.codec import from_dict
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+from residua.records import FIELDS, Record, canonical, read
+
+_NULLS = ("key", "admitted", "mechanism", "reason")
+_COMMON = ("v", "ledger", "budget", "seq", "prev", "type", "time", "by")
+_AMOUNTS = {
+    "approximate_dp_budget": amounts.ApproximateDpBudget,
+    "renyi_budget": amounts.RenyiBudget,
+    "renyi_curve_budget": amounts.RenyiCurveBudget,
+    "zcdp_budget": amounts.ZcdpBudget,
+}
+
+# -- out ------------------------------------------------------------------------------------
+
+
+def answer_to_dict(answer: Answer) -> dict[str, Any]:
+    """What a check says."""
+    return {
+        "admitted": answer.admitted,
+        "reason": answer.reason,
+        "remaining": plain(answer.remaining),
+        "remaining_is": "left now",
+        "binding": answer.binding,
+        "largest": None if answer.admitted else mechanism_or_none(answer.largest),
+    }
+
+
+def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
+    """A durable decision."""
+    return {
+        "admitted": receipt.admitted,
+        "reason": receipt.reason,
+        "remaining": plain(receipt.remaining),
+        "remaining_is": "left after this" if receipt.admitted else "left now",
+        "seq": receipt.seq,
+        "key": receipt.key,
+        "replayed": receipt.replayed,
+        "head": receipt.head,
+        "binding": receipt.binding,
+        "largest": None if receipt.admitted else mechanism_or_none(receipt._standings.largest_soon),
+        "budgets": {
+            name: {"seq": seq, "head": head} for name, (seq, head) in receipt.budgets.items()
+        },
+    }
+
+
+def reservation_to_dict(hold: Reservation) -> dict[str, Any]:
+    """A reservation."""
+    left = "left beside this" if hold.admitted else "left now"
+    shown = {**receipt_to_dict(hold), "remaining_is": left}
+    return {**shown, "id": hold.id, "expires": hold.expires}
+
+
+def hold_to_dict(hold: Hold) -> dict[str, Any]:
+    """An open reservation in the report of ages."""
+    return {**dataclasses.asdict(hold), "budgets": list(hold.budgets)}
+
+
+def budget_to_dict(budget: Budget) -> dict[str, Any]:
+    """A budget as it stands; one that a service showed, as it was shown."""
+    import json
+
+    if isinstance(budget, ServedBudget):
+        return dict(budget._said)
+    promise = budget.guarantee
+    return {
+        "name": budget.name,
+        "filter": budget.filter.to_dict(),
+        "neighbouring": budget.neighbouring,
+        "unit": budget.unit,
+        "data": budget.data,
+        "parent": budget.parent,
+        "partition": budget.partition,
+        "window": budget.window,
+        "generation": budget.generation,
+        "seq": budget.seq,
+        "head": budget.head,
+        "retired": budget.retired,
+        "state": json.loads(budget.filter.state_to_json(budget.state)),
+        "remaining": plain(budget.remaining),
+        "spent": plain(budget.spent),
+        "capacity": plain(budget.capacity),
+        "amounts": [dataclasses.asdict(one) for one in budget.amounts],
+        "percent": percent_of(budget.amounts),
+        "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
+        "holds": list(budget.holds),
+    }
+
+
+def record_to_dict(record: Record) -> dict[str, Any]:
+    """A record with its hash; what every reader asks for is there, if only as null."""
+    return {**dict.fromkeys(_NULLS), **record.body, "hash": record.hash}
+
+
+def mechanism_or_none(query: Any) -> dict[str, Any] | None:
+    """A query ready to be sent again."""
+    return query.to_dict() if isinstance(query, Mechanism) else None
+
+
+def plain_data(value: Any) -> Any:
+    """Anything that the ledger reports, as JSON data."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else str(value)
+    if isinstance(value, Promise):
+        return value.text
+    if isinstance(value, Pld | Mechanism):
+        return plain(value)
+    if isinstance(value, Budget):
+        return budget_to_dict(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain_data(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Fraction | datetime):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: plain_data(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if not field.name.startswith("_")
+        }
+    return str(value)
+
+
+# -- back -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a service said of the budgets, in place of where they stood."""
+
+    left: Any
+    fits: Any = None
+
+    @cached_property
+    def remaining(self) -> Any:
+        """What was left."""
+        return value_of(self.left)
+
+    @cached_property
+    def largest(self) -> Mechanism | None:
+        """What would have fitted."""
+        return None if self.fits is None else from_dict(self.fits)
+
+    @property
+    def largest_soon(self) -> Mechanism | None:
+        """The same."""
+        return self.largest
+
+
+@dataclass(frozen=True)
+class ServedBudget(Budget):
+    """A budget as a service shows it."""
+
+    _said: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+
+    @cached_property
+    def remaining(self) -> Any:
+        return value_of(self._said["remaining"])
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        return tuple(Amount(**one) for one in self._said["amounts"])
+
+    @cached_property
+    def guarantee(self) -> Promise:
+        promise = self._said["guarantee"]
+        pld = value_of(promise["pld"])
+        return Promise(pld if isinstance(pld, Pld) else self.filter.guarantee, promise["text"])
+
+
+def answer_from(data: Any) -> Answer:
+    """What a check said."""
+    with_reading = _Reading(data)
+    return Answer(
+        with_reading["admitted"],
+        with_reading["reason"],
+        with_reading["binding"],
+        Said(with_reading["remaining"], with_reading["largest"]),  # type: ignore[arg-type]
+    )
+
+
+def receipt_from(data: Any) -> Receipt:
+    """A durable decision."""
+    return Receipt(**_receipt_fields(_Reading(data)))
+
+
+def reservation_from(data: Any, desk: Any) -> Reservation:
+    """A reservation, which `desk` commits or cancels."""
+    given = _Reading(data)
+    return Reservation(
+        **_receipt_fields(given), id=given["id"], expires=given["expires"], _ledger=desk
+    )
+
+
+def _receipt_fields(given: _Reading) -> dict[str, Any]:
+    links = given["budgets"]
+    return {
+        **{name: given[name] for name in ("admitted", "reason", "seq", "key", "replayed", "head")},
+        "binding": given["binding"],
+        "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
+        "_standings": Said(given["remaining"], given.perhaps("largest")),
+    }
+
+
+def hold_from(data: Any) -> Hold:
+    """An open reservation."""
+    given = _Reading(data)
+    names = [field.name for field in dataclasses.fields(Hold)]
+    return Hold(**{**{name: given[name] for name in names}, "budgets": tuple(given["budgets"])})
+
+
+def budget_from(data: Any) -> Budget:
+    """A budget as it stood."""
+    given = _Reading(data)
+    filter = filter_from_dict(given["filter"])
+    same = ("name", "neighbouring", "unit", "data", "parent", "partition", "window", "generation",
+            "seq", "head", "retired")  # fmt: skip
+    return ServedBudget(
+        **{name: given[name] for name in same},
+        filter=filter,
+        state=filter.state_from_json(given["state"]),
+        holds=tuple(given["holds"]),
+        _line=(),
+        _closed=given["retired"],
+        _root=(given["name"], filter.guarantee, 1),
+        _parts=(),
+        _said=data,
+    )
+
+
+def record_from(data: Any) -> Record:
+    """A record; its hash must agree."""
+    given = _Reading(data)
+    fields = FIELDS.get(given["type"], frozenset())
+    found = read(canonical({name: given[name] for name in (*_COMMON, *fields)}))
+    if found.hash != given["hash"]:
+        raise ServiceError(f"record {found.budget!r} {found.seq} does not hash to what was said")
+    return found
+
+
+def value_of(data: Any) -> Any:
+    """What is left, from what `plain` made of it; text where it has no description."""
+    if data is None or isinstance(data, str):
+        return data
+    if not isinstance(data.get("kind"), str):
+        return {name: value_of(each) for name, each in data.items()}
+    fields = {name: each for name, each in data.items() if name != "text"}
+    kind = fields["kind"]
+    try:
+        if kind in _AMOUNTS:
+            del fields["kind"]
+            return _AMOUNTS[kind](
+                **{n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()}
+            )
+        return from_dict(fields).pld()
+    except (ResiduaError, TypeError):
+        return data.get("text")
+
+
+class _Reading:
+    """Fields of an answer; one that is missing means that something else answered."""
+
+    def __init__(self, data: Any):
+        if not isinstance(data, Mapping):
+            raise ServiceError("something answered that is not the budget service")
+        self._data = data
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._data[name]
+        except KeyError:
+            raise ServiceError(f"the answer lacks {name!r}: another version answered") from None
+
+    def perhaps(self, name: str) -> Any:
+        """One that an older service does not send."""
+        return self._data.get(name)

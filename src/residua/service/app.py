@@ -1,0 +1,131 @@
+"""The application: routes, problems, and a frame around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.errors import ResiduaError
+from residua.service import pages, problems
+from residua.service.api.described import add_kinds
+from residua.service.api.direct import Direct
+from residua.service.api.routes import asking, budgets, curves, history, plan, status
+from residua.service.context import Office
+from residua.service.middleware import ASKED, Frame, Straight, encoded
+from residua.service.pages.html import trouble
+from residua.service.pages.session import perhaps
+from residua.service.problems import Problem
+from residua.version import __version__
+
+DESCRIPTION = """A budget office: filters decide what differential-privacy queries may run, and a
+ledger keeps what they decided. A refusal is an answer with `admitted: false`, not an error; errors
+are problem details (RFC 9457)."""
+
+
+def create_app(office: Office) -> Frame:
+    """The service around an office."""
+    straight: dict[str, Straight] = {
+        route.path.rpartition("/")[2]: (route, route.get_route_handler())
+        for route in asking.router.routes
+        if isinstance(route, Direct) and route.path.startswith(f"{ASKED}{{name}}/")
+    }
+    return Frame(description(), office.settings, office.metrics, office, straight)
+
+
+def description() -> FastAPI:
+    """Routes without an office: all that the OpenAPI description needs."""
+    app = FastAPI(
+        title="residua",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url="/v1/openapi.json",
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for router in (
+        asking.router,
+        budgets.direct,
+        budgets.router,
+        history.router,
+        curves.router,
+        plan.router,
+        status.probes,
+        status.router,
+    ):
+        app.include_router(router)
+    app.include_router(pages.router)
+    for kind in (Problem, ResiduaError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        return completed(plain())
+
+    app.openapi = described  # type: ignore[method-assign]
+    return app
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    problem = _problem(error)
+    if problem is None:
+        # Not the caller's business: the frame logs it and answers.
+        raise error
+    if _is_for_people(request):
+        await perhaps(request)
+        return trouble(request, problem)
+    return Response(
+        encoded(problems.body(problem, request.scope["state"].get("request_id"))),
+        problem.status,
+        problem.headers,
+        problems.MEDIA_TYPE,
+    )
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether a browser is to show the answer, at an address that is not of the API."""
+    api = request.url.path.startswith("/v1/") or request.url.path == "/metrics"
+    return not api and "text/html" in request.headers.get("accept", "")
+
+
+def _problem(error: Exception) -> Problem | None:
+    if isinstance(error, RequestValidationError):
+        return problems.from_validation(error.errors())
+    if isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            return Problem(405, "method-not-allowed", "this cannot be done here", headers)
+        if error.status_code == 404:
+            return Problem(404, "not-found", "there is nothing at this address", headers)
+        return Problem(error.status_code, "invalid-request", str(error.detail), headers)
+    return problems.problem_of(error)
+
+
+def completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description with the token and all kinds, without what FastAPI says of its own 422."""
+    if "securitySchemes" in schema.get("components", {}):
+        return schema
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    add_kinds(components)
+    schema["security"] = [{"token": []}]
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            if path in ("/v1/health", "/v1/ready"):
+                operation["security"] = []
+            for code, response in operation["responses"].items():
+                if code.isdigit() and int(code) >= 400:
+                    content = response.setdefault("content", {})
+                    content.clear()
+                    content[problems.MEDIA_TYPE] = {
+                        "schema": {"$ref": "#/components/schemas/ProblemDetails"}
+                    }
+    for name in ("HTTPValidationError", "ValidationError"):
+        components.get("schemas", {}).pop(name, None)
+    return schema

@@ -1,0 +1,223 @@
+"""One budget: how it stands, its curves, what was asked of it, and what might be."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.errors import ArgumentError, ResiduaError, TooLargeError
+from residua.ledger.api.views import Budget
+from residua.service import problems
+from residua.service.api import models
+from residua.service.api.reading import validated
+from residua.service.api.responses import Json
+from residua.service.api.routes.curves import drawn
+from residua.service.api.routes.plan import planned
+from residua.service.auth.access import Caller
+from residua.service.context import Office, office_of
+from residua.service.dispatch import query_of
+from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
+from residua.service.pages.confirm import sees
+from residua.service.pages.gauge import left, row
+from residua.service.pages.history import entry, one_page, refusals
+from residua.service.pages.html import PageRoute, form, page, shown, to, wants_part
+from residua.service.pages.labels import told
+from residua.service.pages.session import CODE, Visitor, check_form, visitor
+from residua.service.problems import Problem
+
+router = APIRouter(route_class=PageRoute)
+
+POINTS = 161
+MOST = 10_000
+"""Where counting ends."""
+
+
+@router.get("/budgets/{name}")
+async def show(request: Request, name: str) -> Response:
+    """A budget."""
+    return await _shown(request, await visitor(request), name, {}, None)
+
+
+@router.get("/budgets/{name}/left")
+async def standing(request: Request, name: str) -> Response:
+    """What is left, as a part of a page: for filters that take a while to say."""
+    office, seen = office_of(request), await visitor(request)
+    seen.caller.require("read", name)
+    found = await office.run_for(seen.caller, lambda: left(office.ledger.budget(name)))
+    return page("part_left.html", seen, left=found)
+
+
+@router.get("/budgets/{name}/curves.json")
+async def curves(request: Request, name: str) -> Response:
+    """The curves, for the script that draws them."""
+    office, seen = office_of(request), await visitor(request)
+    seen.caller.require("read", name)
+    return Json(await office.run_for(seen.caller, drawn, office.ledger, name, POINTS))
+
+
+@router.post("/budgets/{name}/what-if")
+async def what_if(request: Request, name: str) -> Response:
+    """What a query would be told, how many more fit, and with how little noise."""
+    office, seen = office_of(request), await visitor(request)
+    given = await form(request)
+    check_form(request, seen, given.get(CODE))
+    seen.caller.require("plan", name)
+    status, result = 200, {}
+    try:
+        result = await office.run_for(seen.caller, tried, office, seen.caller, name, given)
+    except (ResiduaError, Problem) as error:
+        problem = problems.problem_of(error)
+        if problem is None:
+            raise
+        status, result = problem.status, {"problem": shown(problem)}
+    if wants_part(request):
+        return page("part_what_if.html", seen, status, result=result)
+    return await _shown(request, seen, name, given, result, status)
+
+
+@router.post("/budgets/{name}/spend")
+async def spend(request: Request, name: str) -> Response:
+    """Spend, as an engine or an admin may; the answer is the record that it left."""
+    office, seen = office_of(request), await visitor(request)
+    given = await form(request)
+    check_form(request, seen, given.get(CODE))
+    seen.caller.require("spend", name)
+    try:
+        body = validated(models.Ask, {**_asked(given), "key": given.get("key") or None})
+        receipt = await office.dispatch.ask(
+            seen.caller.principal,
+            "spend",
+            budgets=name,
+            query=query_of(body.mechanism),
+            key=body.key,
+            assume_budget_relation=body.assume_budget_relation,
+        )
+    except (ResiduaError, Problem) as error:
+        problem = problems.problem_of(error)
+        if problem is None:
+            raise
+        result = {"problem": shown(problem)}
+        return await _shown(request, seen, name, given, result, problem.status)
+    office.metrics.decided("spend", receipt.admitted, receipt.replayed)
+    seq = receipt.budgets[name][0]
+    again = "&again=1" if receipt.replayed else ""
+    return to(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
+
+
+def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """Check and plan. Auditors may plan, and not check."""
+    body = validated(models.Ask, _asked(given))
+    n = _count(given.get("n", "1"))
+    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": MOST})
+    out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
+    if caller.may("check"):
+        answer = office.ledger.check(
+            name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
+        )
+        office.metrics.decided("check", answer.admitted)
+        out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
+        closed = office.ledger.read_only
+        if closed is not None:
+            reason = f"nothing would be admitted now: {closed}"
+            out["decided"] |= {"admitted": False, "reason": reason}
+    try:
+        found = planned(office.ledger, name, plan)
+    except TooLargeError as error:
+        out["too_slow"] = str(error)
+    else:
+        least = found["least_noise"]
+        out["plan"] = {**found, "least": None if least is None else [told(one) for one in least]}
+    return out
+
+
+def _asked(given: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "mechanism": described(QUERIES, given, "mechanism"),
+        "assume_budget_relation": given.get("assume") == "yes",
+    }
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentError(f"n must be a whole number, got {text[:100]!r}") from None
+
+
+async def _shown(
+    request: Request,
+    seen: Visitor,
+    name: str,
+    given: Mapping[str, str],
+    result: Mapping[str, Any] | None,
+    status: int = 200,
+) -> Response:
+    office, caller = office_of(request), seen.caller
+    caller.require("read", name)
+    asked = request.query_params
+    back, before = _whole(asked.get("page")), _whole(asked.get("before"))
+    record, refused = _whole(asked.get("record")), asked.get("only") == "refused"
+
+    def work() -> dict[str, Any]:
+        budget, ledger = office.ledger.budget(name), office.ledger
+        waiting = [one for one in ledger.holds() if name in one.budgets and sees(caller, one)]
+        return {
+            "budget": row(budget),
+            "promise": budget.guarantee.text,
+            "head": budget.head,
+            "window": _window(budget),
+            "history": refusals(ledger, name, budget.seq, before) if refused
+            else one_page(ledger, name, budget.seq, back or 0),
+            "answer": _record(office, name, record),
+            "waiting": [{**vars(hold), "query": told(hold.mechanism), "for": age(hold.age)}
+                        for hold in waiting],
+        }  # fmt: skip
+
+    values = await office.run(work)
+    answer = values["answer"]
+    return page(
+        "budget.html",
+        seen,
+        status,
+        **values,
+        again="again" in asked,
+        choices=QUERIES,
+        bounds=BOUNDS,
+        given=given or fields_of(answer and answer["mechanism"]),
+        result=result,
+        key=uuid.uuid4().hex,
+        verified=office.verifier.said(),
+        read_only=office.ledger.read_only,
+    )
+
+
+def _record(office: Office, name: str, seq: int | None) -> dict[str, Any] | None:
+    if seq is None:
+        return None
+    found = office.ledger.history(name, after=seq - 1 if seq > 0 else None, limit=1)
+    return entry(found[0]) if found and found[0].seq == seq else None
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _window(budget: Budget) -> str | None:
+    return None if budget.window is None else age(budget.window)
+
+
+def age(seconds: float) -> str:
+    """A time in its largest unit that fits: `3 min`, `2 h`."""
+    if not math.isfinite(seconds):
+        return "ever"
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,170 @@
+"""What cannot be taken back, asked twice: letting a reservation go, and retiring a budget.
+
+A link leads to a page that says what will happen and asks why; its form does it. Engines and admins
+cancel, admins retire, as over HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.errors import ResiduaError, UnknownHold
+from residua.ledger.api.ledger import Ledger
+from residua.ledger.domain.receipts import Hold
+from residua.service import problems
+from residua.service.api import models
+from residua.service.api.reading import validated
+from residua.service.api.routes.asking import in_scope
+from residua.service.auth.access import Caller
+from residua.service.context import office_of
+from residua.service.pages.html import PageRoute, form, page, shown, to
+from residua.service.pages.labels import told
+from residua.service.pages.session import CODE, Visitor, check_form, visitor
+from residua.service.problems import Problem
+
+router = APIRouter(route_class=PageRoute)
+
+NEWEST = 50
+"""Records among which the one that a cancellation left is looked for."""
+
+
+@router.get("/budgets/{name}/retire")
+async def ask_to_retire(request: Request, name: str) -> Response:
+    """Say what retiring a budget means, and ask why."""
+    seen = await visitor(request)
+    seen.caller.require("manage", name)
+    return await _retirement(request, seen, name, None)
+
+
+@router.post("/budgets/{name}/retire")
+async def retire(request: Request, name: str) -> Response:
+    """Retire it; the answer is the record that this left."""
+    office, seen = office_of(request), await visitor(request)
+    given = await form(request)
+    check_form(request, seen, given.get(CODE))
+    seen.caller.require("manage", name)
+
+    def work(reason: str) -> int:
+        office.ledger.as_principal(seen.caller.principal).retire(name, reason)
+        return office.ledger.budget(name).seq
+
+    try:
+        body = validated(models.Retirement, {"reason": given.get("reason", "").strip()})
+        seq = await office.run(work, body.reason)
+    except (ResiduaError, Problem) as error:
+        return await _retirement(request, seen, name, _told(error))
+    return to(f"/budgets/{quote(name, safe='')}?record={seq}")
+
+
+@router.get("/holds/{id}/cancel")
+async def ask_to_cancel(request: Request, id: str) -> Response:
+    """Say what letting a reservation go means, and ask why."""
+    seen = await visitor(request)
+    seen.caller.require("spend")
+    return await _cancellation(request, seen, id, None)
+
+
+@router.post("/holds/{id}/cancel")
+async def cancel(request: Request, id: str) -> Response:
+    """Let it go; the answer is the record that this left."""
+    office, seen = office_of(request), await visitor(request)
+    given = await form(request)
+    check_form(request, seen, given.get(CODE))
+    seen.caller.require("spend")
+    found = await office.run(waiting, office.ledger, seen.caller, id)
+    try:
+        await office.run(in_scope, office, seen.caller, id)
+        body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
+        principal = seen.caller.principal
+        await office.dispatch.ask(principal, "cancel", hold=id, reason=body.reason)
+    except (ResiduaError, Problem) as error:
+        return await _cancellation(request, seen, id, _told(error))
+    name = found.budgets[0]
+    seq = await office.run(_left, office.ledger, name, id)
+    return to(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
+
+
+def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
+    """A reservation that the caller may see; raises where there is none."""
+    for hold in ledger.holds():
+        if hold.id == id and sees(caller, hold):
+            return hold
+    raise UnknownHold(f"no reservation {id[:100]!r} is waiting")
+
+
+def sees(caller: Caller, hold: Hold) -> bool:
+    """Whether a reservation is the caller's own, or all of it in scope."""
+    return hold.by == caller.principal or all(caller.sees(each) for each in hold.budgets)
+
+
+def _left(ledger: Ledger, name: str, id: str) -> int | None:
+    """The number of the record by which a hold was let go."""
+    after = ledger.budget(name).seq - NEWEST
+    for record in reversed(ledger.history(name, after=after if after >= 0 else None)):
+        if record.type == "cancel" and record.body["hold"] == id:
+            return record.seq
+    return None
+
+
+async def _retirement(
+    request: Request, seen: Visitor, name: str, problem: Problem | None
+) -> Response:
+    office = office_of(request)
+    budget = await office.run(office.ledger.budget, name)
+    facts: list[tuple[str, Any]] = [
+        ("Budget", budget.name),
+        ("Filter", repr(budget.filter)),
+        ("Reservations waiting", len(budget.holds)),
+    ]
+    return page(
+        "confirm.html",
+        seen,
+        200 if problem is None else problem.status,
+        title=f"Retire {budget.name}?",
+        says="It is closed for good: what is left of it cannot be spent any more, and reservations"
+        " that wait are let go. Its history stays, and so does what it promises.",
+        facts=facts,
+        action=f"/budgets/{quote(name, safe='')}/retire",
+        back=f"/budgets/{quote(name, safe='')}",
+        verb="Retire the budget",
+        usual="",
+        problem=None if problem is None else shown(problem),
+    )
+
+
+async def _cancellation(
+    request: Request, seen: Visitor, id: str, problem: Problem | None
+) -> Response:
+    office = office_of(request)
+    hold = await office.run(waiting, office.ledger, seen.caller, id)
+    facts = [
+        ("Query", told(hold.mechanism)),
+        ("Held from", ", ".join(hold.budgets)),
+        ("By", hold.by),
+    ]
+    return page(
+        "confirm.html",
+        seen,
+        200 if problem is None else problem.status,
+        title="Cancel this reservation?",
+        says="Only if its query has not started and never will: what is held goes back to the"
+        " budget, and whoever holds the reservation cannot commit it any more.",
+        facts=facts,
+        action=f"/holds/{quote(id, safe='')}/cancel",
+        back=f"/budgets/{quote(hold.budgets[0], safe='')}",
+        verb="Cancel the reservation",
+        usual="cancelled",
+        problem=None if problem is None else shown(problem),
+    )
+
+
+def _told(error: Exception) -> Problem:
+    problem = problems.problem_of(error)
+    if problem is None:
+        raise error
+    return problem

@@ -1,0 +1,116 @@
+"""The way in and out, and the list of budgets with what is left of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.ledger.api.ledger import Ledger
+from residua.service.auth.access import Caller
+from residua.service.auth.tokens import parsed
+from residua.service.context import office_of
+from residua.service.pages.gauge import row
+from residua.service.pages.html import PageRoute, form, page, shown, to
+from residua.service.pages.session import (
+    CODE,
+    check_form,
+    check_origin,
+    forget,
+    remember,
+    visitor,
+)
+from residua.service.problems import Problem
+
+router = APIRouter(route_class=PageRoute)
+
+AT_ONCE = 60
+"""Budgets on one page."""
+
+
+@router.get("/")
+async def home(request: Request) -> Response:
+    """The budgets in scope."""
+    office, seen = office_of(request), await visitor(request)
+    seen.caller.require("read")
+    after = request.query_params.get("after", "")
+    listed = await office.run(budgets, office.ledger, seen.caller, after)
+    verified = office.verifier.said()
+    return page("home.html", seen, **listed, verified=verified, read_only=office.ledger.read_only)
+
+
+def budgets(ledger: Ledger, caller: Caller, after: str) -> dict[str, Any]:
+    """One page of budgets by name, after one."""
+    every = sorted(
+        (one for one in ledger.budgets() if caller.sees(one.name)), key=lambda one: one.name
+    )
+    rest = [one for one in every if one.name > after]
+    shown = rest[:AT_ONCE]
+    return {
+        "budgets": [row(one) for one in shown],
+        "count": len(every),
+        "following": shown[-1].name if len(rest) > AT_ONCE else None,
+    }
+
+
+@router.get("/login")
+async def ask(request: Request) -> Response:
+    """Ask for a token."""
+    return page("login.html", None, next=_local(request.query_params.get("next")), problem=None)
+
+
+@router.post("/login")
+async def login(request: Request) -> Response:
+    """Begin a session, if the token is valid."""
+    check_origin(request)
+    given = await form(request)
+    token, after = given.get("token", "").strip(), _local(given.get("next"))
+    try:
+        await office_of(request).bearer(request, f"Bearer {token[:200]}")
+    except Problem as found:
+        said = dict(shown(found))
+        if found.status == 401 and parsed(token) is None:
+            # The words about a header are not for who fills in a form.
+            said["detail"] = "this is no token: one begins with rz_ and was shown when it was made"
+        return page("login.html", None, found.status, next=after, problem=said)
+    response = to(after)
+    remember(request, response, token)
+    return response
+
+
+@router.post("/logout")
+async def logout(request: Request) -> Response:
+    """End the session."""
+    check_form(request, await visitor(request), (await form(request)).get(CODE))
+    response = to("/login")
+    forget(response)
+    return response
+
+
+@router.post("/verification")
+async def verify(request: Request) -> Response:
+    """Begin to verify the ledger."""
+    office, seen = office_of(request), await visitor(request)
+    given = await form(request)
+    check_form(request, seen, given.get(CODE))
+    seen.caller.require("audit")
+    office.verifier.start()
+    return to(_local(given.get("next")))
+
+
+@router.get("/verification")
+async def verification(request: Request) -> Response:
+    """What the last verification found, as a part of a page."""
+    seen = await visitor(request)
+    seen.caller.require("read")
+    return page("part_verification.html", seen, verified=office_of(request).verifier.said())
+
+
+def _local(address: str | None) -> str:
+    """An address on this service, and nowhere else."""
+    address = address or "/"
+    if not address.startswith("/") or address[1:2] in ("/", "\\") or not address.isprintable():
+        return "/"
+    return address

@@ -1,0 +1,111 @@
+"""From a template to an answer: escaped, and with a policy under which nothing foreign can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from residua.service import problems
+from residua.service.api.reading import received
+from residua.service.pages import static
+from residua.service.pages.session import Visitor, known
+from residua.service.problems import Problem
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'",
+    # Without one a browser would say that our own forms come from nowhere.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+PART = "x-residua-part"
+"""Sent by our scripts: they want the answer alone, without the page around it."""
+MOST_FIELDS = 64
+
+_templates = Environment(
+    loader=PackageLoader("residua.service.pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_templates.globals["static"] = static.address
+_templates.filters["segment"] = lambda text: quote(text, safe="")
+
+
+def page(template: str, seen: Visitor | None, status: int = 200, **values: Any) -> Response:
+    """A template with its values, for a visitor."""
+    text = _templates.get_template(template).render(
+        visitor=seen, caller=None if seen is None else seen.caller, **values
+    )
+    return Response(text, status, HEADERS, "text/html; charset=utf-8")
+
+
+def wants_part(request: Request) -> bool:
+    """Whether a script of ours asks."""
+    return PART in request.headers
+
+
+def to(address: str) -> Response:
+    """Look there instead, whatever was sent here."""
+    return RedirectResponse(address, 303, HEADERS)
+
+
+async def form(request: Request) -> dict[str, str]:
+    """The fields of a form; of several with one name, the last."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
+    raw = await received(request, "invalid-request")
+    try:
+        fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Problem(400, "invalid-request", "the form is not one of these pages") from None
+    return dict(fields)
+
+
+class PageRoute(APIRoute):
+    """A route for people: who is nobody is asked to log in, and problems are pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        endpoint = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            try:
+                response: Response = await endpoint(request, **request.path_params)
+                return response
+            except Exception as error:
+                problem = problems.problem_of(error)
+                if problem is None:
+                    # The frame logs it and answers.
+                    raise
+                return trouble(request, problem)
+
+        return handle
+
+
+def trouble(request: Request, problem: Problem) -> Response:
+    """A problem as a page, in the words that the library has for it."""
+    if wants_part(request):
+        response = page("part_problem.html", None, problem.status, problem=shown(problem))
+    elif problem.status == 401 and request.url.path != "/login":
+        back = request.url.path if request.method == "GET" else "/"
+        return to(f"/login?next={quote(back, safe='')}")
+    else:
+        response = page("problem.html", known(request), problem.status, problem=shown(problem))
+    response.headers.update(problem.headers)
+    return response
+
+
+def shown(problem: Problem) -> Mapping[str, Any]:
+    """What a page says of a problem."""
+    return {"title": problems.TITLES[problem.name], "detail": problem.detail,
+            "status": problem.status}  # fmt: skip

@@ -1,0 +1,190 @@
+"""A game against the natural filter, small enough for every strategy to be exact.
+
+Two queries and a budget `B = R_{1.395, 0.509}`: `steady`, `R_{1.404, 0.0208}`, and `gamble`,
+`R_{0.0847, 0.478}`. Any two of them except two gambles compose to less than `B`, so the natural
+filter admits either after `steady`. The analyst looks at the first answer before choosing, and the
+whole interaction exceeds `B`: the curve of `steady ⊕ (steady ∨ gamble)`.
+
+A residue filter keeps a loss `V` with `L ⊕ V ⪯ B` for what was asked, and admits what lies below
+it. Here `V = steady` does after either query: whatever the analyst does, `L ⊕ V ⪯ B` bounds it.
+
+Numbers: delta of a strategy is taken at eps = 1.395 from its exact masses, below for what is
+reached, above for what is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from residua.adversary.natural.cost import NaturalCost, natural_cost
+from residua.adversary.natural.filter import NaturalFilter
+from residua.adversary.strategy import STOP, Strategy
+from residua.filters.additive.basic import BasicFilter
+from residua.filters.base import Filter
+from residua.pld.constructors import approximate_dp
+from residua.pld.order.compare import dominated
+from residua.pld.pld import Pld
+
+EPS, DELTA = 1.395, 0.509
+BUDGET = approximate_dp(EPS, DELTA)
+PARAMETERS = {"steady": (1.404, 0.0208), "gamble": (0.0847, 0.478)}
+QUERIES: dict[str, Pld] = {name: approximate_dp(*pair) for name, pair in PARAMETERS.items()}
+RESIDUE = QUERIES["steady"]
+STOPPED = "stop"
+MOVES = (*QUERIES, STOPPED)
+ROUNDS = 2
+_EPS = np.linspace(0.0, 2 * EPS, 121)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the visitor does: a first query, and a next one for each finite outcome."""
+
+    first: str
+    low: str
+    """After an answer that speaks against the person being there."""
+    high: str
+    """After one that speaks for it."""
+
+    @property
+    def adapts(self) -> bool:
+        """Whether what comes next depends on what came out."""
+        return self.low != self.high
+
+
+EVERY = tuple(Plan(*moves) for moves in itertools.product(MOVES, repeat=3))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a filter let a plan do."""
+
+    refusals: tuple[str, ...]
+    """In the filter's own words."""
+    strategy: Strategy
+    below: float
+    """Delta that is reached at least."""
+    above: float
+    """Delta that is reached at most."""
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the promise is broken: proven."""
+        return self.below > DELTA
+
+
+def in_words(name: str) -> str:
+    """What a query does, in percent: `R_{eps, delta}` reveals, or else hints with odds `e^eps`."""
+    eps, delta = PARAMETERS[name]
+    right = 100 / (1 + math.exp(-eps))
+    reveals = f"gives the truth away {100 * delta:.0f}\N{NO-BREAK SPACE}% of the time"
+    return f"{reveals}, else a hint that is {right:.0f}\N{NO-BREAK SPACE}% right"
+
+
+Decide = Callable[[str, str | None], str | None]
+"""Of a query and the one before it: None if admitted, else why not."""
+
+
+@cache
+def worst() -> NaturalCost:
+    """The worst that the natural filter lets anybody do."""
+    return natural_cost(tuple(QUERIES.values()), BUDGET, ROUNDS)
+
+
+@cache
+def natural() -> NaturalFilter:
+    """The filter that looks at the composition of what was asked."""
+    return NaturalFilter(BUDGET, rounds=ROUNDS, catalogue=tuple(QUERIES.values()))
+
+
+def by_filter(filter: Filter) -> Decide:
+    """Ask a filter of the library."""
+
+    def decide(query: str, before: str | None) -> str | None:
+        state = filter.initial()
+        if before is not None:
+            state = filter.decide(state, QUERIES[before]).state
+        decision = filter.decide(state, QUERIES[query])
+        return None if decision.admitted else decision.reason
+
+    return decide
+
+
+def by_residue(query: str, before: str | None) -> str | None:
+    """Ask what is left: the budget at first, then a residue that fits on top of what was asked."""
+    if before is None:
+        proven = dominated(QUERIES[query] + RESIDUE, BUDGET).proven
+        return None if proven else f"refused: {QUERIES[query]!r} leaves no such residue"
+    if dominated(QUERIES[query], RESIDUE).proven:
+        return None
+    return (
+        f"refused: {QUERIES[query]!r} exceeds what is left after {QUERIES[before]!r};"
+        f" {RESIDUE!r} left"
+    )
+
+
+@cache
+def played(name: str, plan: Plan) -> Played:
+    """A plan against the natural, the residue or the basic filter. What is refused is passed."""
+    decide: Decide
+    if name == "natural":
+        decide = by_filter(natural())
+    elif name == "basic":
+        decide = by_filter(BasicFilter(EPS, DELTA))
+    else:
+        decide = by_residue
+    refusals: list[str] = []
+
+    def allowed(query: str, before: str | None) -> bool:
+        why = decide(query, before)
+        if why is not None and why not in refusals:
+            refusals.append(why)
+        return why is None
+
+    strategy = STOP
+    if plan.first != STOPPED and allowed(plan.first, None):
+        then = tuple(
+            Strategy(QUERIES[move]) if move != STOPPED and allowed(move, plan.first) else STOP
+            for move in (plan.low, plan.high)
+        )
+        strategy = Strategy(QUERIES[plan.first], () if then == (STOP, STOP) else then)
+    below, above = reached(strategy)
+    return Played(tuple(refusals), strategy, below, above)
+
+
+def reached(strategy: Strategy) -> tuple[float, float]:
+    """Delta at eps of a strategy, from below and from above."""
+    if strategy.stops:
+        return 0.0, 0.0
+    # h falls in x = e^eps, so below it is taken a little further right.
+    x = Fraction(math.nextafter(math.nextafter(math.exp(EPS), math.inf), math.inf))
+    below = float(strategy.exact("below").hockey_stick(x))
+    return math.nextafter(below, 0.0), float(strategy.pld().delta(EPS))
+
+
+@cache
+def curves(plan: Plan) -> dict[str, Any]:
+    """The hockey-stick curves of the budget and of what each filter let happen."""
+    lines = {"promised": BUDGET} | {
+        name: played(name, plan).strategy.pld() for name in ("natural", "residue")
+    }
+    return {
+        "eps": _EPS.tolist(),
+        "delta": {
+            name: np.clip(np.asarray(pld.delta(_EPS), dtype=np.float64), 0.0, 1.0).tolist()
+            for name, pld in lines.items()
+        },
+    }
+
+
+def best() -> Plan:
+    """The plan that attains the worst case."""
+    return max(EVERY, key=lambda plan: played("natural", plan).below)

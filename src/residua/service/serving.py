@@ -1,0 +1,155 @@
+"""Running the service: checks before it listens, and an orderly end.
+
+On SIGTERM or SIGINT no more requests are taken, those that are being answered are finished (for at
+most `grace` seconds), and then the ledger is closed. A spend that has reached the gate is finished
+in any case.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from residua.errors import ArgumentError
+from residua.ledger.api.opening import open_ledger
+from residua.service import logs
+from residua.service.app import create_app
+from residua.service.context import Office, opened
+from residua.service.fast_path.connections import Sweeper, as_many_as_allowed
+from residua.service.fast_path.protocol import Way, protocol
+from residua.service.fast_path.short import ShortWay
+from residua.service.settings import Settings
+
+_YOUNG = 20_000
+"""Objects made since the last look for garbage: some hundred requests."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until told to stop; `started` hears the address."""
+    with logs.log_to(settings.log_format, settings.log_level):
+        _serve(settings, started)
+
+
+def _serve(settings: Settings, started: Callable[[str], None]) -> None:
+    as_many_as_allowed()
+    ledger = open_ledger(
+        settings.store,
+        anchor=settings.anchor,
+        accept_async_standby=settings.accept_async_standby,
+    )
+    office = opened(settings, ledger)
+    try:
+        check(office)
+        listener = bound(settings)
+        port = int(listener.getsockname()[1])
+        url = settings.url.rpartition(":")[0] + f":{port}"
+        server = _Server(config(office), settings.head_within, lambda: _tell(office, url, started))
+        _settle_memory()
+        server.run(sockets=[listener])
+    finally:
+        office.close()
+        logs.event("stopped")
+
+
+def check(office: Office) -> None:
+    """Refuse what would be unsafe."""
+    valid = office.tokens.count_valid()
+    settings = office.settings
+    if not settings.is_loopback and valid == 0:
+        raise ArgumentError(
+            f"host must be a loopback address while there is no valid token, got {settings.host!r};"
+            " residua token create --role admin makes one"
+        )
+    if valid == 0 and not settings.dev:
+        logs.event("there is no valid token yet: residua token create makes one", level=30)
+    if not settings.is_loopback and settings.tls_cert is None:
+        logs.event("no TLS: tokens can be read on the way unless a proxy adds it", level=30)
+    if settings.dev:
+        logs.event("for development: whoever reaches this address is an admin", level=30)
+    if office.ledger.read_only:
+        logs.event("the ledger is read-only", level=40, why=str(office.ledger.read_only))
+
+
+def bound(settings: Settings) -> socket.socket:
+    """A socket at the address, or an error that says which is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise ArgumentError(
+            "host and port must be free to listen on,"
+            f" got {settings.host}:{settings.port} ({error})"
+        ) from None
+    return listener
+
+
+def config(office: Office, way: Way | None = None) -> uvicorn.Config:
+    """How uvicorn is to run; `way` is the short one unless another is given."""
+    settings = office.settings
+    return uvicorn.Config(
+        create_app(office),
+        http=protocol(way or ShortWay(office)),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=max(1, int(settings.grace)),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+def _settle_memory() -> None:
+    """Look for garbage less often, and never among what was there at the start."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, 20, 20)
+
+
+def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
+    logs.event("started", url=url, store=str(office.ledger.store.place), dev=office.settings.dev)
+    started(url)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens, and returns when it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, head_within: float, listening: Callable[[], None]):
+        super().__init__(config)
+        self._listening = listening
+        self._sweeper = Sweeper(head_within)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on a signal; uvicorn would raise it again, before the ledger is closed."""
+        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # ten ticks are a second
+            late = self._sweeper.sweep(self.server_state.connections)
+            if late:
+                logs.event("closed connections that sent no request", level=30, count=late)
+        return await super().on_tick(counter)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._listening()

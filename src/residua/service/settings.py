@@ -1,0 +1,183 @@
+"""Settings of the service: flags over environment over file over defaults, every error by name.
+
+A setting `port` is `--port` on the command line, `RESIDUA_PORT` in the environment and `port` in
+a TOML file (`--config FILE`, or `RESIDUA_CONFIG`). Settings are checked once, before anything
+listens; a name that is unknown is an error, so that a slip of the pen cannot open a door.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from residua.errors import ArgumentError
+
+PREFIX = "RESIDUA_"
+ELSEWHERE = frozenset({"token", "config", "fault", "no_skips"})
+"""Names in the environment with our prefix that are no settings of the service."""
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a service runs with. Sizes in bytes, times in seconds, rates in requests a second."""
+
+    store: str = "sqlite:///budgets.db"
+    host: str = "127.0.0.1"
+    port: int = 8321
+    dev: bool = False
+    """Whoever reaches the loopback address without a token is an admin."""
+    anchor: str | None = None
+    accept_async_standby: bool = False
+    largest_body: int = 256 * 1024
+    rate: float = 1000.0
+    """Requests a second for each token, on average; 0 for no limit."""
+    burst: int = 2000
+    threads: int = 8
+    """Threads for what takes long: plans, curves, histories."""
+    grace: float = 30.0
+    """How long a shutdown waits for requests that are being answered."""
+    head_within: float = 20.0
+    """Seconds in which a connection must have sent the head of a request."""
+    verify_every: float = 0.0
+    """Seconds between verifications in the background; 0 for none."""
+    log_format: str = "json"
+    log_level: str = "info"
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("log_format", self.log_format, ("json", "text"))
+        _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
+        _within("port", self.port, 0, 65535)
+        _within("largest_body", self.largest_body, 1024, 64 * 1024 * 1024)
+        _within("rate", self.rate, 0, 1e9)
+        _within("burst", self.burst, 1, 10**9)
+        _within("threads", self.threads, 1, 256)
+        _within("grace", self.grace, 0, 3600)
+        _within("head_within", self.head_within, 0.1, 3600)
+        _within("verify_every", self.verify_every, 0, 1e9)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            missing = "tls_key" if self.tls_key is None else "tls_cert"
+            raise ArgumentError(f"tls_cert and tls_key must be given together, got no {missing}")
+        if self.dev and not self.is_loopback:
+            raise ArgumentError(
+                f"dev must stay on a loopback address, because it asks for no token: host must be"
+                f" 127.0.0.1, ::1 or localhost, got {self.host!r}"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
+
+
+FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
+
+
+def gather(
+    flags: Mapping[str, Any], environment: Mapping[str, str], config: str | None = None
+) -> Settings:
+    """Settings from flags (None where not given), environment and file."""
+    values: dict[str, Any] = {}
+    path = config or environment.get(PREFIX + "CONFIG")
+    if path:
+        values |= from_file(Path(path))
+    values |= from_environment(environment)
+    values |= {name: value for name, value in flags.items() if value is not None}
+    return Settings(**values)
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that the environment has."""
+    found: dict[str, Any] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name in ELSEWHERE or name.startswith("test_"):
+            continue
+        _known(name, variable, {PREFIX + known.upper() for known in FIELDS})
+        found[name] = _typed(name, text, variable)
+    return found
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """The settings that a TOML file has."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArgumentError(f"config must be a file to read, got {path} ({error})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"config must be TOML, got {path} ({error})") from None
+    found = {}
+    for name, value in given.items():
+        _known(name, f"{name} in {path}", set(FIELDS))
+        found[name] = _typed(name, value, f"{name} in {path}")
+    return found
+
+
+def _known(name: str, shown: str, names: set[str]) -> None:
+    if name in FIELDS:
+        return
+    near = difflib.get_close_matches(shown.split(" ")[0], names, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"they are {', '.join(sorted(names))}"
+    raise ArgumentError(f"there is no setting {shown}; {advice}")
+
+
+def _typed(name: str, value: Any, shown: str) -> Any:
+    kind = str(FIELDS[name].type)
+    try:
+        if kind == "bool":
+            return _flag(value)
+        if kind in ("int", "float"):
+            if isinstance(value, bool):
+                raise ValueError
+            number = float(value)
+            if kind == "float":
+                return number
+            if number != int(number):
+                raise ValueError
+            return int(number)
+    except (ValueError, TypeError, OverflowError):
+        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind]
+        raise ArgumentError(f"{shown} must be {wanted}, got {value!r}") from None
+    if not isinstance(value, str):
+        raise ArgumentError(f"{shown} must be text, got {value!r}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _TRUE | _FALSE:
+        return value.lower() in _TRUE
+    raise ValueError
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ArgumentError(f"{name} must be between {low:g} and {high:g}, got {value!r}")

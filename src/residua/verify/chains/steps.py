@@ -1,0 +1,201 @@
+"""The steps of chains: what is to be proven, each once, and what the verdicts come to.
+
+A step is proven from the state before it. What stands on a refuted step is therefore not proven,
+however right the step itself is: it is undecided until a new window begins from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from residua.records import Record, canonical, digest
+from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, effort
+from residua.verify.chains.structure import Chain
+from residua.verify.descriptions.states import UNREADABLE
+from residua.verify.proofs.filters import Asked, prove_first, prove_step
+from residua.verify.proofs.partitions import Part
+from residua.verify.proofs.verdict import Proof, all_of, undecided
+from residua.verify.report import Step
+from residua.verify.workers import spread
+
+TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to prove, and what makes it the same as another."""
+
+    budget: str
+    seq: int
+    key: str
+    config: Any
+    before: Any
+    after: Any
+    asked: Asked
+    missing: str | None = None
+    part: Part | None = None
+
+    @property
+    def starts(self) -> bool:
+        """Whether nothing before it matters: the first state of a budget or of a window."""
+        return self.before is None
+
+    def prove(self, limit: float = LIMIT, memory: float = MEMORY) -> Proof:
+        """The verdict, with so many seconds of counted work and megabytes at most."""
+        return self.measured(limit, memory)[0]
+
+    def measured(self, limit: float, memory: float) -> tuple[Proof, float]:
+        """The verdict and the counted work, in seconds."""
+        if self.missing is not None:
+            return undecided(self.missing), 0.0
+        with effort(limit, memory) as share:
+            try:
+                found = self._proof()
+            except Exhausted as error:
+                found = undecided(str(error))
+            except MemoryError:
+                found = undecided("memory limit: this machine has no more memory")
+            except UNREADABLE as error:
+                # Nothing that goes wrong here says anything about the record.
+                found = undecided(f"the proof failed: {error!r:.200}")
+        return found, min(share.seconds, limit)
+
+    def _proof(self) -> Proof:
+        if self.before is None:
+            first = prove_first(self.config, self.after, self.asked.after)
+            return first if self.part is None else all_of([first, self.part.prove(self.config)])
+        return prove_step(self.config, self.before, self.after, self.asked)
+
+
+def tasks_of(
+    chain: Chain, part: Part | None, source: TableSource, done: Mapping[str, int]
+) -> Iterator[Task]:
+    config = chain.first.get("filter")
+    tables: dict[str, bytes] = {}
+    names: Any = {}
+    for record in chain.records:
+        body, before = record.body, None
+        starts = record.type in ("create", "refresh")
+        if starts:
+            after = body["state"]
+        elif record.type in ("spend", "commit") and body["admitted"] is True:
+            before, after = body["before"], body["after"]
+        else:
+            continue
+        moved = starts or before != after
+        named = body["tables"] if moved else names
+        found, missing = _fetched(chain, record, source) if moved else (tables, None)
+        if record.seq > done.get(chain.name, -1):
+            asked = Asked(body.get("mechanism"), body.get("relation"), tables, found)
+            shown = [config, before, after, asked.mechanism, asked.relation]
+            where = part if record.type == "create" else None
+            shown += [names if before is not None else None, named, where and where.plain]
+            key = digest(canonical(shown))
+            yield Task(chain.name, record.seq, key, config, before, after, asked, missing, where)
+        tables, names = found, named
+
+
+def _fetched(
+    chain: Chain, record: Record, source: TableSource
+) -> tuple[dict[str, bytes], str | None]:
+    """The tables that a record names, and why one cannot be had; one that was changed is damage."""
+    found: dict[str, bytes] = {}
+    named = record.body["tables"]
+    if not isinstance(named, Mapping) or not all(isinstance(h, str) for h in named.values()):
+        return found, "the tables are not named by their hashes"
+    missing = None
+    for name, hash in named.items():
+        content = source(hash) if callable(source) else source.get(hash)
+        if content is None:
+            missing = missing or f"the table {name!r} is not here"
+        elif digest(content) != hash:
+            missing = f"the table {name!r} ({hash[:12]}…) was changed: it does not hash to that"
+            chain.wrong(record.seq, missing)
+        else:
+            found[name] = content
+    return found, missing
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a verification may use: for one step, for all, and memory."""
+
+    step: float = LIMIT
+    """Seconds of counted work for one step."""
+    total: float = TOTAL
+    """Seconds of counted work for all steps."""
+    memory: float = MEMORY
+    """Megabytes of counted memory for a process."""
+
+
+def prove_all(
+    tasks: list[Task], jobs: int, limits: Limits, progress: Progress | None
+) -> list[Step]:
+    """The verdicts on steps, in the order of their chains."""
+    firsts: dict[str, Task] = {}
+    for task in tasks:
+        firsts.setdefault(task.key, task)
+    proofs: dict[str, Proof] = {}
+    shares: dict[str, int] = {}
+    for task in tasks:
+        shares[task.key] = shares.get(task.key, 0) + 1
+    finished = 0
+    for key, proof in _proofs(list(firsts.values()), jobs, limits):
+        proofs[key] = proof
+        finished += shares[key]
+        if progress is not None:
+            progress(finished, len(tasks))
+    return list(_resting(tasks, proofs))
+
+
+def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
+    """Each verdict, seen together with those on the steps that it rests on."""
+    budget, refuted, undecided = None, None, None
+    for task in tasks:
+        if task.budget != budget or task.starts:
+            budget, refuted, undecided = task.budget, None, None
+        verdict, reason = proofs[task.key]
+        if verdict == "proven" and refuted is not None:
+            verdict, reason = "undecided", f"rests on step {refuted}, which was refuted; {reason}"
+        elif verdict == "proven" and undecided is not None:
+            reason = f"{reason}; rests on step {undecided}, which is undecided"
+        elif verdict == "refuted" and refuted is None:
+            refuted = task.seq
+        elif verdict == "undecided" and undecided is None:
+            undecided = task.seq
+        yield Step(task.budget, task.seq, verdict, reason)
+
+
+def _proofs(tasks: list[Task], jobs: int, limits: Limits) -> Iterator[tuple[str, Proof]]:
+    """Each verdict, until the total is used up: then all others are undecided."""
+    left = limits.total
+    measured = _measured(tasks, jobs, limits)
+    over = undecided(f"total work limit: {limits.total:g} s of counted work were used up")
+    for task in tasks:
+        if left > 0.0:
+            proof, used = next(measured)
+            left -= used
+            if left >= 0.0:
+                yield task.key, proof
+                continue
+        if left != -math.inf:
+            left = -math.inf
+            measured.close()
+        yield task.key, over
+
+
+def _measured(
+    tasks: list[Task], jobs: int, limits: Limits
+) -> Generator[tuple[Proof, float], None, None]:
+    """Verdicts with the work that each took, one after another or by several processes."""
+    measure = partial(Task.measured, limit=limits.step, memory=limits.memory)
+    if jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield measure(task)
+    else:
+        yield from spread(measure, tasks, min(jobs, len(tasks)))

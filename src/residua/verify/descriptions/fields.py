@@ -1,0 +1,426 @@
+"""Descriptions of mechanisms, read strictly: the fields of each kind, their types and ranges.
+
+What the library refuses must not be proven here. So a description has exactly the fields of its
+kind, every number is within the range that the constructor of the kind accepts, and lists obey the
+same rules (masses that sum to 1, curves that are convex). `read` returns the full form, in which
+every field is present and every real number is a float, or raises `Malformed`.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from residua.verify.arithmetic.work_limit import work
+
+RELATIONS = ("add-remove", "replace-one", "zero-out")
+Fields = Mapping[str, Any]
+Check = Callable[[Any], Any]
+
+DEEPEST = 32
+"""How many mechanisms may be nested in each other, the outermost one included."""
+LARGEST_COUNT = 1 << 53
+_LONGEST_LABEL = 200
+_SUM = 1e-9
+"""How far from 1 masses may sum, and how far a tradeoff curve may bend the wrong way."""
+_TILT = Fraction(1, 10**12)
+"""How far above 1 `E e^-Z` may be."""
+_SLIVER = Fraction(2, 10**15)
+"""The library decides such bounds in floats: what is so close to one is not read."""
+_LEAST_MASS = 2.0**-1000
+_BLACK_BOXES = ("zcdp", "rdp", "from_atoms", "from_tradeoff")
+
+
+class Malformed(Exception):
+    """A description that the library would not read; the message says why."""
+
+
+def read(description: Any) -> dict[str, Any]:
+    """The full form of a description."""
+    made, depth = _read(description, 1)
+    if depth > DEEPEST:
+        raise Malformed(f"mechanisms are nested {depth} deep, at most {DEEPEST} may be")
+    return made
+
+
+def is_label(value: Any) -> bool:
+    """Whether this is a name: a line of printable text in composed form (NFC)."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= _LONGEST_LABEL
+        and value.isprintable()
+        and value.strip() == value
+        and unicodedata.is_normalized("NFC", value)
+    )
+
+
+def undeclared(description: Any) -> str | None:
+    """The kind of a part that is known by a bound alone and declares no relation, if there is one.
+
+    Bounds that denote a symmetric loss hold under any relation: they need not declare one.
+    """
+    waiting = [description]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
+            if part.get("kind") in _BLACK_BOXES and part.get("relation") is None:
+                return str(part["kind"])
+            inner = part.get("to") if part.get("kind") == "commit" else None
+            # What a filter that is committed to is planned for was not run.
+            waiting += inner if isinstance(inner, list) else []
+            waiting += [part[name] for name in ("mechanism", "mechanisms") if name in part]
+    return None
+
+
+def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
+    """The full form, and how deep mechanisms are nested down to its innermost part."""
+    if not isinstance(given, Mapping):
+        raise Malformed(f"a mechanism must be a JSON object, got {given!r:.60}")
+    if depth > DEEPEST:
+        raise Malformed(f"mechanisms are nested more than {DEEPEST} deep")
+    work(20)
+    fields = dict(given)
+    kind = fields.pop("kind", None)
+    rule = _RULES.get(kind) if isinstance(kind, str) else None
+    if rule is None:
+        raise Malformed(f"no formula for the kind {kind!r:.60}")
+    version = fields.pop("version", 1)
+    if type(version) is not int or version != 1:
+        raise Malformed(f"{kind} has the version {version!r:.60}, which is not known here")
+    steps = fields.pop("steps", None)
+    unknown = sorted(str(name) for name in fields.keys() - rule.fields.keys())
+    if unknown:
+        raise Malformed(f"{kind} has the unknown field {unknown[0]!r:.60}")
+    made: dict[str, Any] = {"kind": kind}
+    if "steps" in given:
+        if type(steps) is not int or not 0 <= steps <= LARGEST_COUNT:
+            raise Malformed(f"steps of {kind} must be a count of at most 2**53, got {steps!r:.60}")
+        depth += 1
+    deepest = depth
+    for name, (check, default) in rule.fields.items():
+        if name not in fields:
+            if default is _REQUIRED:
+                raise Malformed(f"{kind} lacks the field {name!r}")
+            if default is not None:
+                made[name] = default
+            continue
+        try:
+            if check is _mechanism:
+                made[name], reached = _read(fields[name], depth + 1)
+                deepest = max(deepest, reached)
+            elif check is _mechanisms:
+                made[name], reached = _read_all(fields[name], depth + 1)
+                deepest = max(deepest, reached)
+            else:
+                made[name] = check(fields[name])
+        except _Unfit as error:
+            raise Malformed(f"{name} of {kind} {error}, got {fields[name]!r:.60}") from None
+    if rule.whole is not None:
+        wrong = rule.whole(made)
+        if wrong is not None:
+            raise Malformed(f"{kind}: {wrong}")
+    if "steps" in given:
+        made = {"kind": "self_composed", "count": steps, "mechanism": made}
+    return made, deepest
+
+
+def _read_all(given: Any, depth: int) -> tuple[list[dict[str, Any]], int]:
+    if not isinstance(given, list) or not given:
+        raise _Unfit("must be a non-empty list")
+    made = [_read(part, depth) for part in given]
+    return [part for part, _ in made], max(reached for _, reached in made)
+
+
+# -- single fields ------------------------------------------------------------------------------
+
+
+class _Unfit(Exception):
+    """What a value must be."""
+
+
+def _real(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise _Unfit("must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise _Unfit("must be finite") from None
+    if not math.isfinite(number):
+        raise _Unfit("must be finite")
+    return number + 0.0
+
+
+def _within(low: float, high: float) -> Check:
+    def check(value: Any) -> float:
+        number = _real(value)
+        if not low <= number <= high:
+            raise _Unfit(f"must be between {low:g} and {high:g}")
+        return number
+
+    return check
+
+
+def _positive(value: Any) -> float:
+    number = _real(value)
+    if not number > 0.0:
+        raise _Unfit("must be positive")
+    return number
+
+
+_size = _within(0.0, math.inf)
+_share = _within(0.0, 1.0)
+
+
+def _whole(low: int, high: float) -> Check:
+    def check(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise _Unfit(f"must be a whole number from {low} to {high}")
+        return value
+
+    return check
+
+
+_count = _whole(0, LARGEST_COUNT)
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _Unfit("must be true or false")
+    return value
+
+
+def _one_of(*names: str) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise _Unfit(f"must be one of {', '.join(names)}")
+        return value
+
+    return check
+
+
+def _label(value: Any) -> str:
+    if not is_label(value):
+        raise _Unfit("must be a line of printable text")
+    return str(value)
+
+
+def _list(each: Check) -> Check:
+    def check(value: Any) -> list[float]:
+        if not isinstance(value, list) or not value:
+            raise _Unfit("must be a non-empty list of numbers")
+        work(len(value))
+        return [each(item) for item in value]
+
+    return check
+
+
+def _mechanism(value: Any) -> Any:
+    """A description in a description."""
+    raise NotImplementedError
+
+
+def _mechanisms(value: Any) -> Any:
+    """A list of them."""
+    raise NotImplementedError
+
+
+# -- rules that several fields obey together ----------------------------------------------------
+
+
+def _as_long(one: str, two: str) -> Callable[[Fields], str | None]:
+    def check(f: Fields) -> str | None:
+        return None if len(f[one]) == len(f[two]) else f"{one} and {two} must be of one length"
+
+    return check
+
+
+def _response(f: Fields) -> str | None:
+    if ("eps" in f) == ("noise_parameter" in f):
+        return "takes either eps or noise_parameter"
+    return None
+
+
+def _sample(f: Fields) -> str | None:
+    if f["sample_size"] > f["source_size"]:
+        return "sample_size must be at most source_size"
+    return None
+
+
+def _sums_to_one(name: str, total: float) -> str | None:
+    return None if abs(total - 1.0) <= _SUM else f"{name} must sum to 1, got {total!r}"
+
+
+def _weights(f: Fields) -> str | None:
+    wrong = _as_long("sensitivities", "probabilities")(f)
+    wrong = wrong or _sums_to_one("probabilities", math.fsum(f["probabilities"]))
+    if wrong is not None:
+        return wrong
+    merged: dict[float, Fraction] = {}
+    for at, weight in zip(f["sensitivities"], f["probabilities"], strict=True):
+        if weight > 0.0:
+            merged[at] = merged.get(at, Fraction(0)) + Fraction(weight)
+    others = sum((weight for at, weight in merged.items() if at != max(merged)), Fraction(0))
+    return None if others < 1 else "the largest sensitivity must have some probability"
+
+
+def _atoms(f: Fields) -> str | None:
+    """The losses and masses of a PLD: `E e^-Z` at most 1, and no mass that a float cannot carry."""
+    wrong = _as_long("losses", "masses")(f)
+    wrong = wrong or _sums_to_one("masses", math.fsum(f["masses"]) + f["mass_at_infinity"])
+    if wrong is not None:
+        return wrong
+    work(8 * len(f["losses"]))
+    kept = [(z, p) for z, p in zip(f["losses"], f["masses"], strict=True) if p > 0.0]
+    if not kept or f["mass_at_infinity"] == 1.0:
+        return None
+    # Larger gains than that no mass of a float makes up for, and larger losses leave no mass.
+    if any(abs(z) > 700.0 for z, _ in kept):
+        return "losses must be within 700 of 0 where there is mass"
+    tilted = [p * math.exp(-z) for z, p in kept]
+    if min(*tilted, *(p for _, p in kept)) < _LEAST_MASS * (1.0 + 1e-9):
+        return "masses, and masses times e^-loss, must be 0 or at least 2**-1000"
+    above = Fraction(math.fsum(tilted)) - 1
+    if above > _TILT - _SLIVER or abs(abs(above) - _TILT) < _SLIVER:
+        return f"E e^-Z must be at most 1, and clearly so or not, got 1 + {float(above)!r}"
+    return None
+
+
+def _tradeoff(f: Fields) -> str | None:
+    """From `alpha = 0` to `beta = 0`, below `1 - alpha`, falling and convex."""
+    wrong = _as_long("alphas", "betas")(f)
+    if wrong is not None:
+        return wrong
+    work(16 * len(f["alphas"]))
+    pairs = sorted(zip(f["alphas"], f["betas"], strict=True), key=lambda pair: (pair[0], -pair[1]))
+    points = [(Fraction(a), Fraction(b)) for a, b in pairs]
+    off = Fraction(_SUM) - _SLIVER
+    if points[0][0] != 0 or points[-1][1] != 0:
+        return "the curve must go from alpha = 0 to beta = 0"
+    if any(a + b - 1 > off for a, b in points):
+        return "betas must be at most 1 - alphas"
+    if any(two[1] - one[1] > off for one, two in pairwise(points)):
+        return "betas must fall"
+    return None if _is_convex(points, off) else "betas must be convex in alphas"
+
+
+def _is_convex(points: list[tuple[Fraction, Fraction]], off: Fraction) -> bool:
+    """Whether no point is further than `off` from the lower hull, along alpha."""
+    # As tails of both distributions, where the curve has reached 0 by the first such point alone.
+    first = max(1 - a for a, b in points if b == 0)
+    tails = sorted([(Fraction(0), first), *((b, 1 - a) for a, b in points if b > 0)])
+    tails.append((points[0][1], Fraction(1)))
+    tails.sort()
+    hull: list[tuple[Fraction, Fraction]] = []
+    for q, p in tails:
+        while len(hull) >= 2 and _turns_left(hull[-2], hull[-1], (q, p)):
+            hull.pop()
+        if hull and hull[-1][0] == q:
+            if p <= hull[-1][1]:
+                continue
+            hull.pop()
+        hull.append((q, p))
+    at = 0
+    for q, p in tails:
+        while at + 1 < len(hull) and hull[at + 1][0] < q:
+            at += 1
+        left, right = hull[at], hull[min(at + 1, len(hull) - 1)]
+        if right[0] > left[0]:
+            top = left[1] + (right[1] - left[1]) * (q - left[0]) / (right[0] - left[0])
+        else:
+            top = left[1]
+        if top - p > off:
+            return False
+    return True
+
+
+def _turns_left(
+    a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: tuple[Fraction, Fraction]
+) -> bool:
+    return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
+
+
+# -- kinds --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The fields of a kind, each with its check and default, and what they obey together."""
+
+    fields: Mapping[str, tuple[Check, Any]]
+    whole: Callable[[Fields], str | None] | None = None
+
+
+_REQUIRED = object()
+_NOISE = {"sensitivity": (_size, 1.0)}
+_INTEGER_NOISE = {"sensitivity": (_whole(0, 10**400), 1)}
+_DECLARED: dict[str, tuple[Check, Any]] = {
+    "relation": (_one_of(*RELATIONS), None),
+    "unit": (_label, None),
+}
+
+
+def _needed(**checks: Check) -> dict[str, tuple[Check, Any]]:
+    return {name: (check, _REQUIRED) for name, check in checks.items()}
+
+
+_RULES: dict[str, _Rule] = {
+    "gaussian": _Rule(_needed(sigma=_positive) | _NOISE),
+    "laplace": _Rule(_needed(scale=_positive) | _NOISE),
+    "discrete_gaussian": _Rule(_needed(sigma=_positive) | _INTEGER_NOISE),
+    "discrete_laplace": _Rule(_needed(scale=_positive) | _INTEGER_NOISE),
+    "truncated_laplace": _Rule(_needed(scale=_positive, bound=_positive) | _NOISE),
+    "randomized_response": _Rule(
+        {
+            "eps": (_size, None),
+            "num_buckets": (_whole(2, LARGEST_COUNT), 2),
+            "noise_parameter": (_share, None),
+        },
+        _response,
+    ),
+    "exponential_mechanism": _Rule(_needed(eps=_size) | {"monotonic": (_flag, False)}),
+    "report_noisy_max": _Rule(
+        _needed(scale=_positive)
+        | {"noise": (_one_of("gumbel", "exponential", "laplace"), "laplace")}
+        | _NOISE
+        | {"monotonic": (_flag, False)}
+    ),
+    "subsampled_gaussian": _Rule(_needed(sigma=_positive, sampling_rate=_share) | _NOISE),
+    "mixture_of_gaussians": _Rule(
+        _needed(sigma=_positive, sensitivities=_list(_size), probabilities=_list(_share)), _weights
+    ),
+    "poisson_sampled": _Rule(_needed(mechanism=_mechanism, sampling_rate=_share)),
+    "sampled_without_replacement": _Rule(
+        _needed(
+            mechanism=_mechanism, source_size=_whole(1, 10**400), sample_size=_whole(0, 10**400)
+        ),
+        _sample,
+    ),
+    "pure_dp": _Rule(_needed(eps=_size) | _DECLARED),
+    "approximate_dp": _Rule(_needed(eps=_size, delta=_share) | _DECLARED),
+    "gdp": _Rule(_needed(mu=_size) | _DECLARED),
+    "zcdp": _Rule(_needed(rho=_size) | {"xi": (_size, 0.0), "delta": (_share, 0.0)} | _DECLARED),
+    "rdp": _Rule(
+        _needed(orders=_list(_within(1.0 + 1e-9, 1e9)), epsilons=_list(_within(0.0, 1e6)))
+        | _DECLARED,
+        _as_long("orders", "epsilons"),
+    ),
+    "from_atoms": _Rule(
+        _needed(losses=_list(_real), masses=_list(_size))
+        | {"mass_at_infinity": (_share, 0.0)}
+        | _DECLARED,
+        _atoms,
+    ),
+    "from_tradeoff": _Rule(
+        _needed(alphas=_list(_share), betas=_list(_share)) | _DECLARED, _tradeoff
+    ),
+    "composed": _Rule(_needed(mechanisms=_mechanisms)),
+    "self_composed": _Rule(_needed(mechanism=_mechanism, count=_count)),
+}
+KINDS = tuple(_RULES)

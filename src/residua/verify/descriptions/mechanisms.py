@@ -1,0 +1,315 @@
+"""From the recorded description of a mechanism to its loss, by the verifier's own formulas.
+
+One direction is derived (`remove`, or `replace`, which dominates both orders): the other is its
+reversal, and every check that is not symmetric by itself looks at both. What has no formula here
+raises `Underivable`, and the step stays undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from residua.verify.arithmetic.balls import exact, written
+from residua.verify.descriptions.fields import Fields, Malformed, read
+from residua.verify.descriptions.states import UNREADABLE
+from residua.verify.losses.factors import (
+    CutOff,
+    DiscreteGaussian,
+    Factor,
+    Geometric,
+    Given,
+    Loss,
+    Mixture,
+    Noise,
+    Pairs,
+    Response,
+    Stated,
+    together,
+)
+from residua.verify.losses.pairs import (
+    Categories,
+    rationals,
+    sampled,
+    symmetrised,
+    without_replacement,
+)
+
+_REPLACE = "replace-one"
+
+
+class Underivable(Exception):
+    """The loss of a description cannot be derived; the message says why."""
+
+
+def loss_of(description: Any, relation: str | None) -> Loss:
+    """The loss of a described mechanism under a neighbouring relation (add-remove unless named)."""
+    try:
+        return _loss(read(description), relation or "add-remove")
+    except Malformed as error:
+        raise Underivable(str(error)) from None
+
+
+def _loss(fields: Fields, relation: str) -> Loss:
+    """The same of a description that was read."""
+    kind = fields["kind"]
+    declared = fields.get("relation")
+    if declared is not None and declared != relation:
+        raise Underivable(f"{kind} is declared for {declared}, the budget is for {relation}")
+    try:
+        return _KINDS[kind](fields, relation)
+    except UNREADABLE as error:
+        raise Underivable(f"{kind} cannot be read: {error!r}") from None
+
+
+def units_of(description: Any) -> list[str]:
+    """The units that a described mechanism and its parts declare; a filter in it has none."""
+    found, waiting = [], [description]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
+            if isinstance(part.get("unit"), str):
+                found.append(part["unit"])
+            if part.get("kind") != "commit" or isinstance(part.get("to"), list):
+                waiting += part.values()
+    return found
+
+
+def _one(factor: Factor) -> Loss:
+    return Loss(factors=((factor, 1),))
+
+
+def _pairs(pairs: Pairs) -> Loss:
+    """A loss with rational masses; none where both distributions are the same."""
+    return Loss() if pairs.p == pairs.q and sum(pairs.p) == 1 else _one(pairs)
+
+
+def response(eps: Any, delta: Any = 0) -> Loss:
+    """`R_{eps,delta}` of numbers that stand in a record."""
+    e, d = exact(eps), exact(delta)
+    if not (e >= 0 and 0 <= d < 1):
+        raise ValueError(f"eps {eps!r}, delta {delta!r}")
+    return Loss() if e == 0 and d == 0 else _one(Response(e, d, written(eps), written(delta)))
+
+
+def _gaussian(f: Fields, relation: str) -> Loss:
+    return Loss(variance=(written(f["sensitivity"]) / written(f["sigma"])) ** 2)
+
+
+def _gdp(f: Fields, relation: str) -> Loss:
+    return Loss(variance=written(f["mu"]) ** 2)
+
+
+def _laplace(f: Fields, relation: str) -> Loss:
+    scale, size = exact(f["scale"]), exact(f["sensitivity"])
+    if size == 0:
+        return Loss()
+    return _one(Noise(size / scale, written(f["sensitivity"]) / written(f["scale"])))
+
+
+def _discrete_laplace(f: Fields, relation: str) -> Loss:
+    scale, k = exact(f["scale"]), f["sensitivity"]
+    if k == 1:
+        e, zero = 1 / scale, Fraction(0)
+        return _one(Response(e, zero, written(float(e)) if Fraction(float(e)) == e else e, zero))
+    return _one(Geometric(scale, k)) if k > 0 else Loss()
+
+
+def _discrete_gaussian(f: Fields, relation: str) -> Loss:
+    sigma, k = exact(f["sigma"]), f["sensitivity"]
+    return _one(DiscreteGaussian(sigma, k)) if k > 0 else Loss()
+
+
+def _truncated_laplace(f: Fields, relation: str) -> Loss:
+    b, a = exact(f["scale"]), exact(f["bound"])
+    d = exact(f["sensitivity"])
+    if d == 0:
+        return Loss()
+    if d >= 2 * a:
+        raise Underivable("noise that is cut off this far reveals everything")
+    lost = CutOff(a / b, d / b)
+    if d >= a:
+        core = Noise((2 * a - d) / b, None, Fraction(0))
+    else:
+        core = Noise(d / b, None, (a - d) / b)
+    return Loss(factors=((lost, 1), (core, 1)))
+
+
+def _randomized_response(f: Fields, relation: str) -> Loss:
+    if relation == "add-remove":
+        raise Underivable("randomized response has no pair under add-remove")
+    k = f["num_buckets"]
+    if "noise_parameter" in f:
+        share = exact(f["noise_parameter"])
+        other = share / k
+        masses = [1 - (k - 1) * other, other, other * (k - 2)]
+        return _pairs(Pairs(tuple(masses), (masses[1], masses[0], masses[2])))
+    if k == 2:
+        return response(f["eps"])
+    return _one(Categories(exact(f["eps"]), k)) if f["eps"] else Loss()
+
+
+def _exponential(f: Fields, relation: str) -> Loss:
+    halved = f["monotonic"] and relation != _REPLACE
+    e = exact(f["eps"]) / (1 + halved)
+    return _one(Noise(e, written(float(e)), Fraction(0))) if e else Loss()
+
+
+def _noisy_max(f: Fields, relation: str) -> Loss:
+    times = 1 if f["monotonic"] and relation != _REPLACE else 2
+    scale, size = exact(f["scale"]), exact(f["sensitivity"])
+    e = times * size / scale
+    if e == 0:
+        return Loss()
+    # A ratio is worked out, not written.
+    top = written(float(e)) if Fraction(float(e)) == e else e
+    if f["noise"] == "gumbel":
+        return _one(Noise(e, top, Fraction(0)))
+    return _one(Response(e, Fraction(0), top, Fraction(0)))
+
+
+def _subsampled(f: Fields, relation: str) -> Loss:
+    rate, size = exact(f["sampling_rate"]), exact(f["sensitivity"])
+    shift = size / exact(f["sigma"])
+    if rate == 0 or shift == 0:
+        return Loss()
+    if rate == 1:
+        # Twice a float is one, and written as such.
+        size = f["sensitivity"] * (2.0 if relation == _REPLACE else 1.0)
+        return _gaussian({"sigma": f["sigma"], "sensitivity": size}, relation)
+    hidden = (Fraction(0), 1 - rate)
+    under = (hidden, (-shift, rate)) if relation == _REPLACE else ((Fraction(0), Fraction(1)),)
+    return _one(Mixture((hidden, (shift, rate)), under))
+
+
+def _mixture(f: Fields, relation: str) -> Loss:
+    if relation == _REPLACE:
+        raise Underivable("a mixture of Gaussians has no pair under replace-one")
+    weights: dict[float, Fraction] = {}
+    for shift, weight in zip(f["sensitivities"], f["probabilities"], strict=True):
+        if weight:
+            weights[shift] = weights.get(shift, Fraction(0)) + exact(weight)
+    largest = max(weights)
+    if len(weights) == 1:
+        return _gaussian({"sigma": f["sigma"], "sensitivity": largest}, relation)
+    sigma = exact(f["sigma"])
+    others = [(exact(at) / sigma, weights[at]) for at in sorted(weights) if at != largest]
+    rest = 1 - sum((w for _, w in others), Fraction(0))
+    shifts = (*others, (exact(largest) / sigma, rest))
+    return _one(Mixture(shifts, ((Fraction(0), Fraction(1)),)))
+
+
+def _poisson(f: Fields, relation: str) -> Loss:
+    inner, rate = f["mechanism"], exact(f["sampling_rate"])
+    if inner["kind"] == "gaussian":
+        return _subsampled({**inner, "sampling_rate": f["sampling_rate"]}, relation)
+    if relation == _REPLACE:
+        raise Underivable("no formula for a Poisson sample under replace-one")
+    whole = _loss(inner, relation)
+    if rate == 0 or whole.is_identity:
+        return Loss()
+    if rate == 1:
+        return whole
+    return _one(sampled(_as_pairs(whole), rate))
+
+
+def _without_replacement(f: Fields, relation: str) -> Loss:
+    if relation != _REPLACE:
+        raise Underivable("a sample of fixed size has a pair under replace-one only")
+    rate = Fraction(f["sample_size"], f["source_size"])
+    whole = _loss(f["mechanism"], relation)
+    if rate == 0 or whole.is_identity:
+        return Loss()
+    if rate == 1:
+        return whole
+    return _one(without_replacement(_as_pairs(whole), rate))
+
+
+def _as_pairs(loss: Loss) -> Factor:
+    """A single factor whose law is finite, to be sampled."""
+    if loss.variance or loss.stated or len(loss.factors) != 1 or loss.factors[0][1] != 1:
+        raise Underivable("no formula for a sample of a composition")
+    return loss.factors[0][0]
+
+
+def _pure_dp(f: Fields, relation: str) -> Loss:
+    return response(f["eps"])
+
+
+def _approximate_dp(f: Fields, relation: str) -> Loss:
+    return response(f["eps"], f["delta"])
+
+
+def _zcdp(f: Fields, relation: str) -> Loss:
+    rho, xi = f["rho"], f["xi"]
+    # Approximate zCDP: everything is revealed with probability delta.
+    revealed = response(0.0, f["delta"])
+    if rho == 0.0:
+        # At every order at most xi: that is pure DP.
+        return response(xi) + revealed
+    return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + revealed
+
+
+def _rdp(f: Fields, relation: str) -> Loss:
+    if 0.0 in f["epsilons"]:
+        return Loss()
+    pairs = zip(f["orders"], f["epsilons"], strict=True)
+    curve = tuple((written(a), written(e)) for a, e in pairs)
+    return Loss(stated=((Stated(None, Fraction(0), curve), 1),))
+
+
+def _from_atoms(f: Fields, relation: str) -> Loss:
+    lost = exact(f["mass_at_infinity"])
+    merged: dict[Fraction, Fraction] = {}
+    for z, p in zip(f["losses"], f["masses"], strict=True):
+        if p:
+            merged[exact(z)] = merged.get(exact(z), Fraction(0)) + exact(p)
+    if lost == 0 and list(merged) == [0]:
+        return Loss()
+    if relation == _REPLACE:
+        raise Underivable("no formula for given atoms under replace-one")
+    return _one(Given(tuple(merged), tuple(merged.values()), lost))
+
+
+def _from_tradeoff(f: Fields, relation: str) -> Loss:
+    alphas, betas = ([exact(each) for each in f[name]] for name in ("alphas", "betas"))
+    made = rationals(alphas, betas)
+    if relation == _REPLACE and not made.symmetric:
+        made = symmetrised(made)
+    return _pairs(made)
+
+
+def _composed(f: Fields, relation: str) -> Loss:
+    return together(_loss(part, relation) for part in f["mechanisms"])
+
+
+def _self_composed(f: Fields, relation: str) -> Loss:
+    return _loss(f["mechanism"], relation).times(f["count"])
+
+
+_KINDS: dict[str, Callable[[Fields, str], Loss]] = {
+    "gaussian": _gaussian,
+    "laplace": _laplace,
+    "discrete_gaussian": _discrete_gaussian,
+    "discrete_laplace": _discrete_laplace,
+    "truncated_laplace": _truncated_laplace,
+    "randomized_response": _randomized_response,
+    "exponential_mechanism": _exponential,
+    "report_noisy_max": _noisy_max,
+    "subsampled_gaussian": _subsampled,
+    "mixture_of_gaussians": _mixture,
+    "poisson_sampled": _poisson,
+    "sampled_without_replacement": _without_replacement,
+    "pure_dp": _pure_dp,
+    "approximate_dp": _approximate_dp,
+    "gdp": _gdp,
+    "zcdp": _zcdp,
+    "rdp": _rdp,
+    "from_atoms": _from_atoms,
+    "from_tradeoff": _from_tradeoff,
+    "composed": _composed,
+    "self_composed": _self_composed,
+}

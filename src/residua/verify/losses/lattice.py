@@ -1,0 +1,273 @@
+"""Laws on a lattice that dominate a composition: chord interpolants, composed by polynomials.
+
+With `h_k = h(e^{kd})` the piecewise-linear curve through these points lies above the convex curve
+`h`, so its law dominates. Its atom at `k > 0` is `x_k` times the jump of slopes,
+
+    p_k = ((h_{k+1} - h_k) + e^d (h_{k-1} - h_k)) / (e^d - 1);
+
+beyond the last point the curve is held constant (mass at infinity), on the other side the same for
+the reversal. An atom between lattice points is split between them so that both its masses stay.
+The composition of laws on one lattice is the product of their polynomials.
+
+The *excess* `g(t) = h(e^t) - (1-e^t)_+` at lattice points is a sum of positive terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, arb_poly, ctx
+
+from residua.verify.arithmetic.balls import Ball, ball, near
+from residua.verify.arithmetic.work_limit import remembered, room, work
+from residua.verify.losses.costs import Unknown
+from residua.verify.losses.curves import curve
+from residua.verify.losses.factors import Factor, Loss
+from residua.verify.losses.laws import Finite, gaussian_curve
+
+_LONGEST = 1 << 16
+_SMALLEST = arb(2) ** -2048
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Masses of `P` at `low d, (low+1) d, …`, and those at infinity of `P` and of `Q`."""
+
+    d: Ball
+    low: int
+    masses: tuple[Ball, ...]
+    plus: Ball
+    minus: Ball
+
+    @property
+    def high(self) -> int:
+        return self.low + len(self.masses) - 1
+
+    def __mul__(self, other: Lattice) -> Lattice:
+        """The composition."""
+        masses = multiplied(self.masses, other.masses)
+        return Lattice(
+            self.d,
+            self.low + other.low,
+            tuple(masses),
+            1 - (1 - self.plus) * (1 - other.plus),
+            1 - (1 - self.minus) * (1 - other.minus),
+        )
+
+    def power(self, n: int, reach: int, tail: float) -> Lattice:
+        whole: Lattice | None = None
+        square = self
+        while n:
+            if n & 1:
+                whole = square if whole is None else (whole * square).cut(reach, tail)
+            n >>= 1
+            if n:
+                square = (square * square).cut(reach, tail)
+        assert whole is not None
+        return whole
+
+    def cut(self, reach: int, tail: float) -> Lattice:
+        """What is far out moved to the ends, and charged as mass at infinity: dominating."""
+        work(2 * len(self.masses))
+        masses, low = list(self.masses), self.low
+        high = _end(masses[max(0, -low) :], reach, tail)
+        tilts = [(-(low + i) * self.d).exp() for i in range(max(0, -low) + 1)]
+        back = [m * t for m, t in zip(masses[: len(tilts)], tilts, strict=False)][::-1]
+        deep = _end(back, reach, tail)
+        if low + len(masses) - 1 <= high and -low <= deep:
+            return self
+        far = sum(masses[high - low + 1 :], arb(0))
+        lost = sum(back[deep + 1 :], arb(0))
+        nearer = sum(masses[: max(0, -deep - low)], arb(0))
+        kept = masses[max(0, -deep - low) : high - low + 1]
+        kept[-1] += far
+        kept[0] += nearer
+        return Lattice(self.d, max(low, -deep), tuple(kept), self.plus + far, self.minus + lost)
+
+    def excess(self, half: int, every: int) -> list[Ball]:
+        """The excess at `k · every`, `|k| <= half`."""
+        work(4 * len(self.masses) + 2 * half)
+        fall, rise = (-self.d).exp(), -(-self.d).expm1()
+        right = self._heights({self.low + i: m for i, m in enumerate(self.masses)}, fall, rise)
+        mirrored = {
+            -(self.low + i): m * (-(self.low + i) * self.d).exp() for i, m in enumerate(self.masses)
+        }
+        left = self._heights(mirrored, fall, rise)
+        out = []
+        for k in range(-half, half + 1):
+            at = abs(k) * every
+            if k >= 0:
+                out.append(self.plus + (right[at] if at < len(right) else arb(0)))
+            else:
+                height = self.minus + (left[at] if at < len(left) else arb(0))
+                out.append((-at * self.d).exp() * height)
+        return out
+
+    def _heights(self, masses: dict[int, Ball], fall: Ball, rise: Ball) -> list[Ball]:
+        top = max(masses)
+        if top <= 0:
+            return [arb(0)]
+        heights = [arb(0)] * (top + 1)
+        total = arb(0)
+        for k in range(top, 0, -1):
+            total += masses.get(k, arb(0))
+            heights[k - 1] = fall * heights[k] + rise * total
+        return heights
+
+    def coarse(self, every: int) -> tuple[int, list[Ball]]:
+        """The same on every so-manieth point: atoms split between neighbours."""
+        if every == 1:
+            return self.low, list(self.masses)
+        work(2 * len(self.masses))
+        first, last = self.low // every, -(-self.high // every)
+        out = [arb(0)] * (last - first + 1)
+        whole = (-every * self.d).expm1()
+        shares = [(-i * self.d).expm1() / whole for i in range(every)]
+        for i, mass in enumerate(self.masses):
+            cell, rest = divmod(self.low + i, every)
+            out[cell - first] += mass * (1 - shares[rest])
+            if rest:
+                out[cell - first + 1] += mass * shares[rest]
+        return first, out
+
+
+def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
+    """The coefficients of a product of polynomials, all of them."""
+    # How long that takes depends on how far the sizes of coefficients lie apart.
+    spread = _spread(one) + _spread(two)
+    work((len(one) + len(two)) * (2.0 + 0.012 * spread))
+    room((len(one) + len(two)) * (2.0 + spread / 1024.0))
+    found: list[Ball] = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
+    return found + [arb(0)] * (len(one) + len(two) - 1 - len(found))
+
+
+def _spread(values: Sequence[Ball]) -> int:
+    """About how many powers of 2 lie between the largest and the smallest."""
+    some = (value.mid() for value in values[:: len(values) // 32 + 1])
+    sizes = [m.bit_length() + e for m, e in (x.man_exp() for x in some if not x.is_zero())]
+    return int(max(sizes) - min(sizes)) if sizes else 0
+
+
+def _end(masses: list[Ball], reach: int, tail: float) -> int:
+    """How far to go so that no more than `tail` lies beyond."""
+    beyond, at = 0.0, len(masses) - 1
+    while at > 1 and tail > 0.0:
+        beyond += near(masses[at])
+        if beyond > tail:
+            break
+        at -= 1
+    return max(1, min(at, reach))
+
+
+def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattice:
+    """A law on a lattice that dominates a loss; tails below `tail` are charged in full."""
+    return _remembered(loss, spacing, tail, reach, ctx.prec)
+
+
+@remembered(maxsize=16)
+def _remembered(loss: Loss, spacing: Fraction, tail: float, reach: int, precision: int) -> Lattice:
+    if loss.stated:
+        raise Unknown("no formula for the loss of a stated Rényi bound")
+    d = ball(spacing)
+    parts: list[Lattice] = []
+    if loss.variance:
+        mu = ball(loss.variance).sqrt()
+
+        def gauss(t: Ball, back: bool) -> Ball:
+            return gaussian_curve(t, mu)
+
+        parts.append(_from_curve(gauss, True, d, tail, reach))
+    for factor, n in loss.factors:
+        # One tail for a range of counts, so that a factor is worked out once.
+        share = tail / 16.0 ** math.ceil(math.log(n, 16))
+        one = _of_factor(factor, spacing, share, reach, precision)
+        # What is cut off early is there in every copy.
+        parts.append(one.power(n, reach, tail / (4.0 * n)))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = (whole * part).cut(reach, tail / 4)
+    return whole
+
+
+@remembered(maxsize=16)
+def _of_factor(
+    factor: Factor, spacing: Fraction, tail: float, reach: int, precision: int
+) -> Lattice:
+    law, d = factor.law(), ball(spacing)
+    if isinstance(law, Finite):
+        return _from_atoms(law, d, [z / spacing for z in factor.rational_losses() or ()])
+
+    def heights(t: Ball, back: bool) -> Ball:
+        found = curve(factor, t, back)
+        if found is None:
+            raise Unknown("no formula for its curve")
+        return found
+
+    return _from_curve(heights, factor.symmetric, d, tail, reach)
+
+
+def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
+    """Atoms split between lattice points, of which `places` says exactly where they are, if known.
+
+    One that cannot be told from a lattice point is moved there: over a distance `s` its excess
+    changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
+    """
+    spots = [int(near(z / d) // 1) for z in law.z]
+    low, high = min(-1, *(k - 2 for k in spots)), max(1, *(k + 3 for k in spots))
+    work(high - low + 8 * len(spots))
+    room(high - low)
+    masses = [arb(0)] * (high - low + 1)
+    plus, minus = law.p_inf, law.q_inf
+    for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
+        if places and places[i].denominator == 1:
+            masses[int(places[i]) - low] += p
+            continue
+        cell = (z / d).floor().unique_fmpz()
+        if cell is None:
+            k = round(near(z / d))
+            moved = abs(z - k * d).upper() * p.max(q)
+            masses[k - low] += p
+            plus, minus = plus + moved, minus + moved
+            continue
+        k = int(cell)
+        share = (k * d - z).expm1() / (-d).expm1()
+        masses[k + 1 - low] += p * share
+        masses[k - low] += p * (1 - share)
+    return Lattice(d, low, tuple(masses), plus, minus)
+
+
+def _from_curve(heights: object, symmetric: bool, d: Ball, tail: float, reach: int) -> Lattice:
+    assert callable(heights)
+    sides = []
+    for back in (False,) if symmetric else (False, True):
+        values = [heights(arb(0), back)]
+        while len(values) <= 2 or (not values[-1] <= tail and len(values) <= reach):
+            if len(values) > _LONGEST:
+                raise Unknown("its law has too many outcomes")
+            values.append(_floored(heights(len(values) * d, back)))
+        sides.append(values)
+    right, left = sides[0], sides[-1]
+    over, under = _half(right, d), _half(left, d)
+    # Of P, at losses below 0.
+    under = [q * (-(k + 1) * d).exp() for k, q in enumerate(under)]
+    middle = 1 - right[-1] - sum(over, arb(0)) - sum(under, arb(0))
+    return Lattice(d, -len(under), (*under[::-1], middle, *over), right[-1], left[-1])
+
+
+def _floored(height: Ball) -> Ball:
+    """A height, or a wider ball where it is so small that its exponent alone would cost much."""
+    tiny = height < _SMALLEST and not height.is_zero()
+    return arb(0).union(_SMALLEST) if tiny else height
+
+
+def _half(h: list[Ball], d: Ball) -> list[Ball]:
+    """Masses at `d, 2d, …`; constant after the last point."""
+    e, width = d.exp(), d.expm1()
+    out = []
+    for k in range(1, len(h)):
+        ahead = h[k + 1] - h[k] if k + 1 < len(h) else arb(0)
+        out.append((ahead + e * (h[k - 1] - h[k])) / width)
+    return out

@@ -1,0 +1,156 @@
+"""Filters that subtract: what a loss takes of each amount, derived anew and compared.
+
+    pure     the largest |loss|              basic   that, and the mass at infinity
+    renyi    D_α, in the worse direction     zcdp    `concentrated.py`
+
+Amounts are rationals. What a filter charges as written (`eps`, `mu²`, `delta`, stated bounds) is
+compared exactly, everything else as balls. A state that keeps more than the rule leaves is
+refuted: the costs here are not bounds but the costs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, near
+from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.losses.factors import Factor, Loss
+from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+
+_BITS = (128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is charged as written, and the rest as a ball, which may be made again at more bits."""
+
+    exact: Fraction
+    rest: Callable[[], Ball] | None = None
+    tight: bool = True
+    """Whether it is the cost itself and not a bound."""
+
+
+def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
+    """Whether an amount fell by at least its cost."""
+    left = spent - cost.exact
+    if cost.rest is None:
+        if left >= 0:
+            return proven(f"{what} falls by at least its cost")
+        if not cost.tight:
+            return undecided(f"{what} falls by less than is known to suffice")
+        return refuted(f"{what} falls by {float(spent):.9g}, the cost is {float(cost.exact):.9g}")
+    for precision in _BITS:
+        with bits(precision):
+            rest = cost.rest()
+            if rest <= ball(left):
+                return proven(f"{what} falls by at least its cost")
+            if cost.tight and rest > ball(left):
+                whole = near(rest) + float(cost.exact)
+                return refuted(f"{what} falls by {float(spent):.9g}, the cost is {whole:.9g}")
+    return undecided(f"{what}: the cost is not known well enough")
+
+
+# -- sizes ------------------------------------------------------------------------------------
+
+
+def largest_loss(loss: Loss) -> Cost:
+    """The largest finite |loss| of a composition."""
+    if loss.variance or loss.stated:
+        raise Infinite("finite losses are unbounded")
+    if all(f.written_top is not None for f, _ in loss.factors):
+        zero = Fraction(0)
+        return Cost(sum((n * (f.written_top or zero) for f, n in loss.factors), zero))
+
+    def either() -> Ball:
+        sides = []
+        for back in (False, True):
+            total = arb(0)
+            for factor, n in loss.factors:
+                top = factor.top(back)
+                if top is None and factor.unbounded:
+                    raise Infinite("finite losses are unbounded")
+                if top is None:
+                    raise Unknown("no formula for its largest loss")
+                written = factor.written_top
+                total += n * (top if written is None else ball(written))
+            sides.append(total)
+        return sides[0].max(sides[1])
+
+    return Cost(Fraction(0), either)
+
+
+def missing_mass(loss: Loss) -> Cost:
+    """The mass at infinity, summed over the factors."""
+    known = Fraction(0)
+    others: list[tuple[Factor, int]] = []
+    for factor, n in loss.factors:
+        if factor.written_missing is None:
+            others.append((factor, n))
+        else:
+            known += n * factor.written_missing
+    if not others:
+        return Cost(known)
+
+    def rest() -> Ball:
+        total = arb(0)
+        for factor, n in others:
+            total += n * factor.missing()
+        return total
+
+    return Cost(known, rest)
+
+
+def pure(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
+    lost = missing_mass(loss)
+    rest = arb(0) if lost.rest is None else lost.rest()
+    if lost.exact or rest > 0:
+        return refuted("mass at infinity, which no eps covers")
+    if not rest.is_zero():
+        return undecided("mass at infinity that is not known to be none")
+    return enough_taken("eps", spent[0], largest_loss(loss))
+
+
+# -- Rényi ------------------------------------------------------------------------------------
+
+
+def log_moment(loss: Loss, s: Ball, back: bool) -> Ball:
+    """`ln E e^{sZ}` of the factors."""
+    total = arb(0)
+    for factor, n in loss.factors:
+        moment = factor.moment(s, back)
+        if moment is None:
+            if factor.law() is not None:
+                raise Infinite("Rényi divergences are infinite: there is mass at infinity")
+            raise Unknown("no formula for its Rényi divergence")
+        if not moment > 0:
+            raise Unknown("its Rényi divergence is not known well enough")
+        total += n * moment.log()
+    return total
+
+
+def divergence(loss: Loss, order: Fraction) -> Cost:
+    """`D_α` of a composition, in the worse direction."""
+    known = loss.variance * order / 2
+    for box, n in loss.stated:
+        bound = box.at(order)
+        if bound is None:
+            raise Unknown(f"nothing is stated of the order {float(order):g}")
+        known += n * bound
+    if not loss.factors:
+        return Cost(known)
+    backs = (False,) if loss.symmetric else (False, True)
+
+    def rest() -> Ball:
+        s = ball(order - 1)
+        sides = [log_moment(loss, s, back) / s for back in backs]
+        return sides[0] if len(sides) == 1 else sides[0].max(sides[1])
+
+    return Cost(known, rest)
+
+
+def renyi(order: Fraction, spent: Fraction, loss: Loss) -> Proof:
+    return enough_taken(f"rho at order {float(order):g}", spent, divergence(loss, order))

@@ -1,0 +1,211 @@
+"""The Rényi filter with commit.
+
+Open, it is the Rényi filter at one order. A commit gives what is left, `ρ`, to a budget `B'` with
+`h_B' <= φ_ρ` everywhere, in both directions, where
+
+    φ_ρ(x) = c_α e^{(α-1)ρ} x^{-(α-1)},   c_α = (1-1/α)^{α-1} / α.
+
+Left of where `φ_ρ` is 1 that is clear. To the right the curve lies below its chords in `x` and
+`φ_ρ` above its tangents; beyond the largest loss the curve is 0, and beyond some point Chernoff's
+bound at a larger order takes over, `h(x) <= c_β M(β-1) x^{-(β-1)}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, near, written
+from residua.verify.descriptions.mechanisms import loss_of, response
+from residua.verify.descriptions.states import State, Unreadable, amount
+from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.losses.curves import curve
+from residua.verify.losses.factors import Loss, together
+from residua.verify.losses.laws import gaussian_curve
+from residua.verify.proofs.additive import log_moment, renyi
+from residua.verify.proofs.conversions import renyi_within
+from residua.verify.proofs.gaussian_budget import law_of
+from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+
+_BITS = 160
+_MOST = 6000
+_RATIOS = (1.1, 1.3, 1.6, 2.0, 3.0, 5.0, 10.0)
+
+Inner = Callable[[Any, Any, Any], Proof]
+
+
+def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+    if state["committed"] or state["to"] is not None or state["inner"] is not None:
+        return refuted("committed before anything was asked")
+    eps, delta = written(config["eps"]), written(config["delta"])
+    return renyi_within(written(config["alpha"]), amount(state["left"]), eps, delta)
+
+
+def step(
+    config: Mapping[str, Any],
+    before: State,
+    after: State,
+    mechanism: Any,
+    relation: str | None,
+    inner_step: Inner,
+    inner_first: Inner,
+) -> Proof:
+    """`inner_step` and `inner_first` check the filter that was committed to."""
+    had, has = amount(before["left"]), amount(after["left"])
+    if has > had:
+        return refuted("rho rises")
+    if before.get("to") is not None:
+        if after.get("to") != before["to"] or after.get("committed") is not True:
+            return refuted("what was committed to changes")
+        return inner_step(before["to"], _inner(before["to"], before), _inner(before["to"], after))
+    if isinstance(mechanism, Mapping) and mechanism.get("kind") == "commit":
+        return _commit(config, before, after, mechanism, relation, inner_first)
+    if after["committed"] != before["committed"] or not after["to"] is after["inner"] is None:
+        return refuted("committed without asking for it")
+    loss = loss_of(mechanism, relation)
+    if loss.is_identity:
+        return proven("no loss")
+    return renyi(written(config["alpha"]), had - has, loss)
+
+
+def _inner(to: Any, state: State) -> Any:
+    inner = state.get("inner")
+    if not isinstance(to, Mapping) or not isinstance(inner, Mapping):
+        raise Unreadable("a commit must name a filter and its state")
+    return {"kind": to.get("kind"), **inner}
+
+
+def _commit(
+    config: Mapping[str, Any],
+    before: State,
+    after: State,
+    mechanism: Mapping[str, Any],
+    relation: str | None,
+    inner_first: Inner,
+) -> Proof:
+    if before.get("committed") or after.get("committed") is not True:
+        return refuted("a commit is possible once, and must be recorded as one")
+    if amount(after["left"]) != 0:
+        return refuted("something is left beside what was committed")
+    to = mechanism.get("to")
+    proofs = []
+    if isinstance(to, list):
+        if not after["to"] is after["inner"] is None:
+            return refuted("a batch was committed to, and a filter goes on")
+        budget = together(loss_of(each, relation) for each in to)
+    else:
+        if after.get("to") != to or not isinstance(to, Mapping):
+            return refuted("another filter goes on than was committed to")
+        budget = _promised(to)
+        proofs.append(inner_first(to, None, _inner(to, after)))
+    left, alpha = amount(before["left"]), written(config["alpha"])
+    with bits(_BITS):
+        backs = (False,) if budget.symmetric else (False, True)
+        for back in backs:
+            proofs.append(_below_potential(budget, back, ball(alpha), ball(left)))
+    return all_of(proofs)
+
+
+def _promised(to: Mapping[str, Any]) -> Loss:
+    """What a filter guarantees."""
+    kind = to.get("kind")
+    if kind in ("gdp", "gdp_residue"):
+        return Loss(variance=written(to["mu"]) ** 2)
+    if kind == "pure":
+        return response(to["eps"])
+    with_delta = ("basic", "menu", "auto", "approximate_zcdp", "approximate_gdp_residue")
+    if kind in with_delta and to["delta"]:
+        raise Infinite(f"{kind} may lose everything, which no potential covers")
+    raise Unknown(f"no formula for what {kind} guarantees")
+
+
+def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:
+    if budget.is_identity:
+        return proven("nothing is committed to")
+    s = alpha - 1
+    log_c = s * (1 - 1 / alpha).log() - alpha.log()
+    height = _curve_of(budget, back)
+    start = near(rho + log_c / s)
+    while not rho + log_c / s >= arb(start):
+        start -= 1e-9 * (1.0 + abs(start))
+    end = _end(budget, back, alpha, rho, log_c)
+    if end is None:
+        return undecided("no order shows that the far tail stays below the potential")
+    if start >= end:
+        return proven("the budget lies below the potential")
+    values = {t: height(arb(t)) for t in (start, end)}
+    cells, tried = [(start, end)], 0
+    while cells:
+        low, high = cells.pop()
+        middle = 0.5 * (low + high)
+        t = arb(middle)
+        level = (log_c + s * (rho - t)).exp()
+        # The tangent of φ in x at the middle: level (1 - s (x/x0 - 1)).
+        ends = [values[e] <= level * (1 - s * (arb(e) - t).expm1()) for e in (low, high)]
+        if all(ends):
+            continue
+        tried += 1
+        if tried > _MOST:
+            return undecided("the budget is not told from the potential")
+        at = height(t)
+        if at > level:
+            return refuted(f"the budget exceeds the potential at ln x = {middle:.6g}")
+        values[middle] = at
+        cells += [(low, middle), (middle, high)]
+    return proven("the budget lies below the potential")
+
+
+def _curve_of(budget: Loss, back: bool) -> Callable[[Ball], Ball]:
+    """`h(e^t)` for any `t`."""
+    if budget.stated:
+        raise Unknown("no formula for the loss of a stated Rényi bound")
+
+    def right(t: Ball, way: bool) -> Ball:
+        if not budget.factors:
+            return gaussian_curve(t, ball(budget.variance).sqrt())
+        if budget.variance:
+            raise Unknown("no formula for the curve of a composition")
+        if len(budget.factors) == 1 and budget.factors[0][1] == 1:
+            found = curve(budget.factors[0][0], t, way)
+        else:
+            make = law_of(budget)
+            law = None if make is None else make()
+            found = None if law is None else (law.reversed() if way else law).curve(t)
+        if found is None:
+            raise Unknown("no formula for the curve of a composition")
+        return found
+
+    def whole(t: Ball) -> Ball:
+        if not budget.factors or t >= 0:
+            return right(t, back)
+        return -t.expm1() + t.exp() * right(-t, not back)
+
+    return whole
+
+
+def _end(budget: Loss, back: bool, alpha: Ball, rho: Ball, log_c: Ball) -> float | None:
+    """A `t` from which on the curve is 0, or Chernoff's bound lies below the potential."""
+    tops = [factor.top(back) for factor, _ in budget.factors]
+    if not budget.variance and all(top is not None for top in tops):
+        total = arb(0)
+        for top, (_, n) in zip(tops, budget.factors, strict=True):
+            assert top is not None
+            total += n * top
+        return near(total) * (1 + 1e-9) + 1e-9
+    s, best = alpha - 1, None
+    for ratio in _RATIOS:
+        tilt = s * arb(ratio)
+        beta = 1 + tilt
+        moment = ball(budget.variance) * tilt * beta / 2
+        if budget.factors:
+            moment += log_moment(budget, tilt, back)
+        log_d = tilt * (1 - 1 / beta).log() - beta.log()
+        # log_d + moment - tilt t <= log_c + s (rho - t)
+        at = near((log_d + moment - log_c - s * rho) / (tilt - s))
+        at += 1e-9 * (1.0 + abs(at))
+        shown = log_d + moment - tilt * arb(at) <= log_c + s * (rho - arb(at))
+        if shown and (best is None or at < best):
+            best = at
+    return best

@@ -1,0 +1,228 @@
+"""The zCDP parameter: the least `ρ` with `D_α <= ρα` at all orders, in both directions.
+
+With `K(s) = ln E e^{sZ}` that is `K(s) <= ρ s (s+1)` for all `s > 0`. `K` is convex, `K(0) = 0`.
+From 0 on it is enough that `K'(0) <= ρ` and `K'' <= 2ρ`; beyond, chords of `K` are compared with
+the parabola; from where `ρ (s+1)` exceeds the largest loss `z` on, `K(s) <= s z` does.
+
+Randomized response has `K'(s) = e tanh((s+½)e)`, and `tanh(λx) <= λ tanh x` for `λ >= 1`: its
+parameter is `K'(0) = e tanh(e/2)`, the mean loss, and sums of such have the sum. What has unbounded
+losses counts as the Gaussian that is known to lie above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, near
+from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.losses.factors import DiscreteGaussian, Factor, Loss, Response
+from residua.verify.losses.laws import Central, Finite
+from residua.verify.proofs.additive import Cost, enough_taken, log_moment
+from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+
+_BITS = (128, 256, 512)
+_DEPTH = 30
+_MOST = 20_000
+
+
+def zcdp(spent: Fraction, loss: Loss) -> Proof:
+    """Whether `spent` is at least the zCDP parameter of a loss."""
+    known = loss.variance / 2
+    for box, n in loss.stated:
+        if box.rho is None or box.xi:
+            return undecided("a Rényi bound that is stated is no zCDP bound")
+        known += n * box.rho
+    bounded: list[tuple[Factor, int]] = []
+    lifted: list[Factor] = []
+    for factor, n in loss.factors:
+        above = _gaussian_above(factor)
+        if above is None:
+            bounded.append((factor, n))
+        else:
+            known += n * above / 2
+            lifted.append(factor)
+    if spent < known:
+        # They come to that together, at order 1 or at large ones, if each does.
+        reached = all(isinstance(f, DiscreteGaussian) or f.tail == f.above for f in lifted)
+        why = "rho falls by less than what is stated or Gaussian takes"
+        return refuted(why) if reached else undecided(why)
+    if all(isinstance(factor, Response) for factor, _ in bounded):
+        # All at order 1, where discrete Gaussians have their parameter but mixtures do not.
+        tight = all(isinstance(factor, DiscreteGaussian) for factor in lifted)
+        return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else None, tight))
+    rest = Loss(factors=tuple(bounded))
+    proof = undecided("rho")
+    for precision in _BITS:
+        with bits(precision):
+            backs = (False,) if rest.symmetric else (False, True)
+            proof = all_of([_below_parabola(rest, ball(spent - known), back) for back in backs])
+        if proof.verdict != "undecided":
+            break
+    if proof.verdict == "refuted" and lifted:
+        return undecided(f"not shown through a loss above it: {proof.reason}")
+    return proof
+
+
+def _gaussian_above(factor: Factor) -> Fraction | None:
+    """The variance of a Gaussian whose parameter is known to be no less."""
+    if isinstance(factor, DiscreteGaussian):
+        # Canonne, Kamath and Steinke 2020, proposition 5.
+        return (factor.shift / factor.sigma) ** 2
+    return factor.above
+
+
+def _means(factors: list[tuple[Factor, int]]) -> Callable[[], Ball]:
+    def total() -> Ball:
+        whole = arb(0)
+        for factor, n in factors:
+            assert isinstance(factor, Response)
+            if factor.delta:
+                raise Infinite("may lose everything, no rho covers it")
+            e = ball(factor.eps)
+            whole += n * e * (e / 2).tanh()
+        return whole
+
+    return total
+
+
+def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
+    top = arb(0)
+    for factor, n in loss.factors:
+        largest = factor.top(back)
+        if largest is None:
+            raise Unknown("no formula for its zCDP parameter")
+        top += n * largest
+    end = near(top / rho) + 1.0
+    start = _near_zero(loss, rho, back, end)
+    if isinstance(start, Proof):
+        return start
+    if start >= end:
+        return proven("rho falls by at least its cost")
+    marks = [start]
+    while marks[-1] * 2.0 < end:
+        marks.append(marks[-1] * 2.0)
+    marks.append(end)
+    heights = [log_moment(loss, arb(s), back) for s in marks]
+    cells = list(zip(marks[:-1], marks[1:], heights[:-1], heights[1:], strict=True))
+    tried = 0
+    while cells:
+        low, high, at_low, at_high = cells.pop()
+        if _chord_below(rho, low, high, at_low, at_high):
+            continue
+        tried += 1
+        middle = 0.5 * (low + high)
+        if tried > _MOST or not low < middle < high:
+            return undecided("the zCDP parameter is not known well enough")
+        s = arb(middle)
+        at = log_moment(loss, s, back)
+        if at > rho * s * (s + 1):
+            return refuted(f"rho falls by less than the divergence at order {1 + middle:.6g} asks")
+        cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
+    return proven("rho falls by at least its cost")
+
+
+def _chord_below(rho: Ball, low: float, high: float, at_low: Ball, at_high: Ball) -> bool:
+    """Whether a chord lies below the parabola: at its ends, and where the gap is least."""
+    a, b = arb(low), arb(high)
+    slope = (at_high - at_low) / (b - a)
+    least = (slope / rho - 1) / 2
+    if not (least > a and least < b):
+        return bool(rho * a * (a + 1) >= at_low and rho * b * (b + 1) >= at_high)
+    return bool(rho * least * (least + 1) - at_low - slope * (least - a) >= 0)
+
+
+def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
+    """Up to which `s` the start settles it."""
+    first = _cumulants(loss, arb(0), back)[0]
+    if first > rho:
+        return refuted("rho falls by less than the mean loss")
+    if not (first <= rho and rho > 0):
+        return undecided("the mean loss is not known well enough")
+    reached = _bends_less(loss, rho, back, end)
+    if reached > 0.0:
+        return reached
+    radius: float = 1.0 / near(rho) ** 0.5
+    for _ in range(_DEPTH):
+        # K lies below its chord from 0.
+        if log_moment(loss, arb(radius), back) <= rho * arb(radius):
+            return radius
+        radius *= 0.5
+    return undecided("the zCDP parameter is not settled near order 1")
+
+
+def _bends_less(loss: Loss, rho: Ball, back: bool, end: float) -> float:
+    """Up to which `s` all of `K'' <= 2ρ`: cell by cell, by the mean value theorem."""
+    at, width = 0.0, 0.125
+    while at < end:
+        cell = arb(at).union(arb(at + width))
+        middle = arb(at + 0.5 * width)
+        spread = _cumulants(loss, middle, back)[1]
+        bend = abs(_cumulants(loss, cell, back)[2]) * arb(0.5 * width)
+        if spread + bend <= 2 * rho:
+            at += width
+            width = max(width, 0.125 * at)
+        else:
+            width *= 0.5
+            if width < 1e-3 * (at + 1.0):
+                break
+    return at
+
+
+def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
+    """Mean, variance and third cumulant of the loss tilted by `e^{sZ}`."""
+    total = [arb(0), arb(0), arb(0)]
+    for factor, n in loss.factors:
+        for k, part in enumerate(_tilted(factor, s, back)):
+            total[k] += n * part
+    return total[0], total[1], total[2]
+
+
+def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
+    law = factor.law()
+    if law is None:
+        raise Unknown("no formula for its zCDP parameter")
+    if back:
+        law = law.reversed()
+    if not law.p_inf.is_zero():
+        raise Infinite("may lose everything, no rho covers it")
+    work(8 * len(law.z) if isinstance(law, Finite) else 400)
+    m = [arb(0)] * 4
+    if isinstance(law, Central):
+        m = _flat_moments(law, s)
+        law = law.atoms
+    for p, z in zip(law.p, law.z, strict=True):
+        weight = p * (s * z).exp()
+        for k in range(4):
+            m[k] += weight
+            weight *= z
+    one, two, three = (m[k] / m[0] for k in (1, 2, 3))
+    return one, two - one * one, three - 3 * one * two + 2 * one**3
+
+
+def _flat_moments(law: Central, s: Ball) -> list[Ball]:
+    """`κ ∫ z^k e^{bz} dz` over `(-e, e)`, `b = s + ½`: a series of positive terms, or by parts."""
+    b, e = s + arb(1) / 2, law.e
+    if b * e < 1:
+        return [law.height * _series(b, e, k) for k in range(4)]
+    ends = (b * e).sinh(), (b * e).cosh()
+    found = [2 * ends[0] / b]
+    for k in range(1, 4):
+        found.append((2 * e**k * ends[k % 2] - k * found[-1]) / b)
+    return [law.height * each for each in found]
+
+
+def _series(b: Ball, e: Ball, k: int) -> Ball:
+    """`Σ b^j/j! · 2 e^{k+j+1}/(k+j+1)` over the `j` with `k + j` even, for `be < 1`."""
+    total = arb(0)
+    j = k % 2
+    term = 2 * e ** (k + 1) * ((b * e) if j else arb(1))
+    while j < 60:
+        total += term / (k + j + 1)
+        term = term * (b * e) ** 2 / ((j + 1) * (j + 2))
+        j += 2
+    # The rest falls faster than by half each time.
+    return total + arb(0).union(term)

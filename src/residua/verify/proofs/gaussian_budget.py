@@ -1,0 +1,369 @@
+"""Steps of filters whose budget is a Gaussian, with or without slack.
+
+    gdp                       L ⪯ G_nu, nu² what was taken
+    gdp_residue               G_m' ⊕ L ⪯ G_mu
+    approximate_gdp_residue   G_m' ⊕ R_{0,d'} ⊕ L ⪯ G_mu ⊕ R_{0,d}
+
+The Gaussian part of `L` joins `m'`. Mass at infinity that splits off joins `d'`: with
+`(1-η)(1-d') = 1-d` the last line is `G_m' ⊕ L ⪯ G_mu ⊕ R_{0,η}`. A factor whose losses are
+unbounded counts as the Gaussian above it where there is no slack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, near, quantile, upper
+from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.dominating import FINENESS, law_above
+from residua.verify.losses.factors import Factor, Loss, Response, sure, together
+from residua.verify.losses.hockey_stick import coins
+from residua.verify.losses.laws import Central, Finite, Law, composed, gaussian_curve
+from residua.verify.proofs.per_query import query_by_query
+from residua.verify.proofs.residue import prove_residue
+from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+
+_MOST_ATOMS = 1 << 14
+_BITS = (128, 256, 512)
+_FEW = 64
+_NOTHING = "nothing is taken of mu²"
+
+
+def gdp(spent: Fraction, loss: Loss) -> Proof:
+    """Whether a loss lies below `G_nu` with `nu²` what was taken."""
+    left, rest, tight = _absorbed(loss)
+    if spent < left:
+        return _too_little(loss, left, spent)
+    if rest.stated:
+        return undecided("no formula for the loss of a stated Rényi bound")
+    if not rest.factors:
+        return proven("mu² falls by at least its cost")
+    make = law_of(rest)
+    if make is None:
+        return _below_through_laws_above(rest, spent - left)
+    apart = below_gaussian(make, spent - left)
+    if apart.verdict == "proven" or not left:
+        return apart
+    if not tight:
+        return undecided(f"not shown through a loss above it: {apart.reason}")
+    # The whole may fit a smaller Gaussian than its parts do, one by one.
+    return _weighed(make, left, spent, Fraction(0), True)
+
+
+def _below_through_laws_above(rest: Loss, nu2: Fraction) -> Proof:
+    proof = undecided("too many outcomes, or no formula for their law")
+    for fine in FINENESS:
+        above = law_above(rest, Fraction(0), fine)
+        if above is not None and proof.verdict != "proven":
+            proof = below_gaussian(above, nu2)
+            if proof.verdict == "refuted":
+                proof = undecided(f"not shown through a loss above it: {proof.reason}")
+    return proof
+
+
+def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
+    left, rest, tight = _absorbed(loss)
+    if rest.stated:
+        return undecided("no formula for the loss of a stated Rényi bound")
+    if after + left > before:
+        return _too_little(loss, left, before - after)
+    if not rest.factors:
+        return proven("mu² falls by at least its cost")
+    return _any_law(rest, after + left, before, Fraction(0), tight)
+
+
+def approximate_gdp_residue(
+    before: tuple[Fraction, Fraction], after: tuple[Fraction, Fraction], loss: Loss
+) -> Proof:
+    if loss.stated:
+        return undecided("no formula for the loss of a stated Rényi bound")
+    (v, d), (m2, d_after) = before, after
+    m2 += loss.variance
+    if d_after > d or d >= 1:
+        return refuted("delta rises")
+    eta = 1 - (1 - d) / (1 - d_after)
+    if m2 > v:
+        return _beyond_slack(m2, v, eta)
+    split = _split(loss.rest)
+    rest = loss.rest
+    if split is not None:
+        rest, lost, least = split
+        if lost > eta:
+            # Charged as written, factor by factor: sums bound what composes.
+            lost = min(lost, _written_mass(loss))
+        if lost > eta and _written_mass(loss) > d - d_after:
+            why = "delta falls by less than the mass at infinity"
+            return refuted(why) if least > eta else undecided(why)
+        eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
+    if not rest.factors:
+        return proven("mu² and delta fall by at least their costs")
+    return _any_law(rest, m2, v, eta, True)
+
+
+def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    make: Callable[[], Law] | None = law_of(rest)
+    many = sum(n for _, n in rest.factors) > 1
+    if not eta and (make is None or many):
+        # Not tight, but soon done where outcomes are many.
+        apart = query_by_query(rest, m2, v)
+        if apart.verdict == "proven":
+            return apart
+    if make is not None:
+        return _weighed(make, m2, v, eta, tight)
+    proof = undecided("too many outcomes, or no formula for their law")
+    for fine in FINENESS:
+        make = law_above(rest, eta, fine)
+        if make is None:
+            break
+        proof = _weighed(make, m2, v, eta, False)
+        if proof.verdict == "proven" or eta:
+            break
+    return proof
+
+
+def _written_mass(loss: Loss) -> Fraction:
+    total = Fraction(0)
+    for factor, n in loss.factors:
+        if factor.written_missing is None:
+            with bits(_BITS[0]):
+                total += n * upper(factor.missing())
+        else:
+            total += n * factor.written_missing
+    return total
+
+
+def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
+    """Less than the Gaussian above: refuted where the tails alone need more than was taken."""
+    tails = loss.variance + sum((n * (f.tail or Fraction(0)) for f, n in loss.factors), Fraction(0))
+    if spent < tails:
+        return refuted(f"mu² falls by less than the Gaussian part {float(tails):.9g}")
+    return undecided(f"mu² falls by less than {float(left):.9g}, which is known to suffice")
+
+
+def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
+    """A Gaussian larger than the budget's: refuted where slack does not make up for it."""
+    with bits(_BITS[0]):
+        m, mu, slack = ball(m2).sqrt(), ball(v).sqrt(), ball(eta)
+        for share in range(41):
+            t = m * share / 4
+            below = gaussian_curve(t, mu) if v else arb(0)
+            if gaussian_curve(t, m) > (1 - slack) * below + slack:
+                return refuted("mu² falls by less than the Gaussian part")
+    return undecided("mu² falls by less than the Gaussian part, which slack may cover")
+
+
+def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
+    """What is left when all mass at infinity splits off; that mass from above and from below."""
+    kept = most = Fraction(1)
+    rest: list[Loss] = []
+    for factor, n in loss.factors:
+        core = factor.core()
+        if core is None:
+            return None
+        if core is not factor:
+            with bits(_BITS[0]):
+                lost = factor.missing()
+                kept *= _left_of(upper(lost), n)
+                most *= upper((1 - lost) ** n)
+        if not (isinstance(core, Response) and core.eps == 0):
+            rest.append(Loss(factors=((core, n),)))
+    return together(rest), 1 - kept, 1 - most
+
+
+def _left_of(lost: Fraction, n: int) -> Fraction:
+    """At most `(1 - lost)^n`, and just that for a few."""
+    if n <= _FEW:
+        return (1 - lost) ** n
+    return max(Fraction(0), 1 - upper(1 - ball(1 - lost) ** n))
+
+
+def _weighed(
+    make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
+) -> Proof:
+    if m2 == 0:
+        if eta:
+            return undecided("nothing but slack is left")
+        return below_gaussian(make, v)
+    if m2 == v:
+        if not eta:
+            return refuted(_NOTHING) if tight else undecided(_NOTHING)
+        return _within_slack(make, eta)
+    proof = prove_residue(make, m2, v, eta)
+    if proof.verdict == "undecided" and not eta:
+        # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
+        below = below_gaussian(make, v - m2)
+        if below.verdict == "proven":
+            return below
+    if proof.verdict == "refuted" and not tight:
+        return undecided(f"not shown through a loss above it: {proof.reason}")
+    return proof
+
+
+def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
+    """Whether a law lies below `R_{0,η}`, which is a matter of `h(1)`."""
+    with bits(_BITS[0]):
+        height = make().curve(arb(0))
+        if height <= ball(eta):
+            return proven("the loss lies within the slack that was taken")
+    return undecided("only slack is taken, and the loss may exceed it")
+
+
+def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:
+    """The Gaussian part and those above what is unbounded; the rest; whether nothing was lost."""
+    variance, rest, tight = loss.variance, [Loss(stated=loss.stated)], True
+    for factor, n in loss.factors:
+        if factor.above is None:
+            rest.append(Loss(factors=((factor, n),)))
+        else:
+            variance += n * factor.above
+            tight = False
+    return variance, together(rest), tight
+
+
+# -- laws -------------------------------------------------------------------------------------
+
+
+def law_of(loss: Loss) -> Callable[[], Law] | None:
+    """How to make the law of a composition of factors, if its outcomes can be listed."""
+    factors = loss.factors
+    if len(factors) == 1 and factors[0][1] == 1:
+        factor = factors[0][0]
+        with bits(64):
+            known = factor.law()
+        return None if known is None else (lambda: sure(factor))
+    count = 1
+    with bits(64):
+        for factor, n in factors:
+            law = factor.law()
+            if not isinstance(law, Finite):
+                return None
+            count *= n + 1 if _is_coin(factor) else len(law.z) ** min(n, 64)
+    return (lambda: composed([_power(f, n) for f, n in factors])) if count <= _MOST_ATOMS else None
+
+
+def _is_coin(factor: Factor) -> bool:
+    return isinstance(factor, Response) and factor.delta == 0
+
+
+def _power(factor: Factor, n: int) -> Finite:
+    law = sure(factor)
+    assert isinstance(law, Finite)
+    return coins(law, n) if _is_coin(factor) else composed([law] * n)
+
+
+# -- below one Gaussian -----------------------------------------------------------------------
+
+
+def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
+    """Whether a law lies below `G_nu`."""
+    if nu2 <= 0:
+        return refuted(_NOTHING)
+    proof = undecided("not settled")
+    for precision in _BITS:
+        with bits(precision):
+            law, nu = make(), ball(nu2).sqrt()
+            if not (law.p_inf.is_zero() and law.q_inf.is_zero()):
+                if law.p_inf > 0 or law.q_inf > 0:
+                    return refuted("mass at infinity, which no Gaussian covers")
+                return undecided("mass at infinity that is not known to be none")
+            proof = _vertices(law, nu) if isinstance(law, Finite) else _curve(law, nu)
+        if proof.verdict != "undecided":
+            break
+    return proof
+
+
+def _vertices(law: Finite, nu: Ball) -> Proof:
+    """The corners of the tradeoff curve lie on or above that of `G_nu`, which is convex."""
+    order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
+    for i, j in pairwise(order):
+        if not law.z[i] < law.z[j]:
+            return undecided("losses that are not told apart")
+    work(200 * len(order))
+    below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
+    for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
+        needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
+        if needed > nu:
+            return refuted(f"the loss needs nu = {near(needed):.9g}, taken was {near(nu):.9g}")
+        if not needed <= nu:
+            return undecided("nu is not known well enough")
+    return proven("the loss lies below the Gaussian that was taken")
+
+
+def _tails(masses: list[Ball]) -> list[tuple[Ball, Ball]]:
+    """The masses up to each place and beyond it, but for the last."""
+    upto = list(accumulate(masses))[:-1]
+    beyond = list(accumulate(masses[::-1]))[-2::-1]
+    return list(zip(upto, beyond, strict=True))
+
+
+def _upper_quantile(mass: Ball, rest: Ball) -> Ball:
+    """`-Φ⁻¹(mass)`, from the smaller of mass and complement, which has the digits."""
+    return quantile(rest) if near(rest) < near(mass) else -quantile(mass)
+
+
+def _curve(law: Central, nu: Ball) -> Proof:
+    """`h_L <= h_nu` on `[0, e]`, both symmetric: at 0, convex difference near it, then chords.
+
+    For a symmetric curve `d/dt h(e^t) = (h-1)/2` at 0, so the difference starts with a slope of
+    its own sign, and where its second derivative is not negative it stays.
+    """
+    zero = arb(0)
+    gap = gaussian_curve(zero, nu) - law.curve(zero)
+    if gap < 0:
+        return refuted("the loss exceeds the Gaussian that was taken, at x = 1")
+    if not gap >= 0:
+        return undecided("nu is not known well enough")
+    radius = near(law.e)
+    for _ in range(60):
+        work(60)
+        if _bend(law, nu, zero.union(arb(radius))) >= 0:
+            break
+        radius *= 0.5
+    else:
+        return undecided("the curves are not told apart near x = 1")
+    cells = [(radius, near(law.e) * (1 + 1e-12))]
+    tried = 0
+    while cells:
+        low, high = cells.pop()
+        if low >= high or _cell(law, nu, arb(low), arb(high)):
+            continue
+        work(80)
+        tried += 1
+        if tried > 4000:
+            return undecided("the curves are not told apart")
+        middle = 0.5 * (low + high)
+        t = arb(middle)
+        if law.curve(t) > gaussian_curve(t, nu):
+            return refuted(f"the loss exceeds the Gaussian that was taken, at ln x = {middle:.6g}")
+        cells += [(low, middle), (middle, high)]
+    return proven("the loss lies below the Gaussian that was taken")
+
+
+def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
+    """The second derivative of `h_nu - h_L` in `t`."""
+    from residua.verify.arithmetic.balls import density, normal
+
+    u = nu / 2 - t / nu
+    budget = density(u) / nu - t.exp() * normal(u - nu)
+    y = ((t - law.e) / 2).exp()
+    response = law.w / (1 + (-law.e).exp())
+    flat = (1 - law.w) / -(-law.e).expm1()
+    return budget + response * y * y + flat * (y / 2 - y * y)
+
+
+def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
+    """Chord of `h_L` in `x` below a tangent of `h_nu`."""
+    from residua.verify.arithmetic.balls import normal
+
+    a, b = low.exp(), high.exp()
+    at_a, at_b = law.curve(low), law.curve(high) if high < law.e else arb(0)
+    middle = ((low + high) / 2).mid()
+    slope = -normal(-nu / 2 - middle / nu)
+    at = gaussian_curve(middle, nu)
+    return bool(at_a <= at + slope * (a - middle.exp())) and bool(
+        at_b <= at + slope * (b - middle.exp())
+    )

@@ -1,0 +1,114 @@
+"""Whether a partition promises no more than the budget it is a part of.
+
+A partition does not charge its parent: it is the parent's promise for the units in it, so what its
+filter guarantees must lie below what the parent's does. Under replace-one a unit may move from one
+partition to another, and any two must lie below it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from residua.verify.arithmetic.balls import exact, written
+from residua.verify.descriptions.configurations import misconfigured
+from residua.verify.descriptions.mechanisms import Underivable, response
+from residua.verify.descriptions.states import UNREADABLE
+from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.losses.factors import Loss, Stated
+from residua.verify.proofs.additive import pure, renyi
+from residua.verify.proofs.concentrated import zcdp
+from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
+from residua.verify.proofs.order import below, within
+from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+
+_WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where a partition stands: its parent's configuration, and those it must fit beside."""
+
+    cap: Any
+    beside: tuple[Any, ...] = ()
+    alike: bool = False
+    """Whether its own filter begins as the parent's does, tables and all."""
+
+    @property
+    def plain(self) -> list[Any]:
+        return [self.alike, self.cap, *self.beside]
+
+    def prove(self, config: Any) -> Proof:
+        """Whether a partition with this configuration keeps the parent's promise."""
+        if self.cap is None:
+            return undecided("the filter of the parent is not here")
+        try:
+            for each in (config, self.cap, *self.beside):
+                wrong = misconfigured(each)
+                if wrong is not None:
+                    return refuted(wrong)
+            alone = proven("the parent's own filter")
+            proofs = [alone if self.alike else _under(self.cap, promised(config))]
+            for other in self.beside:
+                proofs.append(_under(self.cap, promised(config) + promised(other)))
+        except (Underivable, Unknown) as error:
+            return undecided(f"not told from the parent's promise: {error}")
+        except Infinite as error:
+            return refuted(f"exceeds the parent's promise: {error}")
+        except UNREADABLE as error:
+            return undecided(f"the filters cannot be read: {error!r}")
+        found = all_of(proofs)
+        if found.verdict == "proven":
+            return proven("the partition promises no more than its parent")
+        word = "exceeds" if found.verdict == "refuted" else "not told from"
+        return Proof(found.verdict, f"{word} the parent's promise: {found.reason}")
+
+
+def promised(config: Mapping[str, Any]) -> Loss:
+    """What a filter guarantees: not a bound but the guarantee, so that more than it is refuted."""
+    kind = config["kind"]
+    if kind == "pure":
+        return response(config["eps"])
+    if kind in _WITH_DELTA:
+        return response(config["eps"], config["delta"])
+    if kind == "additive_profile" and config["target_eps"] <= 600.0:
+        return response(config["target_eps"], config["target_delta"])
+    if kind in ("gdp", "gdp_residue"):
+        return Loss(variance=written(config["mu"]) ** 2)
+    if kind == "approximate_gdp_residue":
+        return Loss(variance=written(config["mu"]) ** 2) + response(0.0, config["delta"])
+    if kind == "zcdp":
+        return Loss(stated=((Stated(written(config["rho"]), Fraction(0)), 1),))
+    if kind in ("renyi", "renyi_curve"):
+        return Loss(stated=((Stated(None, Fraction(0), _orders(config)), 1),))
+    raise Unknown(f"no formula for what {kind} guarantees")
+
+
+def _orders(config: Mapping[str, Any]) -> tuple[tuple[Fraction, Fraction], ...]:
+    pairs = (
+        config["curve"] if config["kind"] == "renyi_curve" else [[config["alpha"], config["rho"]]]
+    )
+    return tuple((written(alpha), written(rho)) for alpha, rho in pairs)
+
+
+def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
+    """Whether a loss lies below what a filter guarantees."""
+    kind = cap["kind"]
+    if below(loss, promised(cap)):
+        return proven("below the promise")
+    if kind == "pure":
+        return pure((written(cap["eps"]),), loss)
+    if kind in _WITH_DELTA:
+        return within(loss, exact(cap["eps"]), exact(cap["delta"]))
+    if kind == "additive_profile":
+        return within(loss, exact(cap["target_eps"]), exact(cap["target_delta"]))
+    if kind in ("gdp", "gdp_residue"):
+        return gdp(written(cap["mu"]) ** 2, loss)
+    if kind == "approximate_gdp_residue":
+        whole = written(cap["mu"]) ** 2, written(cap["delta"])
+        return approximate_gdp_residue(whole, (Fraction(0), Fraction(0)), loss)
+    if kind == "zcdp":
+        return zcdp(written(cap["rho"]), loss)
+    return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])

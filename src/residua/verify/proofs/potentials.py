@@ -1,0 +1,254 @@
+"""Filters that walk from one potential to the next: menu and auto.
+
+A potential is an array `φ` of non-negative numbers at the grid points `t_k = k eps / cells`,
+`|k| <= half`. It *covers* what can still happen if the excess of that lies below it there. If a
+state covers with `φ'` what follows a query `L`, everything together is covered by
+
+    (L ∘ φ')_k = g_L(t_k) + Σ_j p_j φ'_{k-j},
+
+`p` the masses of a law on the grid that dominates `L` (`lattice.py`), `φ'` continued to the right
+by its last value and to the left by its first, falling like `e^t`, as excesses do at most. So a
+step is sound if `L ∘ φ' <= φ` at every grid point, and a first step if `L ∘ φ'` is at most `delta`
+at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. Copies of a query that
+were paid for with an earlier one are *held*: using one moves nothing else. A query without loss
+keeps the potential too.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, exact, near
+from residua.verify.descriptions.fields import RELATIONS
+from residua.verify.descriptions.mechanisms import loss_of
+from residua.verify.descriptions.states import State, Unreadable
+from residua.verify.losses.curves import curve
+from residua.verify.losses.factors import Loss, Response
+from residua.verify.losses.lattice import lattice_of, multiplied
+from residua.verify.proofs.order import below
+from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+
+_BITS = 192
+_FINEST = 64
+_CHORDS = 3e-5
+_TAIL = 1e-11
+"""Of delta, charged in full: well below what the filters cut off, which they charge likewise."""
+
+
+@dataclass(frozen=True)
+class Potential:
+    """A grid and what a state covers."""
+
+    eps: float
+    delta: float
+    cells: int
+    half: int
+    values: tuple[float, ...]
+
+    @property
+    def spacing(self) -> Fraction:
+        return exact(self.eps) / self.cells
+
+    @property
+    def grid(self) -> tuple[float, float, int, int]:
+        return self.eps, self.delta, self.cells, self.half
+
+
+def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
+    """The potential that a table holds; None if there is none."""
+    content = tables.get("potential")
+    if content is None:
+        return None
+    line, _, rest = content.partition(b"\n")
+    try:
+        head = json.loads(line)
+        if set(head) != {"cells", "delta", "eps", "half", "v"} or head["v"] != 1:
+            raise ValueError(f"fields {sorted(head)}")
+        counts = [type(head[name]) is int for name in ("cells", "half")]
+        if not all(counts) or not all(type(head[name]) is float for name in ("eps", "delta")):
+            raise ValueError("cells and half must be counts, eps and delta numbers")
+        if len(rest) != 8 * (2 * head["half"] + 1):
+            raise ValueError("as many numbers as there are grid points")
+        values = struct.unpack(f"<{len(rest) // 8}d", rest)
+    except (ValueError, TypeError, struct.error) as error:
+        raise Unreadable(f"the table of a potential cannot be read: {error}") from None
+    if not all(0.0 <= v < float("inf") for v in values):
+        raise Unreadable("a potential must be made of non-negative numbers")
+    if not 0 < head["cells"] <= head["half"]:
+        raise Unreadable("the grid of a potential must reach beyond eps")
+    return Potential(head["eps"], head["delta"], head["cells"], head["half"], tuple(values))
+
+
+def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+    """Whether a first state keeps `(eps, delta)`."""
+    if _held(state):
+        return refuted("copies are held before anything was asked")
+    found = potential_of(tables)
+    if found is None and state.get("left") == -1 and state.get("plan") is None:
+        return proven("nothing was admitted yet")
+    if found is None:
+        return undecided("the potential of the first state is not here")
+    return _of_target(config, found) or _under_target(found, [arb(v) for v in found.values])
+
+
+def _of_target(config: Mapping[str, Any], found: Potential) -> Proof | None:
+    if found.eps != config["eps"] or found.delta != config["delta"]:
+        return refuted("the potential is for another target")
+    return None
+
+
+def _under_target(grid: Potential, values: list[Ball]) -> Proof:
+    with bits(_BITS):
+        right, left = values[grid.half + grid.cells], values[grid.half - grid.cells]
+        delta = ball(exact(grid.delta))
+        most = (-ball(exact(grid.eps))).exp() * delta
+        if right <= delta and left <= most:
+            return proven("the first potential keeps (eps, delta)")
+        if right > delta or left > most:
+            return refuted("the first potential exceeds (eps, delta)")
+    return undecided("the first potential is not told from its ceiling")
+
+
+def step(
+    config: Mapping[str, Any],
+    before: State,
+    after: State,
+    mechanism: Any,
+    relation: str | None,
+    tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
+) -> Proof:
+    """Whether a walk from one state to the next is sound."""
+    loss = loss_of(mechanism, relation)
+    held, kept = _held(before), _held(after)
+    old, new = potential_of(tables[0]), potential_of(tables[1])
+    if loss.is_identity:
+        # The next step is judged by the potential of this one: it must be the one that was proven.
+        kept_all = _same(before, after) and old == new
+        return proven("no loss") if kept_all else refuted("the state moves for nothing")
+    changes = {k: kept.get(k, 0) - held.get(k, 0) for k in {*held, *kept}}
+    changed = [k for k, n in changes.items() if n]
+    if len(changed) > 1:
+        return refuted("held copies of several queries change at once")
+    if changed and not below(loss, changed[0]):
+        return undecided("the query is not told from the one whose held copies change")
+    # What is bought, or used, is one that lies above the query.
+    bought = changed[0] if changed else loss
+    copies = changes.get(bought, 0) + 1
+    if copies == 0:
+        if old != new:
+            return refuted("using a held copy moves the potential")
+        return proven("a copy that was paid for before")
+    if copies < 0:
+        return refuted("more than one held copy is used")
+    if new is None:
+        return undecided("the potential of the state after is not here")
+    wrong = _of_target(config, new)
+    if wrong is not None:
+        return wrong
+    if old is None:
+        if before.get("left") != -1 or before.get("plan") is not None or held:
+            return undecided("the potential of the state before is not here")
+    elif old.grid != new.grid:
+        return refuted("the potentials are on different grids")
+    with bits(_BITS):
+        needed = composed(bought.times(copies), new)
+        if old is None:
+            return _under_target(new, needed)
+        for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):
+            if not high <= arb(limit):
+                at = (k - new.half) * new.eps / new.cells
+                return undecided(f"the residue condition is not shown at ln x = {at:.6g}")
+    return proven("residue condition at every grid point")
+
+
+def _held(state: State) -> dict[Loss, int]:
+    """The copies that were paid for and not yet used; what else a state holds must be readable."""
+    if type(state["left"]) is not int or state["left"] < -1:
+        raise Unreadable(f"left must be a count or -1, got {state['left']!r:.60}")
+    if state["first"] is not None:
+        _named(state["first"])
+    plan = state["plan"]
+    if plan is not None:
+        if not isinstance(plan, Mapping) or set(plan) != {"query", "copies", "exits"}:
+            raise Unreadable(f"plan must have query, copies and exits, got {plan!r:.60}")
+        exits = plan["exits"] if isinstance(plan["exits"], list) else []
+        counts = all(type(n) is int and n >= 0 for n in exits)
+        if not (exits and counts and type(plan["copies"]) is int and plan["copies"] > 0):
+            raise Unreadable(f"copies and exits of a plan must be counts, got {plan!r:.60}")
+        _named(plan["query"])
+    _counts("seen", state["seen"])
+    found: dict[Loss, int] = {}
+    for (asked, relation), n in _counts("held", state["held"]):
+        loss = loss_of(asked, relation)
+        found[loss] = found.get(loss, 0) + n
+    return {loss: n for loss, n in found.items() if n}
+
+
+def _counts(name: str, given: Any) -> list[tuple[tuple[Any, str | None], int]]:
+    """Queries with counts."""
+    if not isinstance(given, list):
+        raise Unreadable(f"{name} must be a list, got {given!r:.60}")
+    found = []
+    for pair in given:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
+            raise Unreadable(f"{name} must be made of queries and counts, got {pair!r:.60}")
+        found.append((_named(pair[0]), pair[1]))
+    return found
+
+
+def _named(asked: Any) -> tuple[Any, str | None]:
+    """A query in a state: a description, with a relation unless that is add-remove."""
+    relation = None
+    if isinstance(asked, Mapping) and set(asked) == {"mechanism", "relation"}:
+        asked, relation = asked["mechanism"], asked["relation"]
+        if relation not in RELATIONS:
+            raise Unreadable(f"a query must name a relation, got {relation!r:.60}")
+    loss_of(asked, relation)
+    return asked, relation
+
+
+def _same(before: State, after: State) -> bool:
+    return all(before.get(n) == after.get(n) for n in ("left", "held", "plan"))
+
+
+def composed(loss: Loss, grid: Potential) -> list[Ball]:
+    """`L ∘ φ'` at every grid point, enclosed."""
+    every = _refinement(loss, grid)
+    tail = _TAIL * grid.delta
+    law = lattice_of(loss, grid.spacing / every, tail, 2 * grid.half * every)
+    low, masses = law.coarse(every)
+    high = low + len(masses) - 1
+    values = [arb(v) for v in grid.values]
+    d = ball(grid.spacing)
+    whole = [values[0] * (-k * d).exp() for k in range(max(high, 0), 0, -1)]
+    whole += values + [values[-1]] * max(-low, 0)
+    product = multiplied(whole, masses)
+    start = len(masses) - 1 + (max(high, 0) - high)
+    excess = law.excess(grid.half, every)
+    return [g + product[start + k] for k, g in enumerate(excess)]
+
+
+def _refinement(loss: Loss, grid: Potential) -> int:
+    """How much finer the lattice must be for chords to add next to nothing to a composition."""
+    pieces = sum(n for _, n in loss.factors) + (1 if loss.variance else 0)
+    if pieces <= 1:
+        return 1
+    d = float(grid.spacing)
+    spreads = [float(loss.variance)] if loss.variance else []
+    for factor, _ in loss.factors:
+        if isinstance(factor, Response) and (factor.eps / grid.spacing).denominator == 1:
+            continue
+        height = curve(factor, arb(0))
+        # About the variance of a loss with this height at 1.
+        spreads.append(6.0 * near(height) ** 2 if height is not None else d * d)
+    every = 1
+    while every < _FINEST and spreads and 0.25 * (d / every) ** 2 > _CHORDS * min(spreads):
+        every *= 2
+    return every

@@ -1,0 +1,267 @@
+"""Proofs of `G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` on all of `x ∈ (0, ∞)`.
+
+With `t = ln x`, `c = mu² - m²` and the rises of `laws.py` the claim is `a(t) <= b(t)` for all `t`,
+
+    b = (1-η) (h_mu - h_m) + (η - p_inf) (1 - Φ(u)) + (η - q_inf) x Φ(w).
+
+Put `κ(t) = exp(t²/2m² - t/2)`. Then `κ a` and `κ b` are, as functions of `l = t/m²`, two-sided
+Laplace transforms of the non-negative functions `e_L(y) e^{-y²/2m²}` and `e_B(y) e^{-y²/2m²}`,
+where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are convex, and so are
+`κa` and `κb` themselves with all their even derivatives. Three kinds of cell:
+
+* **chord and tangents**: between two points `ln κa` lies below its chord and `ln κb` above its
+  tangents;
+* **concave**: near a contact `t0`, `(κa)''` is largest at an end of the cell and `(κb)''` lies
+  above its tangent at `t0`; if the first is below the second, `κ(a-b)` is concave and lies below
+  its tangent at `t0`;
+* **tail**: `e_L` vanishes beyond the largest loss `z`, so `ln κa` rises in `l` by at most `z`. From
+  where `ln κb` rises by that much and `a <= b`, nothing changes any more.
+
+The left half is the right half of the reversed law. A point with `a > b` refutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import inf, sinh
+
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, enough, near
+from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise
+from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+
+_BITS = (96, 160, 288, 544, 1056, 2080)
+_GRID = 10
+_MOST = 30_000
+_NEWTON = 30
+
+
+@dataclass(frozen=True)
+class _Point:
+    """`ln a`, `ln b` with `ln κ`'s slope apart, their slopes, and the jets they are from."""
+
+    t: Ball
+    a: Jet
+    b: Jet
+    log_ratio: Ball
+    slope_a: Ball
+    slope_b: Ball
+
+
+class _Vague(Exception):
+    """The precision does not suffice."""
+
+
+class _Above(Exception):
+    """`a > b` at a point."""
+
+
+@dataclass
+class _Half:
+    """The right half of one law."""
+
+    law: Law
+    m: Ball
+    mu: Ball
+    eta: Ball
+    points: int = 0
+
+    def at(self, t: Ball) -> _Point:
+        work(24)
+        self.points += 1
+        if self.points > _MOST:
+            raise _TooMany
+        a = self.law.rise(t, self.m)
+        b = gaussian_rise(t, self.m, self.mu)
+        if not (self.eta.is_zero() and self.law.p_inf.is_zero() and self.law.q_inf.is_zero()):
+            plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
+            slack = slack_rise(t, self.m, plus, minus)
+            b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
+        if a[0] > b[0]:
+            raise _Above(near(t), near(a[0]), near(b[0]))
+        if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
+            raise _Vague
+        ratio = (a[0] / b[0]).log()
+        if not enough(ratio, 16):
+            raise _Vague
+        return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
+
+    # -- the tail -----------------------------------------------------------------------
+
+    def end(self) -> _Point:
+        """A point from which on the tail takes care."""
+        m2 = self.m * self.m
+        c = self.mu * self.mu - m2
+        t = self.law.top * (1 + m2 / c)
+        for _ in range(60):
+            t = arb(near(t * ball(Fraction(9, 8))))
+            point = self.at(t)
+            slope = (point.slope_b + t / m2 - ball(Fraction(1, 2))) * m2
+            if slope > self.law.top and point.log_ratio <= 0:
+                return point
+        raise _Vague
+
+    # -- cells --------------------------------------------------------------------------
+
+    def closes(self, one: _Point, two: _Point) -> bool:
+        """Chord of `ln κa` below tangents of `ln κb`, in units of `ln κb` at the ends."""
+        if not (one.log_ratio <= 0 and two.log_ratio <= 0):
+            return False
+        width = two.t - one.t
+        # ln κ = q is quadratic: relative to its own chord it sags by q'' s (width - s) / 2.
+        m2 = self.m * self.m
+        step = (two.b[0] / one.b[0]).log() + ((two.t + one.t) / (2 * m2) - _HALF) * width
+        first = (one.slope_b + one.t / m2 - _HALF) * width
+        second = (two.slope_b + two.t / m2 - _HALF) * width
+        bend = near(second - first)
+        if not bend > 0.0:
+            return False
+        cut = arb(min(max((near(second) - near(step)) / bend, 0.0), 1.0))
+        # ln κb at the start is the zero of heights.
+        chord = one.log_ratio + (step + two.log_ratio - one.log_ratio) * cut
+        return bool(chord <= first * cut) and bool(chord <= step - second * (1 - cut))
+
+    def lifted(self, point: _Point, jet: Jet, base: Ball) -> tuple[Ball, Ball, Ball]:
+        """Second derivative of `κ` times a function, and the first two orders below it."""
+        m2 = self.m * self.m
+        t = point.t
+        r = t / m2 - _HALF
+        scale = ((t * t - base * base) / (2 * m2) - (t - base) / 2).exp()
+        f, f1, f2, f3 = jet
+        one = f1 + r * f
+        two = f2 + 2 * r * f1 + (r * r + 1 / m2) * f
+        three = f3 + 3 * r * f2 + 3 * (r * r + 1 / m2) * f1 + (r * r * r + 3 * r / m2) * f
+        return scale * one, scale * two, scale * three
+
+    def concave(self, centre: _Point, radius: Ball) -> bool:
+        """Whether `a <= b` within `radius` of the centre, by concavity."""
+        base = centre.t
+        slope_a, _, _ = self.lifted(centre, centre.a, base)
+        slope_b, bend_b, third_b = self.lifted(centre, centre.b, base)
+        gap = centre.a[0] - centre.b[0]
+        if not gap + abs(slope_a - slope_b) * radius <= 0:
+            return False
+        least = bend_b - abs(third_b) * radius
+        ends = [self.at(base + radius)]
+        if not (self.law.symmetric and base.is_zero()):
+            ends.append(self.at(base - radius))
+        return all(self.lifted(end, end.a, base)[1] < least for end in ends)
+
+
+_HALF = arb(1) / 2
+
+
+class _TooMany(Exception):
+    pass
+
+
+def prove_residue(
+    law_at: Callable[[], Law], m2: Fraction, mu2: Fraction, eta: Fraction = Fraction(0)
+) -> Proof:
+    """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`; the law is made at the precision in force."""
+    for precision in _BITS:
+        with bits(precision):
+            law = law_at()
+            m, mu = ball(m2).sqrt(), ball(mu2).sqrt()
+            slack = ball(eta)
+            if eta and not (law.p_inf <= slack and law.q_inf <= slack):
+                if law.p_inf > slack or law.q_inf > slack:
+                    return refuted("mass at infinity exceeds the slack")
+                continue
+            if not eta and not (law.p_inf.is_zero() and law.q_inf.is_zero()):
+                if law.p_inf > 0 or law.q_inf > 0:
+                    return refuted("mass at infinity, which no Gaussian covers")
+                return undecided("mass at infinity that is not known to be none")
+            halves = [law] if law.symmetric else [law, law.reversed()]
+            points, sign = 0, -1
+            try:
+                for half in halves:
+                    sign = -sign
+                    made = _Half(half, m, mu, slack)
+                    _prove_half(made)
+                    points += made.points
+                return proven(f"residue condition on all x > 0, {points} points, {precision} bits")
+            except _Vague:
+                continue
+            except _TooMany:
+                return undecided(f"residue condition not settled with {_MOST} points")
+            except _Above as found:
+                t, high, low = found.args
+                return refuted(
+                    f"at ln x = {sign * t:.6g} the curve lies {high - low:.3g} above the budget's"
+                )
+    return undecided(f"residue condition not settled with {_BITS[-1]} bits")
+
+
+def _prove_half(half: _Half) -> None:
+    start = half.at(arb(0))
+    end = half.end()
+    last = near(end.t)
+    scale = sinh(3.0)
+    inner = [arb(last * sinh(3.0 * k / _GRID) / scale) for k in range(1, _GRID)]
+    points = [start, *(half.at(t) for t in inner), end]
+    covered = _contacts(half, points)
+    cells = list(pairwise(points))
+    while cells:
+        one, two = cells.pop()
+        low, high = near(one.t), near(two.t)
+        cover = next((c for c in covered if c[0] <= low and high <= c[1]), None)
+        if cover is not None or half.closes(one, two):
+            continue
+        # Split at the edge of what is covered, if that runs through the cell.
+        edges = [e for c in covered for e in c if low < e < high]
+        if high - low < 1e-12 * last:
+            raise _Vague
+        at = edges[0] if edges else 0.5 * (low + high)
+        middle = half.at(arb(at))
+        cells += [(one, middle), (middle, two)]
+
+
+def _contacts(half: _Half, points: list[_Point]) -> list[tuple[float, float]]:
+    """Cells around the largest ratios that concavity settles."""
+    ratios = [near(p.log_ratio) for p in points]
+    found: list[tuple[float, float]] = []
+    for k, here in enumerate(ratios):
+        before = ratios[k - 1] if k else -inf
+        after = ratios[k + 1] if k + 1 < len(ratios) else -inf
+        if here < before or here < after or k + 1 == len(ratios):
+            continue
+        spread = near(points[k + 1].t) - near(points[k - 1 if k else 0].t)
+        centre = _summit(half, points[k], spread)
+        if near(centre.log_ratio) < -0.05:
+            continue
+        radius = spread
+        for _ in range(24):
+            if half.concave(centre, arb(radius)):
+                # A little less, for the rounding of these two floats.
+                at, sure = near(centre.t), radius * (1.0 - 1e-9) - 1e-12 * abs(near(centre.t))
+                found.append((at - sure, at + sure))
+                break
+            radius *= 0.5
+    return found
+
+
+def _summit(half: _Half, point: _Point, reach: float) -> _Point:
+    """Near where `a/b` is largest, by Newton's method."""
+    if half.law.symmetric and point.t.is_zero():
+        return point
+    first = near(point.t)
+    best = point
+    for _ in range(_NEWTON):
+        a, b = best.a, best.b
+        slope = best.slope_a - best.slope_b
+        bend = near(a[2] / a[0] - best.slope_a**2 - b[2] / b[0] + best.slope_b**2)
+        if not bend < 0.0:
+            return point
+        step = -slope / bend
+        if abs(near(best.t) + near(step) - first) > reach:
+            return point
+        best = half.at(arb((best.t + step).mid()))
+        if abs(near(step)) < 1e-14 * (abs(first) + reach):
+            break
+    return best

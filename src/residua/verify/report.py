@@ -1,0 +1,157 @@
+"""What a verification found: verdicts step by step, what is wrong with the chains, open notes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from residua.verify.proofs.verdict import Word
+
+NOTES = (
+    "A proof is about what the records say. No verifier can prove that the mechanism that ran is"
+    " the one that was described, that its sensitivity is what was declared, or that its noise was"
+    " sampled as it should be.",
+    "No verifier can prove that every use of the data went through this ledger.",
+    "The hash chain shows that nothing under a head was changed. That the head itself is the last"
+    " one that was given out shows only against receipts or an anchor.",
+    "Parameters, keys and reasons are taken to be functions of public information and past answers,"
+    " never of the data.",
+)
+ANCHOR, GIVEN = "anchor", "given heads"
+UNHELD = (
+    "Nothing here was held against a receipt or an anchor: a tail that was cut off would not show."
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One record that moved a state, or the first state of a budget: its verdict and why."""
+
+    budget: str
+    seq: int
+    verdict: Word
+    reason: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with the records themselves, and where (`seq` None: the whole chain)."""
+
+    budget: str
+    seq: int | None
+    what: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a verification."""
+
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...]
+    heads: Mapping[str, tuple[int, str]]
+    """Sequence number and hash of the last record of each chain."""
+    since: Mapping[str, int]
+    """Up to which record a chain was taken as verified before."""
+    notes: tuple[str, ...] = NOTES
+    held_against: tuple[str, ...] = ()
+    """What the ends of the chains were held against: `ANCHOR`, `GIVEN`, both or nothing."""
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(step.verdict for step in self.steps)
+
+    @property
+    def proven(self) -> int:
+        """Steps that are proven."""
+        return self._counts["proven"]
+
+    @property
+    def refuted(self) -> int:
+        """Steps that are disproven."""
+        return self._counts["refuted"]
+
+    @property
+    def undecided(self) -> int:
+        """Steps that are neither."""
+        return self._counts["undecided"]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the chains are whole and every step is proven."""
+        return not self.problems and self.proven == len(self.steps)
+
+    @property
+    def exit_code(self) -> int:
+        """0 all proven, 1 refuted or broken, 7 undecided."""
+        if self.problems or self.refuted:
+            return 1
+        return 7 if self.undecided else 0
+
+    @property
+    def settled(self) -> dict[str, tuple[int, str]]:
+        """The heads of the chains that are whole and proven: what need not be proven again."""
+        open_ones = {each.budget for each in self.problems}
+        open_ones |= {step.budget for step in self.steps if step.verdict != "proven"}
+        return {name: head for name, head in self.heads.items() if name not in open_ones}
+
+    @property
+    def _held(self) -> str:
+        if not self.held_against:
+            return "held against no anchor and no receipt: a tail that was cut off would not show"
+        return "held against " + " and ".join(f"the {each}" for each in self.held_against)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; `from` it the same report can be read by machines."""
+        return {
+            "ok": self.ok,
+            "exit_code": self.exit_code,
+            "proven": self.proven,
+            "refuted": self.refuted,
+            "undecided": self.undecided,
+            "held_against": list(self.held_against),
+            "problems": [{"budget": p.budget, "seq": p.seq, "what": p.what} for p in self.problems],
+            "steps": [
+                {"budget": s.budget, "seq": s.seq, "verdict": s.verdict, "reason": s.reason}
+                for s in self.steps
+            ],
+            "heads": {name: {"seq": n, "hash": h} for name, (n, h) in sorted(self.heads.items())},
+            "since": dict(sorted(self.since.items())),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON of the report."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def text(self) -> str:
+        """The report for people, in what any output can show."""
+        lines = [
+            f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
+            f" states, and spends that were admitted): {self.proven} proven,"
+            f" {self.refuted} refuted, {self.undecided} undecided",
+            self._held,
+        ]
+        if self.since:
+            lines.append("  what an earlier report has proven is not counted")
+        if self.problems:
+            places = _counted(len(self.problems), "place")
+            lines.append(f"the records are broken in {places}:")
+        for problem in self.problems:
+            where = "" if problem.seq is None else f" {problem.seq}"
+            lines.append(f"  {problem.budget}{where}: {problem.what}")
+        for step in self.steps:
+            if step.verdict != "proven":
+                lines.append(f"  {step.budget} {step.seq}: {step.verdict}: {step.reason}")
+        lines += [f"  {name} ends at {n}, {h}" for name, (n, h) in sorted(self.heads.items())]
+        lines.append("What this does not show:")
+        lines += [f"  - {note}" for note in self.notes]
+        return "\n".join(lines).encode(errors="backslashreplace").decode()
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

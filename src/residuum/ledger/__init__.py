@@ -1,1 +1,0 @@
-"""Budgets in a database: durable, replayable, verifiable. Public names are in `residuum`."""
