@@ -20,7 +20,7 @@ something (`spend`, `hold`, `commit`, …) has `before` and `after`, the *commit
 budget: equal unless an admitted `spend` or `commit` moved it. `group` lists all budgets that were
 asked together, with the number and the `prev` of the record that each got.
 
-    create   filter, library (version that wrote it), neighbouring, unit, data, parent, partition,
+    create   filter, library (version that wrote it), relation, unit, data, parent, partition,
              window (seconds, or null), shares_data, tables ({name: SHA-256}), state
     spend    key, request (hash of what was asked), mechanism, relation, assumed, group, admitted,
              binding (the budget that refused, or null), reason, tables, before, after
@@ -66,7 +66,7 @@ _LET_GO = _MOVE | {"hold", "reason", "group"}
 
 FIELDS: dict[str, frozenset[str]] = {
     "create": frozenset({
-        "filter", "library", "neighbouring", "unit", "data", "parent", "partition", "window",
+        "filter", "library", "relation", "unit", "data", "parent", "partition", "window",
         "shares_data", "tables", "state",
     }),
     "spend": _ASKED,

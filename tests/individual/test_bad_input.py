@@ -292,7 +292,7 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
         ({"epochs": 1}, "epochs must be true or false"),
         ({"engine": "spark"}, "engine must be one of numpy"),
         ({"spark": object()}, "spark goes with engine='spark'"),
-        ({"neighbouring": "replace-one"}, "neighbouring must be add-remove"),
+        ({"relation": "replace-one"}, "relation must be add-remove"),
     ],
 )
 def test_bad_states(arguments: dict[str, Any], message: str) -> None:

@@ -47,22 +47,22 @@ def test_each_measure_is_the_mechanism_it_says(dp: Any, space: Any) -> None:
 
 def test_relations_follow_from_the_metric(dp: Any, space: Any) -> None:
     measured = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
-    assert from_opendp(measured, neighbouring="replace-one") == rz.mechanisms.PureDp(
+    assert from_opendp(measured, relation="replace-one") == rz.mechanisms.PureDp(
         1.0, relation="replace-one"
     )
     assert from_opendp(measured, 3) == rz.mechanisms.PureDp(1.5, relation="add-remove")
     with pytest.raises(rz.ArgumentError, match="d_in must be at least 2 under replace-one"):
         from_opendp(measured, 1, "replace-one")
-    with pytest.raises(rz.UnsupportedError, match="neighbouring must be add-remove or replace-one"):
-        from_opendp(measured, neighbouring="zero-out")
+    with pytest.raises(rz.UnsupportedError, match="relation must be add-remove or replace-one"):
+        from_opendp(measured, relation="zero-out")
     sized = dp.vector_domain(dp.atom_domain(T=int), size=10), dp.change_one_distance()
     exchanged = dp.m.make_user_measurement(
         *sized, dp.max_divergence(), lambda data: 0, lambda d_in: 0.5 * d_in, TO=int
     )
     assert from_opendp(exchanged) == rz.mechanisms.PureDp(0.5, relation="replace-one")
-    assert from_opendp(exchanged, neighbouring="zero-out").supported == ("zero-out",)
+    assert from_opendp(exchanged, relation="zero-out").supported == ("zero-out",)
     with pytest.raises(rz.UnsupportedError, match="replace-one or zero-out"):
-        from_opendp(exchanged, neighbouring="add-remove")
+        from_opendp(exchanged, relation="add-remove")
 
 
 def test_a_fixed_number_of_records_is_public(dp: Any) -> None:
@@ -75,7 +75,7 @@ def test_a_fixed_number_of_records_is_public(dp: Any) -> None:
         assert from_opendp(total) == rz.mechanisms.PureDp(0.5, relation="replace-one")
         assert from_opendp(total, 4, "replace-one").eps == 1.0  # type: ignore[attr-defined]
         with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
-            from_opendp(total, neighbouring="add-remove")
+            from_opendp(total, relation="add-remove")
         with pytest.raises(rz.ArgumentError, match="d_in must be at least 2 under replace-one"):
             from_opendp(total, 1)
     # A size that every data set is cut or filled up to is one of the output.
@@ -114,8 +114,8 @@ def test_other_domains_that_fix_sizes_are_known_by_what_they_print(dp: Any) -> N
 def test_a_metric_on_numbers_says_nothing_of_neighbours(dp: Any) -> None:
     number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     measured = number >> dp.m.then_laplace(2.0)
-    for given in ({}, {"d_in": 1.0}, {"neighbouring": "add-remove"}):
-        with pytest.raises(rz.UnsupportedError, match="neighbouring and d_in must be given"):
+    for given in ({}, {"d_in": 1.0}, {"relation": "add-remove"}):
+        with pytest.raises(rz.UnsupportedError, match="relation and d_in must be given"):
             from_opendp(measured, **given)
     assert from_opendp(measured, 3.0, "add-remove") == rz.mechanisms.PureDp(
         1.5, relation="add-remove"

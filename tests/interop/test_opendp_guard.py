@@ -39,7 +39,7 @@ def count(dp: Any, space: Any) -> Any:
 def ledger(tmp_path: Path) -> Iterator[rz.Ledger]:
     with rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db") as opened:
         opened.create_budget("people", rz.PureFilter(1.0))
-        opened.create_budget("swaps", rz.PureFilter(1.0), neighbouring="replace-one", data="x")
+        opened.create_budget("swaps", rz.PureFilter(1.0), relation="replace-one", data="x")
         yield opened
 
 

@@ -51,7 +51,7 @@ def test_golden_files_have_every_kind(version: int) -> None:
         for chain in read_export(golden(version, what)).chains.values():
             first = chain[0].body
             filters.add(first["filter"]["kind"])
-            relations.add(first["neighbouring"])
+            relations.add(first["relation"])
             parts.add(first["partition"])
             for record in chain:
                 tables |= set(record.body.get("tables", ()))
@@ -87,7 +87,7 @@ def test_a_ledger_goes_on_from_records_of_every_version(version: int, tmp_path: 
                 if record.moves:
                     before = budget.filter.state_from_json(record.body["before"])
                     query = rz.mechanisms.from_json(record.mechanism)
-                    now = budget.filter.decide(before, query, relation=budget.neighbouring)
+                    now = budget.filter.decide(before, query, relation=budget.relation)
                     then = budget.filter.state_from_json(record.body["after"])
                     assert now.admitted
                     # Bounds may become tighter, so the last digits of a cost may fall.
@@ -200,7 +200,7 @@ def kinds_written(path: Path) -> None:
         ledger.spend("slack", SubsampledGaussian(4.0, 0.01))
         ledger.create_budget("curve", rz.RenyiCurveFilter({2.0: 0.1, 8.0: 0.5}))
         ledger.spend("curve", Gaussian(sigma=20.0))
-        moved = {"neighbouring": "replace-one", "unit": "household"}
+        moved = {"relation": "replace-one", "unit": "household"}
         ledger.create_budget("replaced", rz.GdpResidueFilter(1.0), **moved)
         ledger.create_budget(
             "north", rz.GdpResidueFilter(0.5), parent="replaced", partition="north"
@@ -212,7 +212,7 @@ def kinds_written(path: Path) -> None:
         ledger.spend("north", PureDp(0.1), assume_budget_relation=True)
         ledger.spend(["quota", "north"], Gaussian(sigma=20.0), assume_budget_relation=True)
         ledger.spend("quota", PureDp(0.1), assume_budget_relation=True)
-        ledger.create_budget("zeroed", rz.PureFilter(1.0), neighbouring="zero-out")
+        ledger.create_budget("zeroed", rz.PureFilter(1.0), relation="zero-out")
         ledger.spend("zeroed", PureDp(0.1))
         ledger.export(path)
 

@@ -357,7 +357,7 @@ def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) ->
     assert not refused.admitted and "declares replace-one" in refused.reason
     sampled = SampledWithoutReplacement(Laplace(10.0), 1000, 10)
     assert "add-remove" in ledger.spend("b", sampled).reason
-    ledger.create_budget("r", rz.PureFilter(1.0), neighbouring="replace-one")
+    ledger.create_budget("r", rz.PureFilter(1.0), relation="replace-one")
     assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
 
 
@@ -386,7 +386,7 @@ def test_a_batch_that_is_committed_takes_the_relation_of_the_budget(ledger: rz.L
     filter, sampled = rz.RenyiCommitFilter(1.0, 1e-3, 8.0), SubsampledGaussian(2.0, 0.05)
     choice = ExponentialMechanism(1.0, monotonic=True)
     for relation, fits in (("add-remove", True), ("replace-one", False)):
-        ledger.create_budget(relation, filter, neighbouring=relation)
+        ledger.create_budget(relation, filter, relation=relation)
         assert ledger.spend(relation, Commit([choice])).admitted is fits
     with pytest.raises(rz.ArgumentError, match="verified"):
         ledger.spend("replace-one", Commit([sampled] * 150))
@@ -426,7 +426,7 @@ def test_a_bare_pld_must_be_symmetric(ledger: rz.Ledger) -> None:
 
 
 def test_the_budgets_relation_is_what_the_query_is_charged_under(ledger: rz.Ledger) -> None:
-    ledger.create_budget("b", rz.GdpFilter(1.0), neighbouring="replace-one")
+    ledger.create_budget("b", rz.GdpFilter(1.0), relation="replace-one")
     sampled = Gaussian(sigma=4.0)
     ledger.spend("b", sampled)
     expected = rz.GdpFilter(1.0).request(sampled, relation="replace-one").state

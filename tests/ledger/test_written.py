@@ -94,7 +94,7 @@ def test_a_mark_and_a_place_are_what_canonical_says(name: str, seq: int) -> None
     assert line == anchor._line(canonical({"budget": name, "seq": seq, "head": "ab"}))
     filter = rz.GdpResidueFilter(mu=1.0)
     fields = {
-        "parent": None, "partition": None, "data": None, "neighbouring": "add-remove",
+        "parent": None, "partition": None, "data": None, "relation": "add-remove",
         "unit": "person", "window": None, "filter": filter.to_dict(),
         "state": json.loads(filter.state_to_json(filter.initial())),
     }  # fmt: skip

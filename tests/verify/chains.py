@@ -53,7 +53,7 @@ class Written:
         fields = {
             "filter": json.loads(self.filter.to_json()),
             "library": "test",
-            "neighbouring": self.relation,
+            "relation": self.relation,
             "unit": "person",
             "data": None,
             "parent": self.parent,

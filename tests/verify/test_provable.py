@@ -36,7 +36,7 @@ def test_what_is_admitted_is_proven(kind: str, tmp_path: Path) -> None:
         relation = draw.choice(("add-remove", "add-remove", "replace-one", "zero-out"))
         try:
             filter = draw.filter(kind)
-            ledger.create_budget(str(number), filter, neighbouring=relation)
+            ledger.create_budget(str(number), filter, relation=relation)
         except ResiduaError:
             continue
         for _ in range(3):

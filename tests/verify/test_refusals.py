@@ -276,7 +276,7 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
             if body.get("admitted") is False:
                 continue  # nothing is claimed of what was refused
             if kind == "create":
-                fields = ("neighbouring", "unit", "parent", "partition", "data", "window")
+                fields = ("relation", "unit", "parent", "partition", "data", "window")
                 given = {name: body[name] for name in (*fields, "shares_data")}
                 mine.create_budget(body["budget"], body["filter"], **given)
             elif kind in ("spend", "hold"):

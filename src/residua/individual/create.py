@@ -27,7 +27,7 @@ def create(
     epochs: bool = False,
     unit: str | None = None,
     engine: str | None = None,
-    neighbouring: str = "add-remove",
+    relation: str = "add-remove",
     spark: Any = None,
 ) -> State:
     """Create a state, or open the one that is there if it is of the same filter and unit.
@@ -38,7 +38,7 @@ def create(
     is charged on its own; under the unit `subject` a subject takes part with all the epochs it
     has in a query or with none.
     """
-    asked = header(filter, unknown, epochs, unit, neighbouring)
+    asked = header(filter, unknown, epochs, unit, relation)
     return State(_store(address, engine, asked, spark))
 
 

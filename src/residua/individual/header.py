@@ -96,7 +96,7 @@ class Header:
 
 
 def header(
-    filter: Any, unknown: Any, epochs: Any, unit: Any, neighbouring: Any = "add-remove"
+    filter: Any, unknown: Any, epochs: Any, unit: Any, relation: Any = "add-remove"
 ) -> Header:
     """Check what a state is asked to be."""
     chosen = individual_filter(filter)
@@ -107,9 +107,9 @@ def header(
     checks.one_of("unit", unit, (SUBJECT, SUBJECT_EPOCH))
     if unit == SUBJECT_EPOCH and not has_epochs:
         raise ArgumentError(f"unit {unit!r} needs epochs=True, got epochs={epochs!r}")
-    if neighbouring != "add-remove":
+    if relation != "add-remove":
         raise ArgumentError(
-            "neighbouring must be add-remove, the only relation under which a subject's own loss"
-            f" says what its presence reveals, got {checks.shown(neighbouring)}"
+            "relation must be add-remove, the only relation under which a subject's own loss"
+            f" says what its presence reveals, got {checks.shown(relation)}"
         )
     return Header(chosen, unknown, has_epochs, unit)

@@ -69,7 +69,7 @@ _WIDEST = 600.0
 _POINTS = 120
 
 
-def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = None) -> Mechanism:
+def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None) -> Mechanism:
     """The mechanism that a measurement is at an input distance, for one neighbouring relation.
 
     For a metric on data sets the relation follows from it (add-remove for symmetric and
@@ -83,7 +83,7 @@ def from_opendp(measurement: Any, d_in: Any = None, neighbouring: str | None = N
         raise ArgumentTypeError(
             f"measurement must be an OpenDP Measurement, got {checks.shown(measurement)}"
         )
-    relation, distance = _neighbours(measurement, d_in, neighbouring)
+    relation, distance = _neighbours(measurement, d_in, relation)
     kind = str(measurement.output_measure)
     if _is_own(measurement.output_measure):
         raise UnsupportedError(
@@ -148,7 +148,7 @@ def guard_opendp(
     if d_in is None:
         raise ArgumentTypeError("d_in must be the distance that one unit makes, got None")
     names, one = arguments.names(budgets)
-    declared = {name: ledger.budget(name).neighbouring for name in names}
+    declared = {name: ledger.budget(name).relation for name in names}
     if len(set(declared.values())) > 1:
         raise ArgumentError(f"budgets must have one neighbouring relation, got {declared}")
     mechanism = from_opendp(measurement, d_in, next(iter(declared.values())))
@@ -159,7 +159,7 @@ def guard_opendp(
     return Guard(ledger, names[0] if one else names, mechanism, key, ttl, False)(measured)
 
 
-def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[str, Any]:
+def _neighbours(measurement: Any, d_in: Any, relation: str | None) -> tuple[str, Any]:
     metric, domain = str(measurement.input_metric), str(measurement.input_domain)
     own = _is_own(measurement.input_metric)
     if _MARGINS in domain:
@@ -168,27 +168,27 @@ def _neighbours(measurement: Any, d_in: Any, neighbouring: str | None) -> tuple[
             f"public and do not show it, got {domain}",
             measurement,
         )
-    if neighbouring is not None:
-        relations.relation(neighbouring)
+    if relation is not None:
+        relations.relation(relation)
     known = None if own else _LEAST_CHANGE.get(metric.partition("(")[0])
     public_size = _FIXED_SIZE.search(domain) is not None
-    if known is None and (neighbouring is None or d_in is None):
+    if known is None and (relation is None or d_in is None):
         raise UnsupportedError(
-            f"neighbouring and d_in must be given for a measurement on {metric}, which is "
+            f"relation and d_in must be given for a measurement on {metric}, which is "
             + ("the user's own metric" if own else "not a metric on data sets"),
             measurement,
         )
     usual = (one for one in known or () if one != ADD_REMOVE or not public_size)
-    relation = next(usual) if neighbouring is None else neighbouring
+    relation = next(usual) if relation is None else relation
     if known is not None and relation not in known:
         raise UnsupportedError(
-            f"neighbouring must be {' or '.join(known)} for a measurement on {metric}, "
+            f"relation must be {' or '.join(known)} for a measurement on {metric}, "
             f"got {relation!r}",
             measurement,
         )
     if relation == ADD_REMOVE and public_size:
         raise UnsupportedError(
-            f"neighbouring must be {REPLACE_ONE} for a measurement on {domain}, which makes the "
+            f"relation must be {REPLACE_ONE} for a measurement on {domain}, which makes the "
             f"number of records public, got {relation!r}",
             measurement,
         )

@@ -68,7 +68,7 @@ def test_two_quotas_in_one_request_charge_the_cap_once(ledger: rz.Ledger) -> Non
 
 def test_parent_and_child_share_label_unit_and_relation(ledger: rz.Ledger) -> None:
     ledger.create_budget("cap", rz.PureFilter(1.0), data="d")
-    for options in ({"data": "e"}, {"unit": "device"}, {"neighbouring": "replace-one"}):
+    for options in ({"data": "e"}, {"unit": "device"}, {"relation": "replace-one"}):
         with pytest.raises(rz.ArgumentError, match="that of the parent"):
             ledger.create_budget("q", rz.PureFilter(1.0), parent="cap", **options)  # type: ignore[arg-type]
     with pytest.raises(rz.UnknownBudget):
@@ -108,16 +108,16 @@ def test_a_second_cap_on_the_same_data_needs_a_flag_and_status_reports_both(
 
 def test_caps_for_other_relations_or_units_do_not_add_up(ledger: rz.Ledger) -> None:
     """A bound for one event, or under replacement, is none for a person who is added."""
-    people = {"unit": "person", "neighbouring": "add-remove"}
-    events = {"unit": "event", "neighbouring": "replace-one"}
-    swapped = {"unit": "person", "neighbouring": "replace-one"}
+    people = {"unit": "person", "relation": "add-remove"}
+    events = {"unit": "event", "relation": "replace-one"}
+    swapped = {"unit": "person", "relation": "replace-one"}
     for i, about in enumerate((people, events, people, swapped)):
         ledger.create_budget(f"b{i}", rz.PureFilter(2.0**-i), data="d", shares_data=True, **about)
     apart = ledger.status().data["d"]
     assert [one.pld for one in apart] == [
         rz.pure_dp(1.0) + rz.pure_dp(0.25), rz.pure_dp(0.5), rz.pure_dp(0.125),
     ]  # fmt: skip
-    subjects = [f"one {about['unit']} under {about['neighbouring']}" for about in (people, events)]
+    subjects = [f"one {about['unit']} under {about['relation']}" for about in (people, events)]
     assert apart[0].text.startswith(f"{subjects[0]}: ") and "'b0' and 'b2'" in apart[0].text
     assert apart[1].text == (
         "one event under replace-one: pure_dp(0.5); what is promised of one person under add-remove"
@@ -130,7 +130,7 @@ def test_caps_for_other_relations_or_units_do_not_add_up(ledger: rz.Ledger) -> N
 
 
 def divided(ledger: rz.Ledger, relation: str = "add-remove", each: float = 1.0) -> None:
-    ledger.create_budget("all", rz.PureFilter(2.0), neighbouring=relation, data="users")
+    ledger.create_budget("all", rz.PureFilter(2.0), relation=relation, data="users")
     for region in ("north", "south"):
         ledger.create_budget(region, rz.PureFilter(each), parent="all", partition=region)
 

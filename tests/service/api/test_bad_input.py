@@ -111,7 +111,7 @@ def test_a_body_must_say_that_it_is_json(service: Service, budget: str, kind: st
         ({"filter": {"kind": "no such"}}, 422, "kind must be one of"),
         ({"filter": {"kind": "update"}}, 422, "kind must be one of"),
         ({"filter": {}}, 422, "filter: "),
-        ({"neighbouring": "next-door"}, 422, "next-door"),
+        ({"relation": "next-door"}, 422, "next-door"),
         ({"unit": ""}, 422, "unit: "),
         ({"parent": "none such"}, 404, "none such"),
         ({"partition": "p"}, 422, "parent must be named"),

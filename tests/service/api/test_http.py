@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
 
 
 def test_a_budget_from_creation_to_retirement(service: Service, name: str) -> None:
-    body = {"name": name, "filter": FILTER, "neighbouring": "add-remove", "unit": "person"}
+    body = {"name": name, "filter": FILTER, "relation": "add-remove", "unit": "person"}
     made = service.http("POST", "/v1/budgets", json=body)
     assert made.status_code == 201
     shown = service.http("GET", f"/v1/budgets/{name}").json()
@@ -325,7 +325,7 @@ def test_curves_end_where_nothing_happens_any_more(pld: rz.Pld, low: float, high
 def test_the_description_has_what_the_library_writes(service: Service) -> None:
     """Every mechanism and filter as its own codec writes it is one of the kinds described."""
     import jsonschema_rs
-    from service.test_pages import FILTERS
+    from service.pages.test_pages import FILTERS
 
     from mechanisms.examples import EXAMPLES
     from residua.filters.kinds import KINDS

@@ -455,7 +455,7 @@ def test_a_second_cap_on_the_same_data_must_say_so() -> None:
 
 def test_relations_and_windows_that_are_none_are_problems() -> None:
     for change in (
-        {"neighbouring": "friends"},
+        {"relation": "friends"},
         {"window": "long"},
         {"window": 0.0},
         {"window": []},

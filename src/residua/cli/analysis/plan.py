@@ -81,7 +81,7 @@ def plan(
             )
         with stores.books(store, token, read_only=True) as books:
             found = books.budget(budget)
-        filter, start, relation = found.filter, found.state, found.neighbouring
+        filter, start, relation = found.filter, found.state, found.relation
     else:
         filter = _filter(given, eps, delta)
         start = filter.initial() if state is None else filter.state_from_json(state)

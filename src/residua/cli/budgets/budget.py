@@ -40,7 +40,7 @@ def create(
     ] = None,
     eps: filters.Eps = None,
     delta: filters.Delta = None,
-    neighbouring: Annotated[
+    relation: Annotated[
         str | None, typer.Option(help="add-remove (the default), replace-one or zero-out.")
     ] = None,
     unit: Annotated[
@@ -75,7 +75,7 @@ def create(
             made = books.create_budget(
                 name,
                 _filter(given, eps, delta),
-                neighbouring=neighbouring,
+                relation=relation,
                 unit=unit,
                 parent=parent,
                 partition=partition,

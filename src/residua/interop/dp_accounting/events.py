@@ -61,17 +61,17 @@ _RELATIONS = {
 _NOISE = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
 
 
-def from_dp_event(event: Any, neighbouring: Any = ADD_REMOVE) -> Mechanism:
+def from_dp_event(event: Any, relation: Any = ADD_REMOVE) -> Mechanism:
     """The mechanism that an event describes, for one neighbouring relation.
 
-    `neighbouring` is add-remove, replace-one or zero-out, or dp_accounting's own
+    `relation` is add-remove, replace-one or zero-out, or dp_accounting's own
     `NeighboringRelation`. The loss of the mechanism under that relation dominates that of the
-    event; ask for it under the same one: `filter.request(mechanism, relation=neighbouring)`.
+    event; ask for it under the same one: `filter.request(mechanism, relation=relation)`.
     Raises `UnsupportedError`, which names the event, where no loss is proven.
     """
     if not isinstance(event, dp_accounting.DpEvent):
         raise ArgumentTypeError(f"event must be a DpEvent, got {checks.shown(event)}")
-    relation = relation_of(neighbouring)
+    relation = relation_of(relation)
     try:
         return _translated(event, relation)
     except RecursionError:
@@ -81,14 +81,14 @@ def from_dp_event(event: Any, neighbouring: Any = ADD_REMOVE) -> Mechanism:
         ) from None
 
 
-def relation_of(neighbouring: Any) -> str:
+def relation_of(relation: Any) -> str:
     """Our name of a neighbouring relation."""
-    name = getattr(neighbouring, "name", None)
-    if isinstance(neighbouring, dp_accounting.NeighboringRelation):
+    name = getattr(relation, "name", None)
+    if isinstance(relation, dp_accounting.NeighboringRelation):
         if name not in _RELATIONS:
-            raise UnsupportedError(f"neighbouring relation {name} is not known here", neighbouring)
+            raise UnsupportedError(f"neighbouring relation {name} is not known here", relation)
         return _RELATIONS[name]
-    return relations.relation(neighbouring)
+    return relations.relation(relation)
 
 
 def is_nothing(mechanism: Mechanism) -> bool:

@@ -59,7 +59,7 @@ def by_data(budgets: Sequence[Budget]) -> dict[str, tuple[Promise, ...]]:
     for budget in budgets:
         if budget.data is not None and budget.parent is None:
             alike = roots.setdefault(budget.data, {})
-            alike.setdefault((budget.neighbouring, budget.unit), []).append(budget)
+            alike.setdefault((budget.relation, budget.unit), []).append(budget)
     return {data: tuple(_promises(groups)) for data, groups in roots.items()}
 
 

@@ -39,7 +39,7 @@ class Budget:
 
     name: str
     filter: Filter
-    neighbouring: str
+    relation: str
     unit: str
     data: str | None
     parent: str | None
@@ -89,7 +89,7 @@ class Budget:
     def guarantee(self) -> Promise:
         """What is promised. Only the cap on a data set is a guarantee; quotas are allocation."""
         root, cap, windows = self._root
-        subject = f"one {self.unit} under {self.neighbouring}"
+        subject = f"one {self.unit} under {self.relation}"
         if cap.is_infinite and not self._parts:
             return Promise(cap, f"{subject}: nothing, for {root!r} promises no delta below 1")
         if self._parts:
@@ -111,8 +111,8 @@ class Budget:
         return Promise(windows * cap, text)
 
     def _divided(self, subject: str) -> Promise:
-        pld = _whole(self._parts, self.neighbouring)
-        if self.neighbouring == REPLACE_ONE and len(self._parts) > 1:
+        pld = _whole(self._parts, self.relation)
+        if self.relation == REPLACE_ONE and len(self._parts) > 1:
             text = f"two partitions composed, since a {self.unit} may move between them"
         else:
             text = (
@@ -138,7 +138,7 @@ def view(page: Page, name: str) -> Budget:
     return Budget(
         name=entry.name,
         filter=entry.filter,
-        neighbouring=entry.neighbouring,
+        relation=entry.relation,
         unit=entry.unit,
         data=entry.data,
         parent=entry.parent,
@@ -153,7 +153,7 @@ def view(page: Page, name: str) -> Budget:
         _line=tuple(page.standing(each) for each in line),
         _closed=page.closed_by(name) is not None,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
-        _parts=tuple(_partitions(page, name, entry.children, entry.neighbouring)),
+        _parts=tuple(_partitions(page, name, entry.children, entry.relation)),
     )
 
 

@@ -76,7 +76,7 @@ class BudgetRow(NamedTuple):
     parent: str | None
     partition: str | None
     data: str | None
-    neighbouring: str
+    relation: str
     unit: str
     window: float | None
     window_ends: str | None
@@ -101,7 +101,7 @@ class Entry:
     parent: str | None
     partition: str | None
     data: str | None
-    neighbouring: str
+    relation: str
     unit: str
     window: float | None
     window_ends: str | None
@@ -177,7 +177,7 @@ def from_row(row: BudgetRow) -> Entry:
         parent=row.parent,
         partition=row.partition,
         data=row.data,
-        neighbouring=row.neighbouring,
+        relation=row.relation,
         unit=row.unit,
         window=None if row.window is None else float(row.window),
         window_ends=row.window_ends,
@@ -204,7 +204,7 @@ def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> En
         parent=fields["parent"],
         partition=fields["partition"],
         data=fields["data"],
-        neighbouring=fields["neighbouring"],
+        relation=fields["relation"],
         unit=fields["unit"],
         window=fields["window"],
         window_ends=None,
@@ -230,7 +230,7 @@ def to_row(entry: Entry) -> dict[str, Any]:
         "parent": entry.parent,
         "partition": entry.partition,
         "data": entry.data,
-        "neighbouring": entry.neighbouring,
+        "relation": entry.relation,
         "unit": entry.unit,
         "window": entry.window,
         "window_ends": entry.window_ends,

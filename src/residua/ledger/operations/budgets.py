@@ -31,7 +31,7 @@ class Create(Request):
 
     name: str
     filter: Filter
-    neighbouring: str | None
+    relation: str | None
     unit: str | None
     parent: str | None
     partition: str | None
@@ -77,7 +77,7 @@ class Create(Request):
         return {
             "filter": self.filter.to_dict(),
             "library": __version__,
-            "neighbouring": self.neighbouring or (parent.neighbouring if parent else "add-remove"),
+            "relation": self.relation or (parent.relation if parent else "add-remove"),
             "unit": self.unit or (parent.unit if parent else "person"),
             "data": self.data or (parent.data if parent else None),
             "parent": self.parent,
@@ -107,7 +107,7 @@ class Create(Request):
         closed = page.closed_by(parent.name)
         if closed is not None:
             raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be under it")
-        for name in ("neighbouring", "unit", "data"):
+        for name in ("relation", "unit", "data"):
             own, above = fields[name], getattr(parent, name)
             if own != above:
                 raise ArgumentError(f"{name} must be that of the parent ({above!r}), got {own!r}")
@@ -140,7 +140,7 @@ class Create(Request):
             raise ArgumentError(
                 f"filter must not exceed that of {parent.name!r}, got {self.filter!r}"
             )
-        if parent.neighbouring == REPLACE_ONE:
+        if parent.relation == REPLACE_ONE:
             # A unit that is replaced may move: two partitions see it.
             for _, text in siblings:
                 if not own + filter_of(text).guarantee <= cap:
@@ -259,7 +259,7 @@ def _gravestone(page: Page, name: str, by: str) -> None:
     fields = {
         "filter": nothing.to_dict(),
         "library": __version__,
-        "neighbouring": "add-remove",
+        "relation": "add-remove",
         "unit": "person",
         "data": None,
         "parent": None,

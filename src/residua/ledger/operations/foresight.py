@@ -74,7 +74,7 @@ class Foresight:
 
 def _decided(entry: Entry, state: State, asked: Asked) -> State:
     """The state that follows, with everything that a record says of it."""
-    decision = rules.decided(entry.filter, state, asked.query, entry.neighbouring)
+    decision = rules.decided(entry.filter, state, asked.query, entry.relation)
     if decision.admitted:
         rules.admitted(asked, decision)
         entry.filter.state_to_json(decision.state)

@@ -127,7 +127,7 @@ def check_relation(asked: Asked, assumed: bool) -> None:
 def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
     """Raise where a step with this query could not be proven afterwards."""
     for entry in entries:
-        why = asked.unprovable(entry.filter_in_force, entry.neighbouring)
+        why = asked.unprovable(entry.filter_in_force, entry.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must be one that can be verified on the budget {entry.name!r}: {why};"
@@ -154,7 +154,7 @@ def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling
     """Refusals of budgets under another relation, or for another unit, than the query declares."""
     found = {}
     for entry in entries:
-        why = asked.contradicts(entry.neighbouring, entry.unit)
+        why = asked.contradicts(entry.relation, entry.unit)
         if why is not None:
             found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
     return found
@@ -182,7 +182,7 @@ def append_group(
             "after": Canonical(state_text),
         }
         if "mechanism" in own:
-            own["relation"] = entry.neighbouring
+            own["relation"] = entry.relation
             own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)
         made[entry.name] = page.append(entry, type, by, own, state_text)
     return made
@@ -249,7 +249,7 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
         entry = page.entry(name)
         state = state_of(entry.filter_text, canonical(state_after(found[name])))
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
-        standings[name] = Standing(entry.filter, state, holds, entry.neighbouring)
+        standings[name] = Standing(entry.filter, state, holds, entry.relation)
     page.replayed.update(members)
     named = tuple(named) or tuple(members)
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}

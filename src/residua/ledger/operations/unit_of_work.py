@@ -225,7 +225,7 @@ class Page:
     def standing(self, entry: Entry) -> Standing:
         """Where a budget stands."""
         held = tuple(self.holds[id].asked for id in entry.holds) if entry.holds else ()
-        return Standing(entry.filter, entry.state, held, entry.neighbouring)
+        return Standing(entry.filter, entry.state, held, entry.relation)
 
     # -- what requests do ---------------------------------------------------------------
 

@@ -52,10 +52,10 @@ def _first(entry: Entry) -> str:
 def _decided(entry: Entry, body: Any) -> str | None:
     """The state that follows what was asked; None where it is refused."""
     asked = from_text(canonical(body["mechanism"]))
-    if asked.contradicts(entry.neighbouring, entry.unit) is not None:
+    if asked.contradicts(entry.relation, entry.unit) is not None:
         return None
     try:
-        decision = rules.decided(entry.filter, entry.state, asked.query, entry.neighbouring)
+        decision = rules.decided(entry.filter, entry.state, asked.query, entry.relation)
     except ResiduaError:
         return None
     return entry.moved(decision.state) if decision.admitted else None

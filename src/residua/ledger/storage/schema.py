@@ -28,7 +28,7 @@ budgets = Table(
     Column("parent", Text),
     Column("partition", Text),
     Column("data", Text),
-    Column("neighbouring", Text, nullable=False),
+    Column("relation", Text, nullable=False),
     Column("unit", Text, nullable=False),
     Column("window", Float),
     Column("window_ends", Text),
@@ -85,7 +85,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE residua_budgets (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, parent TEXT, partition TEXT,
-            data TEXT, neighbouring TEXT NOT NULL, unit TEXT NOT NULL, "window" DOUBLE PRECISION,
+            data TEXT, relation TEXT NOT NULL, unit TEXT NOT NULL, "window" DOUBLE PRECISION,
             window_ends TEXT, created TEXT NOT NULL, filter TEXT NOT NULL,
             head_seq INTEGER NOT NULL, head_hash TEXT NOT NULL, retired INTEGER NOT NULL,
             generation INTEGER NOT NULL, spent INTEGER NOT NULL, children TEXT NOT NULL,

@@ -45,7 +45,7 @@ _REFUSAL = {
 _BUDGET: dict[str, Any] = {
     "name": "web",
     "filter": {"kind": "gdp_residue", "mu": 1.0},
-    "neighbouring": "add-remove",
+    "relation": "add-remove",
     "unit": "person",
     "data": None,
     "parent": None,

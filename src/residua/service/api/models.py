@@ -54,7 +54,7 @@ class NewBudget(Request):
         Described,
         Field(description="A filter as JSON.", examples=[{"kind": "gdp_residue", "mu": 1.0}]),
     ]
-    neighbouring: Annotated[
+    relation: Annotated[
         str | None,
         Field(description="The parent's, or add-remove, by default.", examples=["add-remove"]),
     ] = None
@@ -256,7 +256,7 @@ class Budgeted(Answer):
 
     name: str
     filter: dict[str, Any]
-    neighbouring: str
+    relation: str
     unit: str
     data: str | None
     parent: str | None

@@ -91,7 +91,7 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
     return {
         "name": budget.name,
         "filter": budget.filter.to_dict(),
-        "neighbouring": budget.neighbouring,
+        "relation": budget.relation,
         "unit": budget.unit,
         "data": budget.data,
         "parent": budget.parent,
@@ -243,7 +243,7 @@ def budget_from(data: Any) -> Budget:
     """A budget as it stood."""
     given = _Reading(data)
     filter = filter_from_dict(given["filter"])
-    same = ("name", "neighbouring", "unit", "data", "parent", "partition", "window", "generation",
+    same = ("name", "relation", "unit", "data", "parent", "partition", "window", "generation",
             "seq", "head", "retired")  # fmt: skip
     return ServedBudget(
         **{name: given[name] for name in same},

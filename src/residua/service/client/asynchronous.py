@@ -79,7 +79,7 @@ class AsyncClient:
         self,
         name: str,
         filter: Any,
-        neighbouring: str | None = None,
+        relation: str | None = None,
         unit: str | None = None,
         parent: str | None = None,
         partition: str | None = None,
@@ -90,7 +90,7 @@ class AsyncClient:
         """A new budget."""
         return await self._do(
             verbs.create_budget(
-                name, filter, neighbouring=neighbouring, unit=unit, parent=parent,
+                name, filter, relation=relation, unit=unit, parent=parent,
                 partition=partition, data=data, window=window, shares_data=shares_data,
             )
         )  # fmt: skip

@@ -55,7 +55,7 @@ class Client:
         self,
         name: str,
         filter: Any,
-        neighbouring: str | None = None,
+        relation: str | None = None,
         unit: str | None = None,
         parent: str | None = None,
         partition: str | None = None,
@@ -66,7 +66,7 @@ class Client:
         """A new budget."""
         return self._do(
             verbs.create_budget(
-                name, filter, neighbouring=neighbouring, unit=unit, parent=parent,
+                name, filter, relation=relation, unit=unit, parent=parent,
                 partition=partition, data=data, window=window, shares_data=shares_data,
             )
         )  # fmt: skip

@@ -56,7 +56,7 @@ def wanted(given: Mapping[str, str]) -> dict[str, Any]:
     """What a form asks for; what was left empty is left to the ledger."""
     fields: dict[str, Any] = {
         name: given[name].strip()
-        for name in ("name", "neighbouring", "unit", "parent", "partition", "data")
+        for name in ("name", "relation", "unit", "parent", "partition", "data")
         if given.get(name, "").strip()
     }
     if given.get("days", "").strip():

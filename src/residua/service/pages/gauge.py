@@ -14,7 +14,7 @@ def row(budget: Budget) -> dict[str, Any]:
     out: dict[str, Any] = {
         "name": budget.name,
         "filter": repr(budget.filter),
-        "neighbouring": budget.neighbouring,
+        "relation": budget.relation,
         "unit": budget.unit,
         "data": budget.data,
         "parent": budget.parent,

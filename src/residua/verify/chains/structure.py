@@ -178,8 +178,8 @@ def _is_reason(value: Any, kind: str) -> bool:
 
 
 def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
-    if body["neighbouring"] not in RELATIONS:
-        wrong(f"neighbouring must be a known relation, got {body['neighbouring']!r:.60}")
+    if body["relation"] not in RELATIONS:
+        wrong(f"relation must be a known relation, got {body['relation']!r:.60}")
     if body["window"] is not None and no_window(body["window"]):
         wrong(f"a window of {body['window']!r:.60} seconds")
     for name in ("budget", "unit"):
@@ -257,7 +257,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                 place = (body["request"], record.type, _names(body["group"]))
                 if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
                     wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
-                if body["relation"] != chain.first.get("neighbouring"):
+                if body["relation"] != chain.first.get("relation"):
                     wrong(f"asked under {body['relation']!r}, not under the budget's relation")
                 for unit in units_of(body["mechanism"]) if body["admitted"] else ():
                     if unit != chain.first.get("unit"):
@@ -342,7 +342,7 @@ def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
     if above is None:
         return Part(None)
     beside: dict[str, Any] = {}
-    if above.first.get("neighbouring") == "replace-one":
+    if above.first.get("relation") == "replace-one":
         for parent, other in _parts(chains):
             if parent is above and other is not chain:
                 beside[canonical(other.first["filter"])] = other.first["filter"]
@@ -397,7 +397,7 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     if not above.first:
         chain.wrong(0, f"the chain of the parent {parent!r} does not begin with create")
         return
-    for name in ("data", "unit", "neighbouring"):
+    for name in ("data", "unit", "relation"):
         if above.first[name] != chain.first[name]:
             chain.wrong(0, f"{name} is not that of the parent {parent!r}")
     own, window = chain.first["window"], above.first["window"]

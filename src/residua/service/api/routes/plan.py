@@ -50,7 +50,7 @@ def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
     """How many more would fit, and with how little noise."""
     asked = [from_dict(one) for one in body.mechanisms]
     budget = ledger.budget(name)
-    at: dict[str, Any] = {"state": budget.state, "relation": budget.neighbouring}
+    at: dict[str, Any] = {"state": budget.state, "relation": budget.relation}
     count, most, pace = counted(budget.filter, asked, body.most, at)
     if pace * body.n * len(asked) > PATIENCE:
         raise TooLargeError(
