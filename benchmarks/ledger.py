@@ -37,7 +37,7 @@ from residua.ledger.api.commands import Call
 
 CLIENTS = (1, 4, 16)
 PROCESSES = 2
-QUERY = rz.mechanisms.Laplace(scale=1e6)
+QUERY = rz.Laplace(scale=1e6)
 _NEW = itertools.count(1)
 WAYS = {
     "each its own": (False, False),
@@ -86,7 +86,7 @@ def spending(
     def work(number: int) -> Callable[[], object]:
         name = names[number % len(names)]
         if new:
-            family = rz.mechanisms.Laplace
+            family = rz.Laplace
             return lambda: ledger.spend(name, family(scale=1e6 + next(_NEW)))
         return lambda: ledger.spend(name, QUERY)
 

@@ -33,7 +33,7 @@ from benchmarks.harness.load import load_of
 from residua.service.auth import tokens
 from residua.service.auth.token_store import TokenStore
 
-QUERY = rz.mechanisms.Gaussian(sigma=10_000.0)
+QUERY = rz.Gaussian(sigma=10_000.0)
 TARGET = 0.6
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
 SERVE = "from residua.cli import main; main()"

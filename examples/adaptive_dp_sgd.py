@@ -32,7 +32,7 @@ class Epoch(NamedTuple):
     sample_rate: float
     expected_batch_size: float
 
-    def query(self) -> rz.mechanisms.Mechanism:
+    def query(self) -> rz.Mechanism:
         return steps_of(self.noise_multiplier, self.sample_rate, int(1 / self.sample_rate))
 
 
@@ -80,10 +80,10 @@ def train(filter: rz.Filter, delta: float, seed: int = 0, log: Any = print) -> O
     training = BudgetedTraining(engine, optimizer, loader, filter)
     level, best, done = 0, float("inf"), []
     while True:
-        decision = training.request(**MENU[level]._asdict())
+        decision = training.spend(**MENU[level]._asdict())
         if not decision.admitted and level > 0:
             level = 0
-            decision = training.request(**MENU[level]._asdict())
+            decision = training.spend(**MENU[level]._asdict())
         if not decision.admitted:
             break
         for inputs, targets in training.batches():

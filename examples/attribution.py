@@ -50,25 +50,23 @@ class Workload:
         return np.repeat(campaign, WINDOW), np.tile(weeks, campaign.size)
 
 
-def shared_budgets(work: Workload, mu: float, noise: rz.mechanisms.Mechanism) -> tuple[int, int]:
+def shared_budgets(work: Workload, mu: float, noise: rz.Mechanism) -> tuple[int, int]:
     """Queries answered with one budget, and with one a week."""
     whole = rz.GdpResidueFilter(mu=mu)
     weekly = [rz.GdpResidueFilter(mu=mu) for _ in range(work.weeks)]
     answered = [0, 0]
     for number in range(work.queries):
-        answered[0] += whole.request(noise).admitted
+        answered[0] += whole.spend(noise).admitted
         now = WINDOW - 1 + number * (work.weeks - WINDOW + 1) // work.queries
         window = weekly[now - WINDOW + 1 : now + 1]
         if all(budget.check(noise).admitted for budget in window):
             answered[1] += 1
             for budget in window:
-                budget.request(noise)
+                budget.spend(noise)
     return answered[0], answered[1]
 
 
-def individual_budgets(
-    work: Workload, mu: float, noise: rz.mechanisms.Mechanism, address: str
-) -> Floats:
+def individual_budgets(work: Workload, mu: float, noise: rz.Mechanism, address: str) -> Floats:
     """The share of each query's device-weeks that could still pay."""
     shares = np.empty(work.queries)
     with rz.individual.create(address, filter=rz.GdpResidueFilter(mu=mu), epochs=True) as state:
@@ -120,7 +118,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/attribution.png"), help="the figure")
     given = parser.parse_args()
     work = Workload(given.devices, given.weeks, given.queries, 1)
-    noise = rz.mechanisms.Laplace(scale=given.scale)
+    noise = rz.Laplace(scale=given.scale)
     one, weekly = shared_budgets(work, given.mu, noise)
     shares = individual_budgets(work, given.mu, noise, given.state)
     good = int(np.count_nonzero(shares >= GOOD))

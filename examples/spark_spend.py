@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--mu", type=float, default=1.0, help="everybody's budget")
     parser.add_argument("--laplace", type=float, help="scale of a Laplace query that all pay for")
     given = parser.parse_args()
-    mechanism = None if given.laplace is None else rz.mechanisms.Laplace(scale=given.laplace)
+    mechanism = None if given.laplace is None else rz.Laplace(scale=given.laplace)
     filter = rz.GdpResidueFilter(mu=given.mu)
     with rz.individual.create(f"parquet:{given.directory}", filter=filter) as state:
         spent = state.spend(given.losses, spend_id=given.spend_id, mechanism=mechanism)

@@ -64,7 +64,7 @@ def train(individual: bool, mu: float, sigma: float, steps: int, rate: float, se
     people = np.arange(len(images))
     rng = np.random.default_rng(seed)
     state = rz.individual.create("memory:", filter=rz.GdpFilter(mu=mu))
-    noise = rz.mechanisms.Gaussian(sigma=sigma)
+    noise = rz.Gaussian(sigma=sigma)
     weights = np.zeros((images.shape[1], 10))
     path: list[Floats] = []
     accuracy = np.empty(steps)

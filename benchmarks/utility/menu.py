@@ -28,7 +28,7 @@ def menu() -> list[Query]:
     """Twenty-four kinds in sizes from 0.01 to 0.2, and `R_0.5`."""
     from residua.planning.suite import named
 
-    return [*named("mixed", 1.0, 1e-6).kinds, rz.mechanisms.PureDp(0.5)]
+    return [*named("mixed", 1.0, 1e-6).kinds, rz.PureDp(0.5)]
 
 
 def measured() -> Iterator[tuple[float, float, dict[str, float]]]:

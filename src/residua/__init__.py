@@ -84,6 +84,28 @@ _HOME = {
     "RenyiFilter": "residua.filters.additive.renyi",
     "UpdateFilter": "residua.filters.residue.update",
     "ZcdpFilter": "residua.filters.additive.zcdp",
+    "ApproximateDp": "residua.mechanisms.black_boxes.approximate_dp",
+    "Composed": "residua.mechanisms.composition.composed",
+    "DiscreteGaussian": "residua.mechanisms.noise.discrete_gaussian",
+    "DiscreteLaplace": "residua.mechanisms.noise.discrete_laplace",
+    "ExponentialMechanism": "residua.mechanisms.selection.exponential_mechanism",
+    "FromAtoms": "residua.mechanisms.black_boxes.from_atoms",
+    "FromTradeoff": "residua.mechanisms.black_boxes.from_tradeoff",
+    "Gaussian": "residua.mechanisms.noise.gaussian",
+    "Gdp": "residua.mechanisms.black_boxes.gdp",
+    "Laplace": "residua.mechanisms.noise.laplace",
+    "Mechanism": "residua.mechanisms.mechanism",
+    "MixtureOfGaussians": "residua.mechanisms.noise.mixture_of_gaussians",
+    "PoissonSampled": "residua.mechanisms.sampled.poisson_sampled",
+    "PureDp": "residua.mechanisms.black_boxes.pure_dp",
+    "RandomizedResponse": "residua.mechanisms.selection.randomized_response",
+    "Rdp": "residua.mechanisms.black_boxes.rdp",
+    "ReportNoisyMax": "residua.mechanisms.selection.report_noisy_max",
+    "SampledWithoutReplacement": "residua.mechanisms.sampled.sampled_without_replacement",
+    "SelfComposed": "residua.mechanisms.composition.self_composed",
+    "SubsampledGaussian": "residua.mechanisms.sampled.subsampled_gaussian",
+    "TruncatedLaplace": "residua.mechanisms.noise.truncated_laplace",
+    "Zcdp": "residua.mechanisms.black_boxes.zcdp",
     "approximate_dp": "residua.pld.constructors",
     "bounded_range": "residua.pld.constructors",
     "from_atoms": "residua.pld.constructors",
@@ -135,6 +157,7 @@ __all__ = [
     "AccessDenied",
     "AdditiveProfileFilter",
     "AlreadySpent",
+    "ApproximateDp",
     "ApproximateGdpResidueFilter",
     "ApproximateZcdpFilter",
     "ArgumentError",
@@ -143,25 +166,36 @@ __all__ = [
     "AutoFilter",
     "BasicFilter",
     "BrokenRecord",
-    "BudgetExists",
     "BudgetError",
+    "BudgetExists",
     "Client",
     "Comparison",
+    "Composed",
     "Decision",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "Discretisation",
+    "ExponentialMechanism",
     "Filter",
     "Freeness",
+    "FromAtoms",
+    "FromTradeoff",
+    "Gaussian",
+    "Gdp",
     "GdpFilter",
     "GdpResidueFilter",
     "Guarantee",
     "HistoryRule",
     "Interval",
     "KeyReused",
+    "Laplace",
     "Ledger",
     "LedgerError",
+    "Mechanism",
     "MechanismFailed",
-    "MissingPackage",
     "MenuFilter",
+    "MissingPackage",
+    "MixtureOfGaussians",
     "NaturalCost",
     "NaturalFilter",
     "NaturalRule",
@@ -172,24 +206,33 @@ __all__ = [
     "OutcomeUnknown",
     "PlanFilter",
     "Pld",
+    "PoissonSampled",
+    "PureDp",
     "PureFilter",
+    "RandomizedResponse",
+    "Rdp",
     "ReadOnlyLedger",
     "Receipt",
-    "Refused",
     "Recommendation",
+    "Refused",
     "RenyiCommitFilter",
     "RenyiCurveFilter",
     "RenyiFilter",
+    "ReportNoisyMax",
     "Reservation",
     "ResiduaError",
     "RetiredBudget",
     "Rule",
     "RunningComposition",
+    "SampledWithoutReplacement",
+    "SelfComposed",
     "ServiceError",
     "StateUnavailable",
     "StoreUnavailable",
     "Strategy",
+    "SubsampledGaussian",
     "TooLargeError",
+    "TruncatedLaplace",
     "UnknownBudget",
     "UnknownHold",
     "UnsafeStore",
@@ -201,6 +244,7 @@ __all__ = [
     "Workload",
     "WorstCase",
     "Yardstick",
+    "Zcdp",
     "ZcdpFilter",
     "adversary",
     "amplification",
@@ -339,6 +383,28 @@ if TYPE_CHECKING:
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.api.opening import open_ledger
     from residua.ledger.domain.receipts import Receipt, Reservation
+    from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
+    from residua.mechanisms.black_boxes.from_atoms import FromAtoms
+    from residua.mechanisms.black_boxes.from_tradeoff import FromTradeoff
+    from residua.mechanisms.black_boxes.gdp import Gdp
+    from residua.mechanisms.black_boxes.pure_dp import PureDp
+    from residua.mechanisms.black_boxes.rdp import Rdp
+    from residua.mechanisms.black_boxes.zcdp import Zcdp
+    from residua.mechanisms.composition.composed import Composed
+    from residua.mechanisms.composition.self_composed import SelfComposed
+    from residua.mechanisms.mechanism import Mechanism
+    from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+    from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
+    from residua.mechanisms.noise.gaussian import Gaussian
+    from residua.mechanisms.noise.laplace import Laplace
+    from residua.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
+    from residua.mechanisms.noise.truncated_laplace import TruncatedLaplace
+    from residua.mechanisms.sampled.poisson_sampled import PoissonSampled
+    from residua.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
+    from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+    from residua.mechanisms.selection.exponential_mechanism import ExponentialMechanism
+    from residua.mechanisms.selection.randomized_response import RandomizedResponse
+    from residua.mechanisms.selection.report_noisy_max import ReportNoisyMax
     from residua.planning.comparison import Yardstick, compare_filters
     from residua.planning.how_many import how_many
     from residua.planning.least_noise import least_noise

@@ -87,7 +87,7 @@ def test_the_engine_accounts_with_us() -> None:
     assert isinstance(engine.accountant, rz.interop.opacus.Accountant)
     assert engine.accountant.history == [(1.1, 0.125, 8), (2.0, 0.125, 8)]
     assert len(engine.accountant) == 16
-    steps = [rz.mechanisms.SubsampledGaussian(sigma, 0.125) for sigma in (1.1, 2.0)]
+    steps = [rz.SubsampledGaussian(sigma, 0.125) for sigma in (1.1, 2.0)]
     loss = sum((8 * one.pld(relation="replace-one") for one in steps), start=rz.identity())
     expected = max(loss.epsilon(1e-5), loss.reverse().epsilon(1e-5))
     assert engine.get_epsilon(1e-5) == pytest.approx(expected, rel=1e-9)
@@ -144,7 +144,7 @@ def test_no_step_without_admission() -> None:
     with pytest.raises(rz.BudgetError, match="no epoch is admitted"):
         next(training.batches())
     assert all((a == b).all() for a, b in zip(start, weights(model), strict=True))
-    assert training.request(**EPOCH, steps=2).admitted
+    assert training.spend(**EPOCH, steps=2).admitted
     assert optimizer.expected_batch_size == EPOCH["expected_batch_size"]
     batches = list(training.batches())
     assert len(batches) == 2
@@ -161,7 +161,7 @@ def test_noise_cannot_be_turned_down_behind_the_filter() -> None:
     engine, model, optimizer, loader = private()
     budget = rz.RenyiFilter(alpha=8.0, rho=1.0)
     training = rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, budget)
-    assert training.request(**EPOCH, steps=3).admitted
+    assert training.spend(**EPOCH, steps=3).admitted
     changes = [
         (optimizer, "noise_multiplier", 1.0),
         (optimizer, "expected_batch_size", RECORDS // 4 - 1),
@@ -174,7 +174,7 @@ def test_noise_cannot_be_turned_down_behind_the_filter() -> None:
             step(model, optimizer, next(training.batches()))
         setattr(thing, name, admitted)
     step(model, optimizer, next(training.batches()))
-    refused = training.request(**EPOCH | {"noise_multiplier": 0.1})
+    refused = training.spend(**EPOCH | {"noise_multiplier": 0.1})
     assert not refused.admitted and training.steps_left == 0
     assert optimizer.noise_multiplier == 4.0
 
@@ -186,7 +186,7 @@ def test_noise_that_adaptive_clipping_adds_is_the_noise_that_counts() -> None:
     engine, model, optimizer, criterion, loader = private(grad_sample_mode="ghost")
     budget = rz.RenyiFilter(alpha=8.0, rho=1.0)
     training = rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, budget)
-    assert training.request(**EPOCH, steps=2).admitted
+    assert training.spend(**EPOCH, steps=2).admitted
 
     def ghost_step() -> None:
         inputs, targets = next(training.batches())
@@ -241,7 +241,7 @@ def test_neighbours_get_the_same_noise() -> None:
         budget = rz.RenyiFilter(alpha=8.0, rho=8.0)
         training = rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, budget)
         epoch = {"noise_multiplier": 1.0, "sample_rate": 0.1, "expected_batch_size": 20}
-        assert training.request(**epoch, steps=1).admitted
+        assert training.spend(**epoch, steps=1).admitted
         (before,) = weights(model)
         for batch in training.batches():
             step(model, optimizer, batch)
@@ -261,10 +261,10 @@ def test_what_comes_from_the_number_of_records_must_be_given() -> None:
     for name in EPOCH:
         given = {other: value for other, value in EPOCH.items() if other != name}
         with pytest.raises(rz.ArgumentTypeError, match=f"{name} must be given.*number of records"):
-            training.request(**given)
+            training.spend(**given)
     for bad in (0, -1.0, math.nan, math.inf, "20"):
         with pytest.raises((rz.ArgumentError, rz.ArgumentTypeError), match="expected_batch_size"):
-            training.request(**EPOCH | {"expected_batch_size": bad})
+            training.spend(**EPOCH | {"expected_batch_size": bad})
     assert not budget.history and training.steps_left == 0, "nothing was asked of the filter"
 
 
@@ -277,7 +277,7 @@ def test_without_public_values_neighbours_have_equally_many_records() -> None:
         divisors.append(optimizer.expected_batch_size)
         costs.append(engine.get_epsilon(1e-5))
     assert divisors == [20, 19], "Opacus itself: one record more or less shows in the noise"
-    exchanged = rz.mechanisms.SubsampledGaussian(1.0, 0.1).pld(relation="replace-one")
+    exchanged = rz.SubsampledGaussian(1.0, 0.1).pld(relation="replace-one")
     assert costs == [exchanged.epsilon(1e-5)] * 2
 
 

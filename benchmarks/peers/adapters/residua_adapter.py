@@ -23,7 +23,7 @@ def directions(mechanism: dict[str, Any]) -> list[rz.Pld]:
         case {"kind": "pure_dp", "eps": eps}:
             return [rz.pure_dp(eps)]
         case {"kind": "subsampled_gaussian", "sigma": sigma, "rate": rate}:
-            plds = rz.mechanisms.SubsampledGaussian(sigma, rate).plds()
+            plds = rz.SubsampledGaussian(sigma, rate).plds()
             return [plds["remove"], plds["add"]]
     raise protocol.Cannot(f"no {mechanism['kind']}")
 
@@ -88,7 +88,7 @@ def tradeoff_ends(parts: list[Any], alphas: list[float]) -> list[list[float]]:
 
 def decisions(history: int, more: int, sigma: float) -> float:
     """Seconds for each of `more` decisions after `history`."""
-    office, query = rz.ZcdpFilter(rho=1e6), rz.mechanisms.Gaussian(sigma=sigma)
+    office, query = rz.ZcdpFilter(rho=1e6), rz.Gaussian(sigma=sigma)
     for _ in range(history):
         office.request(query)
     start = time.process_time()

@@ -1,7 +1,7 @@
 """Filters: they say yes or no to the next query, adaptively, and keep the promise of a budget.
 
     f = rz.GdpResidueFilter(mu=1.0)
-    f.request(rz.laplace(scale=2.0)).admitted
+    f.spend(rz.laplace(scale=2.0)).admitted
 
 One filter a file. Each is a frozen configuration with a pure `decide(state, query)`.
 """

@@ -165,8 +165,8 @@ class Filter(ABC):
             self._desk.state = self.initial()
         return self._desk.state
 
-    def request(self, query: Query, *, relation: str | None = None) -> Decision:
-        """Decide, and spend if admitted.
+    def spend(self, query: Query, *, relation: str | None = None) -> Decision:
+        """Decide, and spend if admitted. `request` is the same.
 
         Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
         relation of the first mechanism that it admitted.
@@ -186,6 +186,8 @@ class Filter(ABC):
             self._desk.relation = kept or (meant if decision.admitted else None)
             self._desk.history.append(decision)
         return decision
+
+    request = spend
 
     def _meant(self, asked: Any, relation: str | None) -> str | None:
         """The relation under which something is asked; None where it has none."""

@@ -105,7 +105,7 @@ class BudgetedTraining:
 
         training = BudgetedTraining(engine, optimizer, data_loader, filter)
         epoch = {"noise_multiplier": 1.0, "sample_rate": 0.05, "expected_batch_size": 100}
-        while training.request(**epoch).admitted:
+        while training.spend(**epoch).admitted:
             for inputs, targets in training.batches():
                 ...
 
@@ -147,7 +147,7 @@ class BudgetedTraining:
         self._admitted: tuple[float, float, float] | None = None
         optimizer.attach_step_hook(self._before_step)
 
-    def request(
+    def spend(
         self,
         *,
         noise_multiplier: float | None = None,
@@ -173,7 +173,7 @@ class BudgetedTraining:
         count = int(1.0 / rate) if steps is None else checks.count("steps", steps)
         checks.require(count > 0, "steps", "positive", count)
         self._left = 0
-        decision = self.filter.request(steps_of(sigma, rate, count), relation=ADD_REMOVE)
+        decision = self.filter.spend(steps_of(sigma, rate, count), relation=ADD_REMOVE)
         if decision.admitted:
             self.optimizer.noise_multiplier = sigma
             self.optimizer.expected_batch_size = divisor

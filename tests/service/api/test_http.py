@@ -325,10 +325,10 @@ def test_curves_end_where_nothing_happens_any_more(pld: rz.Pld, low: float, high
 def test_the_description_has_what_the_library_writes(service: Service) -> None:
     """Every mechanism and filter as its own codec writes it is one of the kinds described."""
     import jsonschema_rs
-    from service.pages.test_pages import FILTERS
 
     from mechanisms.examples import EXAMPLES
     from residua.filters.kinds import KINDS
+    from service.pages.test_pages import FILTERS
 
     described = service.http("GET", "/v1/openapi.json", None).json()
     for name, written in (

@@ -260,7 +260,7 @@ class RenyiCommitFilter(Filter):
         A batch that is admitted may be run, whole, and ends the budget. Mechanisms in it are taken
         under the relation, as in `request`.
         """
-        return self.request(Commit(to), relation=relation)  # type: ignore[arg-type]
+        return self.spend(Commit(to), relation=relation)  # type: ignore[arg-type]
 
     def largest_gaussian(self, state: State | None = None) -> GdpResidueFilter:
         """The GDP residue filter with the largest `mu` that what is left may be committed to."""

@@ -66,7 +66,7 @@ def from_dp_event(event: Any, relation: Any = ADD_REMOVE) -> Mechanism:
 
     `relation` is add-remove, replace-one or zero-out, or dp_accounting's own
     `NeighboringRelation`. The loss of the mechanism under that relation dominates that of the
-    event; ask for it under the same one: `filter.request(mechanism, relation=relation)`.
+    event; ask for it under the same one: `filter.spend(mechanism, relation=relation)`.
     Raises `UnsupportedError`, which names the event, where no loss is proven.
     """
     if not isinstance(event, dp_accounting.DpEvent):
