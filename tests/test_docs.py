@@ -16,6 +16,7 @@ from snippets import ROOT, run_console, run_python
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 NEEDS = {
+    "architecture.md": ("sqlalchemy",),
     "start.md": ("sqlalchemy", "flint"),
     "howto-audit.md": ("sqlalchemy", "flint", "cryptography"),
     "howto-database.md": ("fastapi", "uvicorn", "sqlalchemy", "opendp"),

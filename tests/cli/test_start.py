@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from residua.cli import PIPE_CLOSED
+from residua.cli.app import PIPE_CLOSED
 
 # Refuses to import the packages named in argv[1], as if they were not installed.
 WITHOUT = """

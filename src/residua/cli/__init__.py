@@ -14,11 +14,6 @@ from importlib.util import find_spec
 __all__ = ["main"]
 
 REQUIRED = ("typer", "rich")
-PIPE_CLOSED = 141
-"""The exit code where nobody reads the output any more: 128 + SIGPIPE, as shells say it.
-
-The signal itself stays ignored: it would also end a command whose connection to a database breaks.
-"""
 
 
 def main() -> None:
@@ -29,7 +24,7 @@ def main() -> None:
             f"the residua command needs {' and '.join(missing)}, not installed here; "
             "install with: pip install 'residua[cli]'"
         )
-    from residua.cli.app import app
+    from residua.cli.app import PIPE_CLOSED, app
 
     printed = sys.stdout
     try:

@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 
 import residua
-from residua.cli import PIPE_CLOSED
 from residua.errors import (
     AccessDenied,
     ArgumentError,
@@ -61,6 +60,11 @@ COMMANDS = {
 }
 
 
+PIPE_CLOSED = 141
+"""The exit code where nobody reads the output any more: 128 + SIGPIPE, as shells say it.
+
+The signal itself stays ignored: it would also end a command whose connection to a database breaks.
+"""
 BAD_INPUT = (ArgumentError, ArgumentTypeError, MissingPackage, NotALedger, TooLargeError)
 EXIT_CODES = {
     0: "done; the query was admitted, the proof found",

@@ -21,7 +21,8 @@ from residua.ledger.operations.committer import Gate
 from residua.ledger.recovery.anchor_check import heads_in, may_have_lost
 from residua.ledger.storage.anchor import Anchor, Anchored, FileAnchor, StateAnchor
 from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, migrate, set_fact
-from residua.ledger.storage.store import Again, Store, Unsure, postgres
+from residua.ledger.storage.open_store import open_store
+from residua.ledger.storage.store import Again, Store, Unsure
 from residua.ledger.storage.url import Place, place
 
 _SQLITE = b"SQLite format 3\0"
@@ -70,8 +71,8 @@ def open_ledger(
 
 def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bool) -> Store:
     if where.path is None:
-        return postgres(where, accept_async_standby)
-    from residua.ledger.storage.sqlite import SqliteStore, is_foreign
+        return open_store(where, accept_async_standby, read_only)
+    from residua.ledger.storage.sqlite import is_foreign
 
     path = where.path
     if path.is_dir():
@@ -81,7 +82,7 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
             raise NotALedger(f"there is no ledger at {where}; residua init makes one")
         if not path.parent.is_dir():
             raise StoreUnavailable(f"{path.parent} is no directory, so no ledger can be made there")
-    store = SqliteStore(where, read_only)
+    store = open_store(where, accept_async_standby, read_only)
     if path.exists() and is_foreign(path):
         raise NotALedger(f"{where} is a database of something else")
     return store

@@ -27,7 +27,8 @@ from sqlalchemy import (
 
 from residua.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
 from residua.ledger.storage.anchor import Anchor, Anchored, Marks, check_begun, check_later
-from residua.ledger.storage.store import Again, Store, Unsure, postgres
+from residua.ledger.storage.open_store import open_store
+from residua.ledger.storage.store import Again, Store, Unsure
 from residua.ledger.storage.url import Place
 
 _TABLE = "residua_anchors"
@@ -212,10 +213,6 @@ def _row(ledger: str, name: str, mark: tuple[int, str], change: int) -> dict[str
 
 
 def _store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:
-    if place.path is None:
-        return postgres(place, accept_async_standby)
-    from residua.ledger.storage.sqlite import SqliteStore
-
-    if not read_only or place.path.exists():
-        return SqliteStore(place, read_only)
-    raise StoreUnavailable(f"the anchor {place} is gone")
+    if read_only and place.path is not None and not place.path.exists():
+        raise StoreUnavailable(f"the anchor {place} is gone")
+    return open_store(place, accept_async_standby, read_only)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from sqlalchemy import Connection, Engine, literal_column, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from residua.errors import LedgerError, MissingPackage, StoreUnavailable
+from residua.errors import LedgerError, StoreUnavailable
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Guard, Prepared, Question, Write
 from residua.ledger.storage.url import Place
@@ -269,15 +269,6 @@ class Store(ABC):
         if mine:
             self._let_go()
         self.engine.dispose(close=mine)
-
-
-def postgres(place: Place, accept_async_standby: bool) -> Store:
-    """The store for an address of PostgreSQL, whose driver may be missing."""
-    try:
-        from residua.ledger.storage.postgres import PostgresStore
-    except ModuleNotFoundError as error:
-        raise MissingPackage.behind(error, f"the address {place}") from None
-    return PostgresStore(place, accept_async_standby)
 
 
 def give_back(connection: Connection) -> None:

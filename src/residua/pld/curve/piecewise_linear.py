@@ -11,6 +11,7 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residua.pld.constructors import from_hockey_stick, from_tradeoff
 
 Points = tuple[Floats, Floats]
 
@@ -36,15 +37,11 @@ def tradeoff_points(exact: ExactAtoms) -> Points:
 
 def hockey_stick_from_tradeoff(alphas: Any, betas: Any, x: Any) -> Any:
     """`h(x) = 1 + (τ⁻¹)*(-x)` for the piecewise-linear tradeoff curve through the given points."""
-    from residua.pld.constructors import from_tradeoff
-
     return from_tradeoff(alphas, betas).hockey_stick(x)
 
 
 def tradeoff_from_hockey_stick(xs: Any, values: Any, alpha: Any) -> Any:
     """`τ(alpha) = sup_x (1 - alpha - h(x)) / x` for the piecewise-linear `h` through the points."""
-    from residua.pld.constructors import from_hockey_stick
-
     return from_hockey_stick(xs, values).tradeoff(alpha)
 
 
@@ -75,8 +72,6 @@ def compose_tradeoff(first: tuple[Any, Any], second: tuple[Any, Any]) -> Points:
 
 def _exact_segments(alphas: Any, betas: Any) -> tuple[list[tuple[Fraction, Fraction]], Fraction]:
     """Widths and steepnesses (minus the slopes) of a curve, and its height at 0."""
-    from residua.pld.constructors import from_tradeoff
-
     pld = from_tradeoff(alphas, betas)
     exact = pld._atoms.exact if not pld.is_identity else EXACT_IDENTITY
     segments = [

@@ -30,7 +30,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.families.atoms import Atoms
@@ -40,9 +39,7 @@ from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
-
-if TYPE_CHECKING:
-    from residua.pld.pld import Pld
+from residua.pld.pld import Pld
 
 Law = dict[Fraction, Fraction]
 """Weights by place."""
@@ -179,8 +176,6 @@ def without_matched(low: Pld, high: Pld) -> tuple[Pld, Pld]:
     if max(len(terms), len(room)) <= _MOST_KINDS:
         _match(terms, room, equal=False)
     mine, theirs = _without_common_gaussian(low, high)
-    from residua.pld.pld import Pld
-
     return Pld(mine, terms), Pld(theirs, room)
 
 
@@ -189,8 +184,6 @@ def without_common(low: Pld, high: Pld) -> tuple[Pld, Pld]:
     terms, room = dict(low.terms), dict(high.terms)
     _match(terms, room, equal=True)
     mine, theirs = _without_common_gaussian(low, high)
-    from residua.pld.pld import Pld
-
     return Pld(mine, terms), Pld(theirs, room)
 
 

@@ -41,21 +41,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.order.factor_lemmas import laws, variance_above
+from residua.pld.pld import Pld
 from residua.pld.support.support_ends import (
     largest_loss_bounds,
     largest_loss_exceeds,
     mass_at_infinity_within,
 )
-
-if TYPE_CHECKING:
-    from residua.pld.pld import Pld
 
 _GRAIN = 1e-12
 """Relative allowance for the rounding of `y`, far more than it takes."""
@@ -120,8 +117,6 @@ def _log(weight: Fraction) -> float:
 
 def _split(pld: Pld) -> tuple[Pld, list[tuple[GaussianMixture, int]]]:
     """The bounded factors, and the mixtures whose right tail is not."""
-    from residua.pld.pld import Pld
-
     mixtures = [
         (f, n)
         for f, n in pld.terms.items()
@@ -192,8 +187,6 @@ def raised_below(pld: Pld) -> list[Tail]:
     places = top * np.array(_LEVELS)
     lo, _ = bounded._evaluator.right(places, 0.0, _ACCURACY)
     lo = (lo - float(bounded.mass_at_infinity_bounds.hi)) * (1.0 - _SAFE)
-    from residua.pld.pld import Pld
-
     bare = tails_below(Pld(pld.gaussian, dict(mixtures)))
     return [
         Tail(one.variance, one.shift + float(z), one.log_weight + math.log(w) - _SAFE)
