@@ -12,7 +12,7 @@ from residua.ledger.domain import arguments
 
 FORKED = """
 import os
-from residua.ledger import arguments
+from residua.ledger.domain import arguments
 made = [arguments.key(None)]
 reading, writing = os.pipe()
 child = os.fork()

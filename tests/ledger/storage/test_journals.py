@@ -42,7 +42,7 @@ def run(wal: bool) -> Run:
     """Runs a program in a process of its own, with the same journal."""
 
     def run(program: str, *arguments: object, before: tuple[str, ...] = (), **environment: str):  # type: ignore[no-untyped-def]
-        start = "import sys, residua as rz\nfrom residua.ledger import sqlite\n"
+        start = "import sys, residua as rz\nfrom residua.ledger.storage import sqlite\n"
         start += f"sqlite.wal_is_safe = lambda _: {wal}\n"
         return subprocess.run(
             [*before, sys.executable, "-c", start + textwrap.dedent(program), *map(str, arguments)],
