@@ -230,6 +230,12 @@ def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
     return decorate
 
 
+def set_fields(value: object, /, **fields: object) -> None:
+    """Store checked fields of a frozen dataclass; only for its `__post_init__`."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+
+
 def same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
     """Raise unless two vectors have one length."""
     if first.size != second.size:

@@ -14,7 +14,7 @@ import pytest
 import residua as rz
 from residua.adversary import suite
 from residua.filters.amounts import rounded_up
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.losses import largest_loss
 from residua.filters.query import Query, loss_of
 from residua.filters.residue.update import Budget
@@ -50,7 +50,7 @@ class Walk(rz.Filter):
         left = math.sqrt(state.budget._exact_variance)
         after = self.step(left, loss_of(query, relation)) if left > 0.0 else None
         went = None if after is None else Budget(state.of, rz.gaussian(mu=after))
-        return self._decision(state, went, None, query, relation)
+        return make_decision(self, state, went, None, query, relation)
 
     def remaining_in(self, state: State) -> rz.Pld:
         assert isinstance(state, Budget)

@@ -23,6 +23,8 @@ from residua.adversary.coarsen import coarsened
 from residua.bounds import Floats
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
 from residua.pld.arithmetic.rational import Side, exp_of
+from residua.pld.curve.reads import right_half
+from residua.pld.discretise.finite import written_out
 from residua.pld.discretise.profile import Profile, finite
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -92,13 +94,13 @@ def _smooth(pld: Pld, side: Side, accuracy: float) -> ExactAtoms:
     back = pld.reverse()
 
     def right(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        return pld._evaluator.right(t, dt, accuracy)
+        return right_half(pld, t, dt, accuracy)
 
     def left(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        return back._evaluator.right(t, dt, accuracy)
+        return right_half(back, t, dt, accuracy)
 
     ends = (float(pld.mass_at_infinity_bounds.lo), float(back.mass_at_infinity_bounds.lo))
     made = finite(Profile(right, left, ends), accuracy, side)
     if made.is_identity:
         return EXACT_IDENTITY
-    return coarsened(made._atoms.exact, side, accuracy)
+    return coarsened(written_out(made).exact, side, accuracy)

@@ -144,7 +144,8 @@ def _primitive(loss: Pld) -> Any:
     """What a query is a multiple of, as a value to compare."""
     share = gcd(*loss.terms.values()) or 1
     terms = frozenset((factor, n // share) for factor, n in loss.terms.items())
-    return terms, loss._exact_variance / share
+    variance = loss.gaussian.exact_variance if loss.gaussian else Fraction(0)
+    return terms, variance / share
 
 
 def _decided(losses: Sequence[Pld], rounds: int) -> Freeness:

@@ -9,6 +9,7 @@ import numpy as np
 from residua.bounds import Floats, Verdict, float_down
 from residua.pld.arithmetic.exact import ExactAtoms
 from residua.pld.constructors import from_exact
+from residua.pld.curve.reads import kinks
 from residua.pld.families.atoms import atoms_from_exact
 from residua.pld.order.compare import dominated
 from residua.pld.order.domination import Witness
@@ -19,6 +20,7 @@ _NET = 800
 _BEYOND = 12.0
 """How far past the kinks to look: masses at infinity show where a smooth budget has come down."""
 _ROUNDS = 12
+_MOST_KINKS = 1 << 14
 
 
 def largest_gap(value: ExactAtoms, budget: Pld) -> Witness | None:
@@ -51,8 +53,7 @@ def _search(value: ExactAtoms, budget: Pld) -> list[float]:
     """Points `x` where the gap is largest, in floats."""
     curve = _Curve(value, budget)
     t = [np.zeros(1) if len(value) == 0 else atoms_from_exact(value).z]
-    if budget.is_finite and not budget.is_infinite and budget._evaluator._table_size <= 1 << 14:
-        t.append(budget._evaluator._table.z)
+    t.append(kinks(budget, _MOST_KINKS))
     ends = np.concatenate(t)
     t.append(np.linspace(ends.min() - _BEYOND, ends.max() + _BEYOND, _NET))
     places = np.unique(np.clip(np.concatenate(t), -_LARGEST, _LARGEST))

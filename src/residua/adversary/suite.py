@@ -41,6 +41,7 @@ from residua.pld.constructors import (
     laplace,
     pure_dp,
 )
+from residua.pld.discretise.finite import written_out
 from residua.pld.pld import Pld
 
 ROUNDS = 3
@@ -105,7 +106,7 @@ def _response(low: int, high: int) -> Pld:
 
 def _binomial(n: int) -> Pld:
     """`n` small responses written out as one query: losses spread like those of a Gaussian."""
-    return from_exact((n * _response(15, 17))._atoms.exact)
+    return from_exact(written_out(n * _response(15, 17)).exact)
 
 
 def survivors(kinds: tuple[str, ...] | None = None) -> Iterator[tuple[str, str, Attack]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.curve.reads import kinks
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
@@ -26,9 +27,7 @@ _MANY = 4096
 
 def tradeoff_line(pld: Pld) -> tuple[Floats, Floats]:
     """Type I errors in [0, 1] and least type II errors, from below, for a symmetric PLD."""
-    t = _T
-    if pld.is_finite and not pld.is_infinite and pld._evaluator._table_size <= _MANY:
-        t = np.unique(np.concatenate([t, pld._evaluator._table.z]))
+    t = np.unique(np.concatenate([_T, kinks(pld, _MANY)]))
     x = np.exp(t)
     least = 1.0 - np.asarray(pld.hockey_stick(x))
     beta = np.array([max(0.0, float(np.max(least - x * alpha))) for alpha in _ALPHA])

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split
 from residua.filters.kinds import KINDS
 from residua.filters.noise import least_noise
@@ -61,7 +61,12 @@ class _Desk:
 
 
 class Filter(ABC):
-    """Base of all filters. Subclasses are frozen dataclasses, one a file."""
+    """Base of all filters. Subclasses are frozen dataclasses, one a file.
+
+    A subclass checks its fields in `__post_init__` and stores them with `checks.set_fields`,
+    implements the abstract methods, and makes its decisions with `make_decision`. Methods with a
+    leading underscore are for subclasses to implement; only this package calls them.
+    """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
@@ -299,25 +304,6 @@ class Filter(ABC):
 
         return state_like(first, fields)
 
-    def _set(self, **values: object) -> None:
-        """Store checked fields; only for `__post_init__`."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def _decision(
-        self,
-        before: State,
-        after: State | None,
-        price: Any,
-        query: Query,
-        relation: str | None,
-        why_not: str = "",
-    ) -> Decision:
-        """Assemble a decision; `after` is None for a refusal."""
-        admitted = after is not None
-        state = before if after is None else after
-        return Decision(admitted, state, query, self, before, price, relation, why_not)
-
     def _cost_value(self, price: Any) -> Any:
         """A cost for people, rounded up."""
         return price
@@ -445,15 +431,15 @@ class Additive(Filter):
     def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
         costs = self._prices(state.left, query, relation)
         if isinstance(costs, str):
-            return self._decision(state, None, None, query, relation, costs)
+            return make_decision(self, state, None, None, query, relation, costs)
         left = []
         for cost, before in zip(costs, state.left, strict=True):
             rest = amounts.without(before, cost)
             if rest is None:
-                return self._decision(state, None, costs, query, relation)
+                return make_decision(self, state, None, costs, query, relation)
             left.append(rest)
         after = Left(state.of, tuple(left)).found_within()
-        return self._decision(state, after, costs, query, relation)
+        return make_decision(self, state, after, costs, query, relation)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
@@ -476,6 +462,19 @@ class Additive(Filter):
         assert isinstance(state, Left)
         whole = self._whole
         return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
+
+
+def is_unspent(filter: Filter) -> bool:
+    """Whether the filter's session is in its first state, as it is before any request."""
+    return filter._desk.state is None or filter.state == filter.initial()
+
+
+def exact_costs(filter: Additive, query: Query, relation: str | None) -> tuple[Fraction, ...] | str:
+    """What a query takes of the whole budget, by amount and exactly, rounded up where it must be.
+
+    A text where no finite amount would do: why, to be read after the query.
+    """
+    return filter._prices(filter._whole, query, relation)
 
 
 def _restored(

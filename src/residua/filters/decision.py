@@ -83,3 +83,27 @@ class Decision:
     def remaining(self) -> Any:
         """What is left after this decision."""
         return self._filter.remaining_in(self.state)
+
+
+def make_decision(
+    filter: Filter,
+    before: State,
+    after: State | None,
+    price: Any,
+    query: Query,
+    relation: str | None,
+    why_not: str = "",
+) -> Decision:
+    """Make the decision of a filter on a query; for implementations of filters.
+
+    Args:
+        filter: the filter that decides.
+        before: its state when the query came.
+        after: the state that follows; None for a refusal, which leaves the state as it was.
+        price: what the query takes, in the filter's own form; None if no finite amount would do.
+        query: what was asked.
+        relation: the neighbouring relation under which it was asked.
+        why_not: why a refused query is refused, to be read after it; empty if the price says so.
+    """
+    state = before if after is None else after
+    return Decision(after is not None, state, query, filter, before, price, relation, why_not)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from residua.filters.amounts import written
 from residua.filters.query import Query, loss_of, relation_of
 from residua.mechanisms.black_boxes.black_box import BlackBox
+from residua.mechanisms.black_boxes.gdp import Gdp
 from residua.mechanisms.black_boxes.rdp import Rdp
 from residua.mechanisms.black_boxes.zcdp import Zcdp
 from residua.mechanisms.composition.composed import Composed
@@ -22,6 +23,11 @@ from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 
 Amounts = tuple[Fraction, ...]
+
+
+def stated_gdp(mechanism: Mechanism) -> tuple[Fraction] | None:
+    """The `mu²` of a black box that is `mu`-GDP, as the one amount of a Gaussian budget."""
+    return (written(mechanism.mu) ** 2,) if isinstance(mechanism, Gdp) else None
 
 
 def stated_zcdp(mechanism: Mechanism) -> tuple[Fraction, Fraction] | None:

@@ -162,11 +162,6 @@ class Mechanism(ABC):
             raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
         return made
 
-    def _set(self, **values: object) -> None:
-        """Store checked fields; only for `__post_init__`."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
 
 @lru_cache(maxsize=_CACHED)
 def _built(mechanism: Mechanism, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:

@@ -22,7 +22,7 @@ from residua.filters.base import Additive
 from residua.ledger.api.commands import Call
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.described_query import Asked, asked, from_text
-from residua.ledger.domain.receipts import Receipt, Reservation
+from residua.ledger.domain.receipts import Receipt, Reservation, standings_of
 from residua.records import canonical
 from residua.service.problems import Problem
 
@@ -143,7 +143,7 @@ def is_quick(receipt: Receipt | Reservation) -> bool:
     """Whether what is left can be worked out in no time, and there is nothing else to."""
     if not receipt.admitted:
         return False
-    standings = receipt._standings.all.values()
+    standings = standings_of(receipt).all.values()
     return all(isinstance(one.filter, Additive) and not one.holds for one in standings)
 
 

@@ -70,7 +70,7 @@ class AdditiveProfileFilter(Additive):
 
     def __post_init__(self) -> None:
         eps, delta, rounds, target = arguments(self.eps, self.delta, self.rounds, self.target_delta)
-        self._set(eps=eps, delta=delta, rounds=rounds, target_delta=target)
+        checks.set_fields(self, eps=eps, delta=delta, rounds=rounds, target_delta=target)
         least = best_plan(eps, delta, rounds, target)[1]
         kept = _rounded_up(least) if self.target_eps is None else self.target_eps
         kept = checks.real("target_eps", kept, "what is proven, or more")
@@ -80,7 +80,7 @@ class AdditiveProfileFilter(Additive):
             f"at least {_rounded_up(least):g}, which is what is proven",
             kept,
         )
-        self._set(target_eps=min(kept, _NOTHING))
+        checks.set_fields(self, target_eps=min(kept, _NOTHING))
         super().__post_init__()
 
     @property
@@ -99,13 +99,9 @@ class AdditiveProfileFilter(Additive):
         assert self.target_eps is not None
         return Guarantee(self.target_eps, self._target, "buckets")
 
-    @cached_property
-    def _whole(self) -> tuple[Fraction, ...]:
+    def _amounts(self) -> tuple[Fraction, ...]:
         budgets = [total(e, self.eps, self.delta, self.rounds) for e in self.plan.points]
         return (Fraction(self.rounds), *(amounts.rounded_up(b) for b in budgets))
-
-    def _amounts(self) -> tuple[Fraction, ...]:
-        return self._whole
 
     def tables(self, state: State) -> dict[str, bytes]:
         """The sizes that amounts are for, how many draws beyond each are allowed, and `eps'`."""

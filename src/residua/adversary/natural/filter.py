@@ -37,7 +37,7 @@ from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residua.filters import amounts
 from residua.filters.base import Filter
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.divergence import gaussian_variance
 from residua.filters.query import Query, as_query, described, loss_of
@@ -111,14 +111,14 @@ class NaturalFilter(Filter):
     kind: ClassVar[str] = "natural"
 
     def __post_init__(self) -> None:
-        self._set(budget=loss_of(as_query(self.budget, "budget")))
+        checks.set_fields(self, budget=loss_of(as_query(self.budget, "budget")))
         if self.rounds is not None:
-            self._set(rounds=as_rounds(self.rounds))
+            checks.set_fields(self, rounds=as_rounds(self.rounds))
         if isinstance(self.catalogue, str):
             checks.one_of("catalogue", self.catalogue, FAMILIES)
         elif self.catalogue is not None:
             queries = as_queries(self.catalogue)
-            self._set(catalogue=tuple(_written_down(query) for query in queries))
+            checks.set_fields(self, catalogue=tuple(_written_down(query) for query in queries))
         self.proven  # noqa: B018  what is not proven is not made
         super().__post_init__()
 
@@ -157,20 +157,20 @@ class NaturalFilter(Filter):
     def _decide(self, state: Spent, query: Query, relation: str | None) -> Decision:
         loss = loss_of(query, relation)
         if loss.is_identity:
-            return self._decision(state, state, loss, query, relation)
+            return make_decision(self, state, state, loss, query, relation)
         if self.rounds is not None and not state.rounds < self.rounds:
             why = f"needs a round, and all {self.rounds} rounds are used"
-            return self._decision(state, None, None, query, relation, why)
+            return make_decision(self, state, None, None, query, relation, why)
         charges = self._charges(loss)
         if isinstance(charges, str):
-            return self._decision(state, None, None, query, relation, charges)
+            return make_decision(self, state, None, None, query, relation, charges)
         for charge in charges:
             after = state.loss + charge
             if self._below(after):
                 went = Spent(state.of, after, state.rounds + 1)
-                return self._decision(state, went, charge, query, relation)
+                return make_decision(self, state, went, charge, query, relation)
         why = self._lack(state, state.loss + charges[0])
-        return self._decision(state, None, None, query, relation, why)
+        return make_decision(self, state, None, None, query, relation, why)
 
     def _lack(self, state: Spent, after: Pld) -> str:
         """What a query would take together with what was spent, where the budget has less."""

@@ -59,7 +59,7 @@ class ApproximateZcdpFilter(Additive):
             aside = checks.real("delta_conversion", self.delta_conversion, "in (0, delta]")
             checks.require(0.0 < aside <= delta, "delta_conversion", "in (0, delta]", aside)
         checks.one_of("conversion", self.conversion, ("best", "whitehouse"))
-        self._set(eps=eps, delta=delta, delta_conversion=aside)
+        checks.set_fields(self, eps=eps, delta=delta, delta_conversion=aside)
         super().__post_init__()
 
     @property

@@ -35,7 +35,7 @@ class BasicFilter(Additive):
         eps = largest_eps(self.eps)
         delta = checks.real("delta", self.delta, "in [0, 1)")
         checks.require(0.0 <= delta < 1.0, "delta", "in [0, 1)", self.delta)
-        self._set(eps=eps, delta=delta + 0.0)
+        checks.set_fields(self, eps=eps, delta=delta + 0.0)
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

@@ -14,10 +14,10 @@ from residua import checks
 from residua.filters import amounts
 from residua.filters.base import Additive
 from residua.filters.decision import Decision
+from residua.filters.declared_costs import stated_gdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.query import described
 from residua.filters.state import Left, State
-from residua.mechanisms.black_boxes.gdp import Gdp
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import gaussian, pure_dp
 from residua.pld.families.atoms import Atoms
@@ -76,14 +76,14 @@ class Gaussians(Additive):
     def __post_init__(self) -> None:
         mu = checks.between("mu", self.mu, 0.0, 1e6)
         checks.require(mu == 0.0 or mu >= 1e-100, "mu", "0 or at least 1e-100", mu)
-        self._set(mu=mu)
+        checks.set_fields(self, mu=mu)
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.mu) ** 2,)
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        return (amounts.written(mechanism.mu) ** 2,) if isinstance(mechanism, Gdp) else None
+        return stated_gdp(mechanism)
 
     @property
     def _units(self) -> tuple[str, ...]:

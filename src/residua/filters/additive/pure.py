@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from residua import checks
 from residua.filters import amounts
 from residua.filters.base import Additive
 from residua.filters.losses import largest_eps, largest_loss, missing_mass, response_eps
@@ -29,7 +30,7 @@ class PureFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._set(eps=largest_eps(self.eps))
+        checks.set_fields(self, eps=largest_eps(self.eps))
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

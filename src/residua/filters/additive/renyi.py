@@ -34,7 +34,9 @@ class RenyiFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._set(alpha=order("alpha", self.alpha), rho=checks.between("rho", self.rho, 0.0, 1e6))
+        checks.set_fields(
+            self, alpha=order("alpha", self.alpha), rho=checks.between("rho", self.rho, 0.0, 1e6)
+        )
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

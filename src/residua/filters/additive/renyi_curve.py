@@ -46,7 +46,7 @@ class RenyiCurveFilter(Additive):
             checks.require(alpha not in points, "curve", "without repeated orders", alpha)
             points[alpha] = checks.between("rho", point[1], 0.0, 1e6)
         checks.require(bool(points), "curve", "non-empty", self.curve)
-        self._set(curve=tuple(sorted(points.items())))
+        checks.set_fields(self, curve=tuple(sorted(points.items())))
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

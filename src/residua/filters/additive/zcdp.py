@@ -43,7 +43,7 @@ class ZcdpFilter(Additive):
     fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._set(rho=checks.between("rho", self.rho, 0.0, 1e6))
+        checks.set_fields(self, rho=checks.between("rho", self.rho, 0.0, 1e6))
         super().__post_init__()
 
     def _amounts(self) -> tuple[Fraction, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from residua import checks
 from residua.filters.potential.grid_filter import grid_target, named
 from residua.filters.potential.menus import family, general_menu, reach_for
 from residua.filters.potential.value_table import Table
@@ -35,7 +36,7 @@ class AutoFilter(WalkFilter):
         if isinstance(given, Pld | Mechanism):
             given = (given,)
         expect = tuple(named(q) for q in as_list(given, "expect"))
-        self._set(eps=eps, delta=delta, expect=expect or None)
+        checks.set_fields(self, eps=eps, delta=delta, expect=expect or None)
         super().__post_init__()
 
     def initial(self) -> Walk:

@@ -18,7 +18,7 @@ from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.base import Amounts, Filter
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import response_eps
 from residua.filters.noise import least_noise
@@ -106,7 +106,7 @@ class GridFilter(Filter):
         self, before: State, after: State | None, cost: Any, query: Query, relation: str | None
     ) -> Decision:
         why_not = "" if after is not None else "exceeds what is left"
-        return self._decision(before, after, cost, query, relation, why_not)
+        return make_decision(self, before, after, cost, query, relation, why_not)
 
     def _need(self, decision: Decision) -> str:
         return f"{decision._why_not} ({alone(decision, self.delta)})"

@@ -31,6 +31,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, TINY, U
+from residua.pld.curve.reads import right_half
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -268,7 +269,7 @@ def _from_curve(part: Pld, spacing: Fraction, tail: float, reach: int, ratio: in
     while True:
         count = min(count, reach)
         t = np.arange(count + 1.0) * d
-        sides = [who._evaluator.right(t, 4.0 * U * t, _ACCURACY) for who in (part, part.reverse())]
+        sides = [right_half(who, t, 4.0 * U * t, _ACCURACY) for who in (part, part.reverse())]
         if count == reach or all(hi[-1] <= tail for _, hi in sides):
             break
         count *= 2

@@ -59,7 +59,7 @@ class MenuFilter(WalkFilter):
             prices = tuple(checks.count("prices", c) for c in given)
             checks.require(len(prices) == len(menu), "prices", "one for each query", prices)
             checks.require(min(prices) >= 1, "prices", "at least 1", prices)
-        self._set(eps=eps, delta=delta, menu=menu, prices=prices)
+        checks.set_fields(self, eps=eps, delta=delta, menu=menu, prices=prices)
         super().__post_init__()
 
     @cached_property

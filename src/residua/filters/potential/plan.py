@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Amounts, Filter
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.potential.grid_filter import alone, grid_target, named
 from residua.filters.query import Query, as_list, described, loss_of
 from residua.filters.state import State
@@ -48,7 +48,7 @@ class PlanFilter(Filter):
         eps, delta = grid_target(self.eps, self.delta)
         plan = tuple(named(q) for q in as_list(self.plan, "plan"))
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
-        self._set(eps=eps, delta=delta, plan=plan)
+        checks.set_fields(self, eps=eps, delta=delta, plan=plan)
         super().__post_init__()
 
     @cached_property
@@ -115,13 +115,15 @@ class PlanFilter(Filter):
     def _decide(self, state: Planned, query: Query, relation: str | None) -> Decision:
         loss = loss_of(query, relation)
         if loss.is_identity:
-            return self._decision(state, state, identity(), query, relation)
+            return make_decision(self, state, state, identity(), query, relation)
         left = self._after(state.left, loss)
         if left is None:
             why = "is not covered by what is left of the plan"
-            return self._decision(state, None, None, query, relation, why)
+            return make_decision(self, state, None, None, query, relation, why)
         taken = tuple(a - b for a, b in zip(state.left, left, strict=True))
-        return self._decision(state, Planned(state.of, left), self._budget(taken), query, relation)
+        return make_decision(
+            self, state, Planned(state.of, left), self._budget(taken), query, relation
+        )
 
     def _after(self, left: tuple[int, ...], loss: Pld) -> tuple[int, ...] | None:
         """What is left after a query, or None if the plan does not cover it."""

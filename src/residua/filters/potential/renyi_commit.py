@@ -21,7 +21,7 @@ from residua.filters.additive.renyi import MOST_ORDER, order
 from residua.filters.base import Amounts, Filter
 from residua.filters.budgets import RenyiBudget
 from residua.filters.conversion import best_order, renyi_budget
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_renyi
 from residua.filters.describe import as_mechanism
 from residua.filters.divergence import renyi_cost
@@ -99,7 +99,7 @@ class RenyiCommitFilter(Filter):
             alpha = min(float(best_order(amounts.written(eps), amounts.written(delta))), MOST_ORDER)
         else:
             alpha = order("alpha", self.alpha)
-        self._set(eps=eps, delta=delta, alpha=alpha)
+        checks.set_fields(self, eps=eps, delta=delta, alpha=alpha)
         super().__post_init__()
 
     @property
@@ -188,17 +188,17 @@ class RenyiCommitFilter(Filter):
         if state.to is not None and state.inner is not None:
             inner = state.to._decide(state.inner, query, relation)
             after = Potential(state.of, state.left, True, state.to, inner.state)
-            return self._decision(
-                state, after if inner.admitted else None, inner.cost, query, relation
+            return make_decision(
+                self, state, after if inner.admitted else None, inner.cost, query, relation
             )
         cost = self._price(query, relation)
         if cost is None:
             why = f"has infinite Rényi divergence of order {self._alpha:g}"
-            return self._decision(state, None, None, query, relation, why)
+            return make_decision(self, state, None, None, query, relation, why)
         if not cost <= state.left:
-            return self._decision(state, None, amounts.charged(cost), query, relation)
+            return make_decision(self, state, None, amounts.charged(cost), query, relation)
         after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
-        return self._decision(state, after, amounts.charged(cost), query, relation)
+        return make_decision(self, state, after, amounts.charged(cost), query, relation)
 
     @property
     def skips(self) -> bool:
@@ -232,7 +232,7 @@ class RenyiCommitFilter(Filter):
             to = commit.to if isinstance(commit.to, Filter) else None
             after = Potential(state.of, Fraction(0), True, to, to.initial() if to else None)
         why = f"needs rho {amounts.shown(cost, up=True)}"
-        return self._decision(state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
+        return make_decision(self, state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
 
     def _largest(self, before: State, query: Any, relation: str | None) -> Any:
         if not isinstance(query, Commit):

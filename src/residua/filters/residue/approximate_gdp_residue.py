@@ -28,13 +28,13 @@ from residua.filters import amounts
 from residua.filters.additive.gdp import SQUARES, lifted
 from residua.filters.base import Additive
 from residua.filters.decision import Decision
+from residua.filters.declared_costs import stated_gdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.losses import missing_mass, without_infinity
 from residua.filters.noise import least_above, least_noise
 from residua.filters.query import Query, as_query, described, loss_of
 from residua.filters.state import Left, State
 from residua.filters.target import target
-from residua.mechanisms.black_boxes.gdp import Gdp
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
@@ -66,7 +66,7 @@ class ApproximateGdpResidueFilter(Additive):
         checks.require(mu == 0.0 or mu >= 1e-100, "mu", "0 or at least 1e-100", mu)
         delta = checks.real("delta", self.delta, "in [0, 1)")
         checks.require(0.0 <= delta < 1.0, "delta", "in [0, 1)", self.delta)
-        self._set(mu=mu, delta=delta + 0.0)
+        checks.set_fields(self, mu=mu, delta=delta + 0.0)
         super().__post_init__()
 
     @classmethod
@@ -89,9 +89,8 @@ class ApproximateGdpResidueFilter(Additive):
         return amounts.written(self.mu) ** 2, amounts.written(self.delta)
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        if isinstance(mechanism, Gdp):
-            return amounts.written(mechanism.mu) ** 2, Fraction(0)
-        return None
+        gdp = stated_gdp(mechanism)
+        return None if gdp is None else (*gdp, Fraction(0))
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         v, d = left

@@ -16,7 +16,7 @@ from residua import checks
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, described, loss_of
 from residua.filters.state import State
 from residua.pld.order.compare import dominated
@@ -63,11 +63,11 @@ class UpdateFilter(Filter):
     def _decide(self, state: Budget, query: Query, relation: str | None) -> Decision:
         loss, budget = loss_of(query, relation), state.budget
         if loss.is_identity:
-            return self._decision(state, state, 0.0, query, relation)
+            return make_decision(self, state, state, 0.0, query, relation)
         fits = dominated(loss, budget)
         if not fits.proven:
             why = _why("exceeds the budget that is left", "fit the budget that is left", fits)
-            return self._decision(state, None, None, query, relation, why)
+            return make_decision(self, state, None, None, query, relation, why)
         after = self.update(budget, loss)
         if not isinstance(after, Pld):
             raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
@@ -76,8 +76,8 @@ class UpdateFilter(Filter):
             rest = f"{described(after)}, which this rule leaves,"
             more = f"with {rest} is more than the query allows"
             why = _why(more, f"fit together with {rest}", kept)
-            return self._decision(state, None, None, query, relation, why)
-        return self._decision(state, Budget(state.of, after), loss, query, relation)
+            return make_decision(self, state, None, None, query, relation, why)
+        return make_decision(self, state, Budget(state.of, after), loss, query, relation)
 
     def remaining_in(self, state: State) -> Pld:
         assert isinstance(state, Budget)

@@ -44,7 +44,7 @@ def individual_filter(value: Any) -> IndividualFilter:
 
 def capacity(filter: IndividualFilter) -> Fraction:
     """What there is at the start, exactly: `eps`, `rho` or `mu²`."""
-    return filter._amounts()[0]
+    return filter.initial().left[0]
 
 
 def units_of(filter: IndividualFilter) -> Units:

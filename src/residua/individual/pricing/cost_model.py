@@ -15,7 +15,8 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.pure import PureFilter
 from residua.filters.additive.zcdp import ZcdpFilter
-from residua.filters.declared_costs import split
+from residua.filters.base import exact_costs
+from residua.filters.declared_costs import split, stated_gdp
 from residua.filters.divergence import gaussian_variance
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
@@ -157,18 +158,18 @@ def _response(eps: float, is_laplace: bool) -> Any:
 
 def _fixed_cost(filter: IndividualFilter, query: Query) -> int | None:
     """What a query takes in units, whatever is left; None if no amount would do."""
-    prices = filter._prices(filter._amounts(), query, ADD_REMOVE)
+    prices = exact_costs(filter, query, ADD_REMOVE)
     return None if isinstance(prices, str) else units_of(filter).up(prices[0])
 
 
 def _shared(filter: IndividualFilter, query: Query) -> Pricing:
     units = units_of(filter)
     if not isinstance(filter, GdpResidueFilter):
-        prices = filter._prices(filter._amounts(), query, ADD_REMOVE)
+        prices = exact_costs(filter, query, ADD_REMOVE)
         if isinstance(prices, str):
             raise ArgumentError(f"mechanism must be one that some budget covers: {prices}")
         return Fixed(units, min(units.up(prices[0]), MOST))
-    stated, loss = split(query, ADD_REMOVE, filter._stated)
+    stated, loss = split(query, ADD_REMOVE, stated_gdp)
     fixed = stated[0] if stated else amounts.written(0.0)
     if not loss.terms:
         return Fixed(units, min(units.up(fixed + gaussian_variance(loss)), MOST))

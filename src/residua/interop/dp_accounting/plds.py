@@ -44,9 +44,11 @@ from residua.pld.arithmetic.exact import integers
 from residua.pld.arithmetic.rational import Side
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.constructors import from_exact, identity, infinite
+from residua.pld.curve.reads import reach, right_half
 from residua.pld.discretise.finite import below, region_below
 from residua.pld.families.atoms import atoms_from_floats
 from residua.pld.pld import Pld, query
+from residua.pld.support.support_ends import largest_loss_bounds
 
 _LEAST = 2.0**-1000
 """Masses below this go to infinity."""
@@ -251,14 +253,14 @@ def _upper(pld: Pld, t: Floats, dt: float) -> list[float]:
     out = np.empty(t.size)
     for half, side in ((t >= 0.0, pld), (t < 0.0, pld.reverse())):
         if half.any():
-            out[half] = side._evaluator.right(np.abs(t[half]), dt, 1e-6)[1]
+            out[half] = right_half(side, np.abs(t[half]), dt, 1e-6)[1]
     return [min(max(v, 0.0), 1.0) for v in out.tolist()]
 
 
 def _end(pld: Pld, interval: float) -> int:
     """The place past the largest loss, or past where the curve has come down to 1e-20."""
-    top = pld._evaluator._top
-    far = top if math.isfinite(top) else pld._evaluator.reach(1e-20)
+    top = largest_loss_bounds(pld)[1]
+    far = top if math.isfinite(top) else reach(pld, 1e-20)
     return math.ceil(min(far, _WIDEST) / interval) + 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters.base import Filter
+from residua.filters.base import Filter, is_unspent
 from residua.filters.codec import from_json as filter_from_json
 from residua.records import LEAST_WINDOW
 
@@ -91,7 +91,7 @@ def fresh_filter(value: Any) -> Filter:
     """A filter to begin with: as an object or as JSON, and unspent."""
     if not isinstance(value, Filter):
         return filter_from_json(value)
-    if value._desk.state is not None and value.state != value.initial():
+    if not is_unspent(value):
         raise ArgumentError(
             f"filter must be one that nothing was spent from, got {value!r} with a history:"
             " a budget begins at the filter's first state"

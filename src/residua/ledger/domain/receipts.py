@@ -164,6 +164,11 @@ class Hold:
     overdue: bool
 
 
+def standings_of(receipt: Receipt | Reservation) -> Standings:
+    """Where the budgets of a request stood after it."""
+    return receipt._standings
+
+
 def plain(value: Any) -> Any:
     """What a remaining budget or a query is, as JSON data, and in words under `text`."""
     if value is None:

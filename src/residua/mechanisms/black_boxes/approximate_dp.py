@@ -32,7 +32,8 @@ class ApproximateDp(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(
+        checks.set_fields(
+            self,
             eps=checks.non_negative("eps", self.eps),
             delta=checks.probability("delta", self.delta),
         )

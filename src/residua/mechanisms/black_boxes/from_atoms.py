@@ -32,7 +32,8 @@ class FromAtoms(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(
+        checks.set_fields(
+            self,
             losses=checks.numbers("losses", self.losses),
             masses=checks.numbers("masses", self.masses),
             mass_at_infinity=checks.probability("mass_at_infinity", self.mass_at_infinity),

@@ -31,8 +31,10 @@ class FromTradeoff(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(
-            alphas=checks.numbers("alphas", self.alphas), betas=checks.numbers("betas", self.betas)
+        checks.set_fields(
+            self,
+            alphas=checks.numbers("alphas", self.alphas),
+            betas=checks.numbers("betas", self.betas),
         )
         self._one()
 

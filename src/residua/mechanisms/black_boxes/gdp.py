@@ -29,7 +29,7 @@ class Gdp(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(mu=checks.non_negative("mu", self.mu))
+        checks.set_fields(self, mu=checks.non_negative("mu", self.mu))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.gaussian(1.0, self.mu, side))

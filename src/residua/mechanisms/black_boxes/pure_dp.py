@@ -30,7 +30,7 @@ class PureDp(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(eps=checks.non_negative("eps", self.eps))
+        checks.set_fields(self, eps=checks.non_negative("eps", self.eps))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.pure_dp(Fraction(self.eps), side))

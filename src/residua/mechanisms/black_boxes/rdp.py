@@ -45,7 +45,7 @@ class Rdp(BlackBox):
             raise ArgumentError(
                 f"epsilons must have the length of orders ({len(orders)}), got {len(epsilons)}"
             )
-        self._set(orders=orders, epsilons=epsilons)
+        checks.set_fields(self, orders=orders, epsilons=epsilons)
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         if 0.0 in self.epsilons:

@@ -95,7 +95,8 @@ class Zcdp(BlackBox):
 
     def __post_init__(self) -> None:
         self._check_declared()
-        self._set(
+        checks.set_fields(
+            self,
             rho=checks.non_negative("rho", self.rho),
             xi=checks.non_negative("xi", self.xi),
             delta=checks.probability("delta", self.delta),

@@ -33,7 +33,9 @@ class Composed(Mechanism):
             )
         if not self.mechanisms:
             raise ArgumentError("mechanisms must be a non-empty list, got []")
-        self._set(mechanisms=tuple(mechanism("mechanisms", m) for m in self.mechanisms))
+        checks.set_fields(
+            self, mechanisms=tuple(mechanism("mechanisms", m) for m in self.mechanisms)
+        )
         if not self.supported:
             raise ArgumentError(
                 "mechanisms must have a neighbouring relation in common, got "

@@ -27,7 +27,7 @@ class SelfComposed(Mechanism):
         mechanism("mechanism", self.mechanism)
         count = checks.count("count", self.count)
         checks.require(count <= _MOST, "count", "at most 2**53", count)
-        self._set(count=count)
+        checks.set_fields(self, count=count)
 
     @property
     def supported(self) -> tuple[str, ...]:

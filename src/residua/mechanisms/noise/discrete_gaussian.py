@@ -38,7 +38,8 @@ class DiscreteGaussian(Mechanism):
     reference: ClassVar[str] = "Canonne, Kamath and Steinke 2020"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             sigma=checks.positive("sigma", self.sigma),
             sensitivity=checks.count("sensitivity", self.sensitivity),
         )

@@ -42,7 +42,8 @@ class DiscreteLaplace(Mechanism):
     reference: ClassVar[str] = "Ghosh, Roughgarden and Sundararajan 2012"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             scale=checks.positive("scale", self.scale),
             sensitivity=checks.count("sensitivity", self.sensitivity),
         )

@@ -28,7 +28,8 @@ class Gaussian(Mechanism):
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 2.7"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             sigma=checks.positive("sigma", self.sigma),
             sensitivity=checks.non_negative("sensitivity", self.sensitivity),
         )

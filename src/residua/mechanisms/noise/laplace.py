@@ -27,7 +27,8 @@ class Laplace(Mechanism):
     reference: ClassVar[str] = "Dwork et al. 2006; Balle, Barthe and Gaboardi 2018, theorem 3"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             scale=checks.positive("scale", self.scale),
             sensitivity=checks.non_negative("sensitivity", self.sensitivity),
         )

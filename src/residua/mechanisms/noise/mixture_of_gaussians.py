@@ -31,7 +31,8 @@ class MixtureOfGaussians(Mechanism):
     reference: ClassVar[str] = "Choquette-Choo, Ganesh, Steinke and Thakurta 2024"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             sigma=checks.positive("sigma", self.sigma),
             sensitivities=checks.numbers("sensitivities", self.sensitivities),
             probabilities=checks.numbers("probabilities", self.probabilities),

@@ -38,7 +38,8 @@ class TruncatedLaplace(Mechanism):
     reference: ClassVar[str] = "Geng, Ding, Guo and Kumar 2020"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             scale=checks.positive("scale", self.scale),
             bound=checks.positive("bound", self.bound),
             sensitivity=checks.non_negative("sensitivity", self.sensitivity),

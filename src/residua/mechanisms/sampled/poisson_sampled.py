@@ -54,7 +54,9 @@ class PoissonSampled(Mechanism):
             "one with an add-remove or zero-out pair, to be sampled",
             self.mechanism,
         )
-        self._set(sampling_rate=checks.probability("sampling_rate", self.sampling_rate))
+        checks.set_fields(
+            self, sampling_rate=checks.probability("sampling_rate", self.sampling_rate)
+        )
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         inner, rate = self.mechanism, self.sampling_rate

@@ -45,7 +45,7 @@ class SampledWithoutReplacement(Mechanism):
         sample = checks.count("sample_size", self.sample_size)
         checks.require(source >= 1, "source_size", "at least 1", source)
         checks.require(sample <= source, "sample_size", f"at most source_size={source}", sample)
-        self._set(source_size=source, sample_size=sample)
+        checks.set_fields(self, source_size=source, sample_size=sample)
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         inner = self.mechanism.pld(relation=relation, accuracy=accuracy, side=side)

@@ -34,7 +34,8 @@ class SubsampledGaussian(Mechanism):
     reference: ClassVar[str] = "Abadi et al. 2016; Zhu, Dong and Wang 2022, theorem 11"
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             sigma=checks.positive("sigma", self.sigma),
             sampling_rate=checks.probability("sampling_rate", self.sampling_rate),
             sensitivity=checks.non_negative("sensitivity", self.sensitivity),

@@ -33,7 +33,7 @@ class ExponentialMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         checks.flag("monotonic", self.monotonic)
-        self._set(eps=checks.non_negative("eps", self.eps))
+        checks.set_fields(self, eps=checks.non_negative("eps", self.eps))
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         halved = self.monotonic and relation != REPLACE_ONE

@@ -53,12 +53,12 @@ class RandomizedResponse(Mechanism):
             )
         buckets = checks.count("num_buckets", self.num_buckets)
         checks.require(2 <= buckets <= _MOST, "num_buckets", "between 2 and 2**53", buckets)
-        self._set(num_buckets=buckets)
+        checks.set_fields(self, num_buckets=buckets)
         if self.eps is not None:
-            self._set(eps=checks.non_negative("eps", self.eps))
+            checks.set_fields(self, eps=checks.non_negative("eps", self.eps))
         else:
             noise = checks.probability("noise_parameter", self.noise_parameter)
-            self._set(noise_parameter=noise)
+            checks.set_fields(self, noise_parameter=noise)
 
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, self._one(side))

@@ -41,7 +41,8 @@ class ReportNoisyMax(Mechanism):
     def __post_init__(self) -> None:
         checks.one_of("noise", self.noise, NOISES)
         checks.flag("monotonic", self.monotonic)
-        self._set(
+        checks.set_fields(
+            self,
             scale=checks.positive("scale", self.scale),
             sensitivity=checks.non_negative("sensitivity", self.sensitivity),
         )

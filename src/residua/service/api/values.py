@@ -20,7 +20,7 @@ from residua.filters import budgets as amounts
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.ledger.api.views import Budget, Promise
 from residua.ledger.api.wording import Amount, percent_of
-from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, plain
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, plain, standings_of
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -52,6 +52,7 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
 
 def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
     """A durable decision."""
+    largest = None if receipt.admitted else standings_of(receipt).largest_soon
     return {
         "admitted": receipt.admitted,
         "reason": receipt.reason,
@@ -62,7 +63,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
         "replayed": receipt.replayed,
         "head": receipt.head,
         "binding": receipt.binding,
-        "largest": None if receipt.admitted else mechanism_or_none(receipt._standings.largest_soon),
+        "largest": mechanism_or_none(largest),
         "budgets": {
             name: {"seq": seq, "head": head} for name, (seq, head) in receipt.budgets.items()
         },
