@@ -1,6 +1,6 @@
 """The error charged for each platform function, measured again on this machine against Arb.
 
-`special.py` states a bound for every function it relies on; here each is compared with
+`ulp_bounds.py` states a bound for every function it relies on; here each is compared with
 ball arithmetic of 256 bits at a couple of thousand points, hard regions included, in
 every calling form numpy treats differently (whole arrays, single elements, strides).
 """

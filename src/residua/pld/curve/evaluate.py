@@ -1,12 +1,10 @@
 """Which method evaluates a curve, and the assembly of `h` from its parts.
 
-    G_mu alone                          closed form                      gaussian.py
-    one other factor                    closed form                      its own file
-    few atoms, alone or with one        closed form / binomial           table.py
-      Gaussian or other smooth factor
-    anything else                       contour sums                     contour.py
-    one read of many different          the same, with many nodes        many_atoms.py
-      Laplaces and responses
+    G_mu alone                            closed form                 families/gaussian.py
+    one other factor                      closed form                 its file in families/
+    few atoms, alone or with one more     closed form / binomial      support/small_support.py
+    anything else                         contour sums                contour/transform.py
+    many different Laplaces, responses    the same, with many nodes   contour/many_atoms.py
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
 the right half of the reversed curve has the digits that matter there.
@@ -49,9 +47,7 @@ from residua.pld.support import small_support
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
-_TABLE = 1 << 14
-_BINOMIAL = 1 << 20
-_MIXTURE = 1 << 9
+_TABLE, _BINOMIAL, _MIXTURE = 1 << 14, 1 << 20, 1 << 9
 _RELATIVE = 2e-7
 """Relative width at which a contour without a phantom is accepted."""
 _FLAT = 1e-12
