@@ -23,14 +23,19 @@ asked together, with the number and the `prev` of the record that each got.
     create   filter, library (version that wrote it), relation, unit, data, parent, partition,
              window (seconds, or null), shares_data, tables ({name: SHA-256}), state
     spend    key, request (hash of what was asked), mechanism, relation, assumed, group, admitted,
-             binding (the budget that refused, or null), reason, tables, before, after
-    hold     as spend, with hold (its id) and expires; never moves the state
-    commit   as spend, with hold
+             binding (the budget that refused, or null), reason, tables, before, after; `holds` has,
+             where it was admitted, the states that follow `after` when the open holds are committed
+             in the order in which they were made: of each the fields in which it differs from
+             `after`, and `tables` where it has others
+    hold     as spend, with hold (its id) and expires; never moves the state, and is the last of
+             `holds` itself
+    commit   as spend, with hold, which is open no more
     cancel   hold, reason, group, before, after
     expire   the same
     refresh  generation, tables, state: a new window begins
-    retire   reason, before, after
-    recover  reason, before, after: a restored ledger lost spends of it; nothing follows
+    retire   reason, below, before, after; `below` has, for every budget under this one, the number
+             of its last record: nothing is asked of them after that
+    recover  the same: a restored ledger lost spends of it; nothing follows
     resume   reason, before, after: a restored ledger goes on with it, and how that is known to be
              all there was
 """
@@ -60,8 +65,9 @@ _COMMON = frozenset({"v", "ledger", "budget", "seq", "prev", "type", "time", "by
 _MOVE = frozenset({"before", "after"})
 _ASKED = _MOVE | {
     "key", "request", "mechanism", "relation", "assumed", "group", "admitted", "binding", "reason",
-    "tables",
+    "tables", "holds",
 }  # fmt: skip
+_CLOSE = _MOVE | {"reason", "below"}
 _LET_GO = _MOVE | {"hold", "reason", "group"}
 
 FIELDS: dict[str, frozenset[str]] = {
@@ -75,8 +81,8 @@ FIELDS: dict[str, frozenset[str]] = {
     "cancel": _LET_GO,
     "expire": _LET_GO,
     "refresh": frozenset({"generation", "tables", "state"}),
-    "retire": _MOVE | {"reason"},
-    "recover": _MOVE | {"reason"},
+    "retire": _CLOSE,
+    "recover": _CLOSE,
     "resume": _MOVE | {"reason"},
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""

@@ -47,6 +47,8 @@ class Written:
     tables: dict[str, bytes] = field(default_factory=dict)
     clock: int = 0
     """Seconds since the beginning; each record takes one."""
+    held: dict[str, Any] = field(default_factory=dict)
+    """The queries of the open holds."""
 
     def __post_init__(self) -> None:
         self.state = self.filter.initial()
@@ -91,6 +93,18 @@ class Written:
         self.records.append(made)
         return made
 
+    def holds(self, after: Any) -> list[dict[str, Any]]:
+        """What a record says of the open holds; one that does not fit moves nothing."""
+        common, tables, found, state = plain(self.filter, after), self.named(after), [], after
+        for query in self.held.values():
+            decision = self.filter.decide(state, query, relation=self.relation)
+            state = decision.state if decision.admitted else state
+            shown = plain(self.filter, state)
+            own = {name: value for name, value in shown.items() if value != common[name]}
+            others = self.named(state)
+            found.append(own if others == tables else {**own, "tables": others})
+        return found
+
     def asking(self, query: Any, key: str, group: Sequence[Any], admitted: bool) -> dict[str, Any]:
         mechanism = described(query)
         return {
@@ -127,6 +141,7 @@ def spend_together(members: list[Written], query: Any, key: str, admitted: bool 
         fields["after"] = plain(member.filter, after)
         moved = fields["before"] != fields["after"]
         fields["tables"] = member.named(after) if moved else {}
+        fields["holds"] = member.holds(after) if admitted else []
         member.append("spend", fields)
         member.state = after
 

@@ -29,7 +29,7 @@ UNHELD = (
 
 @dataclass(frozen=True)
 class Step:
-    """One record that moved a state, or the first state of a budget: its verdict and why."""
+    """One record that was admitted, or the first state of a budget: its verdict and why."""
 
     budget: str
     seq: int

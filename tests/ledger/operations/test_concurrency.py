@@ -6,6 +6,8 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -120,6 +122,8 @@ def test_holds_from_many_threads_never_exceed_the_budget(ledger: rz.Ledger) -> N
 
 SPENDS = """
 import sys
+import threading
+import time
 import residua as rz
 ledger = rz.open_ledger(sys.argv[1], principal=sys.argv[2], anchor=sys.argv[3])
 print(sum(ledger.spend(["a", "b"], rz.pure_dp(0.05), key=str(i)).admitted for i in range(15)))
@@ -127,6 +131,8 @@ print(sum(ledger.spend(["a", "b"], rz.pure_dp(0.05), key=str(i)).admitted for i 
 
 OPENS = """
 import sys
+import threading
+import time
 import residua as rz
 sys.stdin.readline()
 ledger = rz.open_ledger(sys.argv[1], anchor=sys.argv[3])
@@ -223,3 +229,36 @@ def test_a_process_that_forked_must_open_the_ledger_again(open_: Open) -> None:
     assert os.waitstatus_to_exitcode(status) == 2
     assert ledger.spend("b", rz.pure_dp(0.25)).admitted
     assert len(ledger.history("b")) == 2
+
+
+@pytest.mark.needs("flint")
+def test_no_spend_slips_between_a_retirement_and_what_it_states(open_: Open) -> None:
+    """A retirement states where the budgets under it end; spends on these lock it."""
+    ledger = open_()
+    ledger.create_budget("whole", rz.PureFilter(500.0))
+    names = [f"part {place}" for place in range(4)]
+    for name in names:
+        ledger.create_budget(name, rz.PureFilter(500.0), parent="whole", partition=name)
+    quota = "quota"
+    ledger.create_budget(quota, rz.PureFilter(500.0), parent=names[0])
+    begun = threading.Barrier(len(names) + 2)
+
+    def spend(name: str) -> int:
+        mine = open_()
+        begun.wait()
+        for times in itertools.count():
+            try:
+                mine.spend(name, PureDp(0.001))
+            except rz.RetiredBudget:
+                return times
+        raise AssertionError
+
+    with ThreadPoolExecutor(len(names) + 1) as pool:
+        spent = [pool.submit(spend, name) for name in (*names[1:], quota, quota)]
+        begun.wait()
+        time.sleep(0.3)
+        ledger.retire("whole", "done")
+        assert sum(each.result() for each in spent) > 0
+    last = ledger.history("whole")[-1].body["below"]
+    assert last == {each.name: each.seq for each in ledger.budgets() if each.name != "whole"}
+    assert ledger.verify().ok

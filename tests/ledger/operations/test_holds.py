@@ -17,7 +17,7 @@ import residua as rz
 from residua.filters.base import Filter
 from residua.filters.query import described
 from residua.filters.state import State
-from residua.mechanisms import Gaussian, Laplace, PureDp
+from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
 
 
@@ -367,3 +367,19 @@ def test_what_a_refused_hold_says_would_fit_is_held_when_it_is_asked_for(
     assert held.admitted
     held.cancel()
     assert ledger.history("b")[-1].body["reason"] == "cancelled"
+
+
+@pytest.mark.needs("flint")
+def test_a_commitment_leaves_only_holds_that_can_be_verified(ledger: rz.Ledger) -> None:
+    from residua.filters.potential.renyi_commit import Commit
+
+    ledger.create_budget("b", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
+    hold = ledger.reserve("b", Composed(tuple(Laplace(scale) for scale in (100.0, 300.0, 900.0))))
+    assert hold.admitted
+    with pytest.raises(rz.ArgumentError, match="open holds"):
+        ledger.spend("b", Commit(rz.GdpResidueFilter(0.05)))
+    hold.cancel()
+    assert ledger.reserve("b", Gaussian(sigma=60.0)).admitted
+    assert ledger.spend("b", Commit(rz.GdpResidueFilter(0.05))).admitted
+    report = ledger.verify()
+    assert report.ok, report.text

@@ -332,6 +332,7 @@ def _forged(chain: Written, query: m.Mechanism, after: Any, tables: dict[str, by
     fields["before"] = last["after"] if "after" in last else last["state"]
     fields["after"] = after
     fields["tables"] = {name: digest(content) for name, content in tables.items()}
+    fields["holds"] = []
     chain.append("spend", fields)
 
 
@@ -341,12 +342,21 @@ def test_a_step_without_loss_keeps_the_potential() -> None:
     table = filter.tables(chain.state)["potential"]
     head, _, rest = table.partition(b"\n")
     large = head + b"\n" + struct.pack(f"<{len(rest) // 8}d", *[1e9] * (len(rest) // 8))
-    unseen = {**plain(filter, chain.state), "seen": []}
-    for content, verdict in ((table, "proven"), (large, "refuted")):
+    same = plain(filter, chain.state)
+    unseen = {**same, "seen": []}
+    for after, tables, verdict in (
+        (same, {}, "proven"),
+        (unseen, {"potential": table}, "refuted"),
+        (unseen, {"potential": large}, "refuted"),
+    ):
         forged = written_by(filter, [m.Laplace(20.0)])
-        _forged(forged, m.PureDp(0.0), unseen, {"potential": content})
+        _forged(forged, m.PureDp(0.0), after, tables)
         report = verify_records({"b": forged.records}, forged.tables)
         assert [step.verdict for step in report.steps] == ["proven", "proven", verdict]
+    forged = written_by(filter, [m.Laplace(20.0)])
+    _forged(forged, m.PureDp(0.0), same, {"potential": large})
+    problems = verify_records({"b": forged.records}, forged.tables).problems
+    assert ["tables" in problem.what for problem in problems] == [True]
 
 
 def test_a_profile_keeps_its_plan() -> None:
@@ -357,7 +367,7 @@ def test_a_profile_keeps_its_plan() -> None:
     other = canonical({**json.loads(plan), "points": [500.0 + i for i in range(len(points))]})
     after = plain(filter, filter.decide(chain.state, m.PureDp(0.01)).state)
     _forged(chain, m.PureDp(0.01), after, {"plan": plan})
-    _forged(chain, m.PureDp(0.0), after, {"plan": plan})
+    _forged(chain, m.PureDp(0.0), after, {})
     assert verify_records({"b": chain.records}, chain.tables).ok
     for forged in ({"plan": other.encode()}, {}):
         chain = Written(filter)
@@ -711,3 +721,55 @@ def test_the_state_is_a_value() -> None:
         report.steps = ()  # type: ignore[misc]
     assert json.loads(report.to_json())["proven"] == 2
     assert report.exit_code == 0
+
+
+def _walks() -> list[tuple[rz.Filter, list[m.Mechanism]]]:
+    menu = [rz.pure_dp(0.1), rz.gaussian(sigma=20.0)]
+    asked: list[m.Mechanism] = [
+        m.PureDp(0.1), m.PureDp(0.1), m.Gaussian(sigma=20.0), m.Laplace(30.0), m.PureDp(0.0),
+        m.Gdp(mu=0.05), m.Laplace(scale=0.3, sensitivity=0.01),
+        m.Laplace(scale=3.0, sensitivity=0.1), m.SubsampledGaussian(4.0, 0.01), m.PureDp(0.1),
+    ]  # fmt: skip
+    return [
+        (rz.AutoFilter(1.0, 1e-6), asked),
+        (rz.AutoFilter(1.0, 1e-6), asked[::-1]),
+        (rz.MenuFilter(1.0, 1e-6, menu), asked),
+        (rz.MenuFilter(1.0, 1e-6, menu), asked[2:]),
+        (rz.MenuFilter(1.0, 1e-6, menu, prices=(3, 1)), asked),
+    ]
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_what_a_walk_keeps_beside_its_potential_is_checked(place: int) -> None:
+    filter, queries = _walks()[place]
+    chain = written_by(filter, queries)
+    report = verify_records({"b": chain.records}, chain.tables)
+    assert report.ok, report.text
+    tables = {h: {"potential": content} for h, content in chain.tables.items()}
+    for record in chain.records[1:]:
+        body = record.body
+        state = body["after"]
+        found = tables.get(body["tables"].get("potential"))
+        if found is None:
+            continue
+        forged: list[dict[str, Any]] = [
+            {"left": state["left"] + 10**9},
+            {"seen": []},
+            {"seen": [[query, n + 1] for query, n in state["seen"]]},
+            {"seen": state["seen"] + state["seen"][:1]},
+            {"first": {"kind": "pure_dp", "eps": 0.75}},
+            {"plan": {"query": state["seen"][0][0], "copies": 1, "exits": [0, 10**9]}},
+        ]
+        if state["plan"] is not None:
+            exits = state["plan"]["exits"]
+            forged += [
+                {"plan": {**state["plan"], "exits": [*exits, exits[-1]]}},
+                {"left": (len(exits) - 1) * 4096 + 1},
+            ]
+            if record.seq > 1:
+                forged.append({"plan": {**state["plan"], "copies": state["plan"]["copies"] + 1}})
+        for change in forged:
+            other = written_by(filter, queries[: record.seq - 1])
+            _forged(other, queries[record.seq - 1], {**state, **change}, found)
+            last = verify_records({"b": other.records}, other.tables).steps[-1]
+            assert last.verdict == "refuted", (record.seq, change, last)

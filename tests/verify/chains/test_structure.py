@@ -179,6 +179,7 @@ def test_a_key_belongs_to_one_request() -> None:
 
 
 def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
+    chain.held[hold] = query
     state = plain(chain.filter, chain.state)
     fields = chain.asking(query, f"h-{hold}-{len(chain.records)}", [chain.place], True)
     more = {
@@ -187,11 +188,13 @@ def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
         "tables": {},
         "hold": hold,
         "expires": "2026-12-31T00:00:00.000Z",
+        "holds": chain.holds(chain.state),
     }
     chain.append("hold", {**fields, **more})
 
 
 def _let_go(chain: Written, hold: str, how: str = "cancel") -> None:
+    chain.held.pop(hold, None)
     state = plain(chain.filter, chain.state)
     fields = {
         "hold": hold,
@@ -206,9 +209,11 @@ def _let_go(chain: Written, hold: str, how: str = "cancel") -> None:
 def _commit(chain: Written, hold: str, query: m.Mechanism) -> None:
     before, place = chain.state, chain.place
     chain.state = chain.filter.decide(before, query).state
+    chain.held.pop(hold, None)
     fields = chain.asking(query, f"c-{hold}-{len(chain.records)}", [place], True)
     states = {"before": plain(chain.filter, before), "after": plain(chain.filter, chain.state)}
-    chain.append("commit", {**fields, **states, "tables": {}, "hold": hold})
+    holds = chain.holds(chain.state)
+    chain.append("commit", {**fields, **states, "tables": {}, "hold": hold, "holds": holds})
 
 
 def test_holds_commits_and_cancels() -> None:
@@ -219,7 +224,7 @@ def test_holds_commits_and_cancels() -> None:
     _let_go(chain, "one")
     report = _report(chain)
     assert report.ok, report.text
-    assert report.proven == 2
+    assert report.proven == 4
     _commit(chain, "one", m.PureDp(0.1))
     assert any("not open" in p.what for p in _report(chain).problems)
 
@@ -392,7 +397,7 @@ def test_no_budget_stands_above_itself(partition: str | None) -> None:
 def test_nothing_after_a_retirement() -> None:
     chain = _chain()
     state = plain(chain.filter, chain.state)
-    chain.append("retire", {"reason": "done", "before": state, "after": state})
+    chain.append("retire", {"reason": "done", "below": {}, "before": state, "after": state})
     assert _report(chain).ok
     chain.spend(m.PureDp(0.1))
     assert any("retired" in p.what for p in _report(chain).problems)

@@ -40,7 +40,7 @@ def test_composition_on_a_grid_agrees(query: m.Mechanism) -> None:
     values = excess * (1.0 + 0.01 * rng.random(grid.size))
     theirs = step_of(grid, query.pld()).after(values)
     with bits(192):
-        given = Potential(1.0, 1e-6, grid.cells, grid.half, tuple(values.tolist()))
+        given = Potential(1.0, 1e-6, grid.cells, grid.half, 0, tuple(values.tolist()))
         ours = composed(loss_of(query.to_dict(), "add-remove"), given)
         found = np.array([float(a.upper()) for a in ours])
     assert np.all(found <= theirs * (1.0 + 1e-12))
@@ -57,7 +57,7 @@ def test_several_copies_on_a_finer_lattice_agree() -> None:
     values = np.exp(-(np.linspace(-4.0, 4.0, grid.size) ** 2))
     theirs = step_of(grid, m.Laplace(40.0).pld(), 8).after(values)
     with bits(192):
-        given = Potential(1.0, 1e-6, grid.cells, grid.half, tuple(values.tolist()))
+        given = Potential(1.0, 1e-6, grid.cells, grid.half, 0, tuple(values.tolist()))
         loss = loss_of(m.Laplace(40.0).to_dict(), None).times(8)
         ours = np.array([float(a.upper()) for a in composed(loss, given)])
     assert np.all(np.abs(ours / theirs - 1.0) <= 1e-3)

@@ -50,6 +50,10 @@ class GridFilter(Filter):
     def potential(self, state: Any) -> Floats | None:
         """The potential of a state; None before anything was admitted."""
 
+    @abstractmethod
+    def whole(self, state: Any) -> int:
+        """The highest level, in parts, of the menu that a state is on or can leave for."""
+
     def admits(self, state: Any, loss: Pld) -> bool:
         """Whether a state covers a query (and then nothing)."""
         if loss.is_identity:
@@ -61,13 +65,15 @@ class GridFilter(Filter):
     def tables(self, state: State) -> dict[str, bytes]:
         """The potential of a state: a line of JSON, then doubles, least significant byte first.
 
-        The line names the grid; the doubles stand at its points, from left to right.
+        The line names the grid and the highest level of the menu; the doubles stand at the points
+        of the grid, from left to right.
         """
-        potential = self.potential(self.own(state))
+        own = self.own(state)
+        potential = self.potential(own)
         if potential is None:
             return {}
         line: dict[str, float] = {"cells": self.grid.cells, "half": self.grid.half, "v": 1}
-        line |= {"delta": self.delta, "eps": self.eps}
+        line |= {"delta": self.delta, "eps": self.eps, "whole": self.whole(own)}
         head = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return {"potential": head.encode() + b"\n" + potential.astype("<f8").tobytes()}
 

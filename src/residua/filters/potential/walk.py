@@ -123,6 +123,9 @@ class WalkFilter(GridFilter):
             return self.table_in(state).at(state.left)
         return self._table(state).at(state.left)
 
+    def whole(self, state: Walk) -> int:
+        return self.table_in(state).whole
+
     def _table(self, state: Walk) -> Table:
         assert state.plan is not None
         return _plan_table(self.table_in(state), state.plan)

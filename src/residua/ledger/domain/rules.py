@@ -61,6 +61,8 @@ class Ruling(NamedTuple):
     admitted: bool
     state: State
     reason: str
+    held: tuple[State, ...] = ()
+    """The states after it and each open hold, one after another, where it is admitted."""
 
 
 @lru_cache(maxsize=1024)
@@ -69,14 +71,22 @@ def decided(filter: Filter, state: State, query: Mechanism, relation: str) -> De
     return filter.decide(state, query, relation=relation)
 
 
-def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
-    """The state after all of these; None where one does not fit."""
+def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[State, ...] | None:
+    """The states after each of these, one after another; None where one does not fit."""
+    states = []
     for each in queries:
         decision = decided(standing.filter, state, each.query, standing.relation)
         if not decision.admitted:
             return None
         state = decision.state
-    return state
+        states.append(state)
+    return tuple(states)
+
+
+def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
+    """The state after all of these; None where one does not fit."""
+    states = fold(standing, state, queries)
+    return None if states is None else (state, *states)[-1]
 
 
 def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
@@ -86,20 +96,23 @@ def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> R
     would fit, fits them all.
     """
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+    held = fold(standing, decision.state, standing.holds) if decision.admitted else None
+    if held is None:
         why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
         return Ruling(False, standing.state, why)
-    return Ruling(True, decision.state, admitted(query, decision))
+    return Ruling(True, decision.state, admitted(query, decision), held)
 
 
 def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
     """Whether a query may be held, after all other holds. The state stays."""
-    held = follow(standing, standing.state, standing.holds)
+    held = fold(standing, standing.state, standing.holds)
     if held is None:  # holds that fit once fit still: nothing comes before them unasked
         return Ruling(False, standing.state, "refused: the open holds do not fit any more")
-    decision = decided(standing.filter, held, query.query, standing.relation)
+    last = held[-1] if held else standing.state
+    decision = decided(standing.filter, last, query.query, standing.relation)
     if decision.admitted:
-        return Ruling(True, standing.state, admitted(query, decision))
+        reason = admitted(query, decision)
+        return Ruling(True, standing.state, reason, (*held, decision.state))
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
 

@@ -181,7 +181,8 @@ class Retire(Request):
             raise RetiredBudget(f"budget {self.name!r} is retired already")
         drop_holds(page, entry, "cancel", self.principal, f"budget {self.name!r} was retired")
         state = entry.plain_state
-        fields = {"reason": self.reason, "before": state, "after": state}
+        below = page.heads_below(self.name)
+        fields = {"reason": self.reason, "below": below, "before": state, "after": state}
         entry.retired = True
         page.append(entry, "retire", self.principal, fields, entry.state_text)
 
@@ -249,7 +250,10 @@ def write_off(page: Page, name: str, why: str, by: str) -> None:
     drop_holds(page, entry, "expire", LEDGER, f"budget {name!r} is retired")
     entry.retired = True
     state = entry.plain_state
-    fields = {"reason": f"fully spent: {why}", "before": state, "after": state}
+    below = page.heads_below(name)
+    fields = {
+        "reason": f"fully spent: {why}", "below": below, "before": state, "after": state,
+    }  # fmt: skip
     page.append(entry, "recover", by, fields, entry.state_text)
 
 

@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
+from residua.filters.base import Filter
+from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry, state_of
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.receipts import Receipt, Standings
@@ -26,6 +28,8 @@ from residua.records import Canonical, Record, canonical, digest, state_after
 LEDGER = "ledger"
 """Who asks for what happens by itself."""
 _NONE = Canonical("{}")
+_NOTHING = Canonical("[]")
+_NO_HOLDS: Mapping[str, Canonical] = {}
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,23 @@ def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
             )
 
 
+def check_holds_provable(entry: Entry, states: Sequence[State], holds: Sequence[Asked]) -> None:
+    """Raise where an open hold could not be proven in the state in which it would be committed.
+
+    Another filter decides there where one was committed to.
+    """
+    for state, asked in zip(states, holds, strict=False):
+        to = getattr(state, "to", None)
+        if not isinstance(to, Filter):
+            continue
+        why = asked.unprovable(canonical(to.to_dict()), entry.relation)
+        if why is not None:
+            raise ArgumentError(
+                f"query must leave the open holds of {entry.name!r} verifiable, and {asked} would"
+                f" not be after it: {why}; nothing was spent"
+            )
+
+
 def binding(
     rulings: Mapping[str, Ruling], entries: Sequence[Entry], *, checked: bool = False
 ) -> tuple[str | None, str]:
@@ -167,8 +188,12 @@ def append_group(
     entries: Sequence[Entry],
     fields: Mapping[str, Any],
     after: Mapping[str, str],
+    held: Mapping[str, Canonical] = _NO_HOLDS,
 ) -> dict[str, Record]:
-    """Append a record to every budget of a group, each naming all; states become `after`."""
+    """Append a record to every budget of a group, each naming all; states become `after`.
+
+    `held` has what the record of a budget says of its open holds.
+    """
     in_order = sorted(entries, key=lambda entry: entry.name)
     group = Canonical("[" + ",".join([entry.place() for entry in in_order]) + "]")
     made = {}
@@ -184,8 +209,25 @@ def append_group(
         if "mechanism" in own:
             own["relation"] = entry.relation
             own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)
+            own["holds"] = held.get(entry.name, _NOTHING)
         made[entry.name] = page.append(entry, type, by, own, state_text)
     return made
+
+
+def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[State]) -> Canonical:
+    """What a record says of the states that follow the committed one with each open hold."""
+    common = {name: canonical(value) for name, value in json.loads(state_text).items()}
+    tables = tables_of(page, entry, state_text)
+    found = []
+    for state in states:
+        text = entry.moved(state)
+        plain: dict[str, Any] = json.loads(text)
+        own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
+        others = tables_of(page, entry, text)
+        if others != tables:
+            own["tables"] = {} if others is _NONE else others
+        found.append(own)
+    return Canonical(canonical(found))
 
 
 def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:

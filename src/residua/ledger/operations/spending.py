@@ -17,9 +17,11 @@ from residua.ledger.operations.requests import (
     append_group,
     binding,
     charged,
+    check_holds_provable,
     check_provable,
     check_relation,
     held_now,
+    holds_after,
     relation_rulings,
     replay,
     request_hash,
@@ -27,6 +29,7 @@ from residua.ledger.operations.requests import (
 )
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
+from residua.records import Canonical
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,17 @@ def settled(
     refused_by, reason = binding(rulings, entries)
     admitted = refused_by is None
     after: dict[str, str] = {}
+    held: dict[str, Canonical] = {}
     if admitted and type != "hold":
         after = {entry.name: entry.moved(rulings[entry.name].state) for entry in entries}
+    for entry in entries if admitted else ():
+        states = rulings[entry.name].held
+        if states:
+            open_ = [page.holds[id].asked for id in entry.holds if id != fields.get("hold")]
+            open_ += [asking.asked] * (type == "hold")
+            check_holds_provable(entry, (rulings[entry.name].state, *states), open_)
+            text = after.get(entry.name, entry.state_text)
+            held[entry.name] = holds_after(page, entry, text, states)
     common = {
         "key": asking.under,
         "request": request,
@@ -117,15 +129,15 @@ def settled(
         **fields,
     }
     # From here on nothing fails.
-    made = append_group(page, type, asking.principal, entries, common, after)
+    made = append_group(page, type, asking.principal, entries, common, after, held)
     if admitted:
         for entry in entries:
             entry.spent = True
     first = made[asking.budgets[0]]
-    held = held_now(page, entries)
     # The first of the group, as `derive` finds it.
     place = next(iter(made.values()))
-    page.add_key(asking.principal, asking.under, KeyRow(request, place.budget, place.seq, held))
+    row = KeyRow(request, place.budget, place.seq, held_now(page, entries))
+    page.add_key(asking.principal, asking.under, row)
     return Done(
         first,
         {name: (each.seq, each.hash) for name, each in made.items()},

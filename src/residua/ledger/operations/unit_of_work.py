@@ -33,6 +33,8 @@ from residua.ledger.storage.store import Store
 from residua.records import Record, read, record
 
 _B, _R = schema.budgets, schema.records
+_AT_ONCE = 500
+"""Names in one query: databases limit the parameters of a statement."""
 
 
 class Page:
@@ -190,6 +192,24 @@ class Page:
         c = _B.c
         columns = c.name, c.children, c.filter, c.generation, c.window_ends, c.retired
         return self.connection.execute(select(*columns).where(c.parent == name)).all()
+
+    def heads_below(self, name: str) -> dict[str, int]:
+        """The number of the last record of every budget under this one, however deep.
+
+        Whoever writes to one of them locks everything above it, so they stay as they are while
+        this budget is locked.
+        """
+        found: dict[str, int] = {}
+        parents = [name]
+        while parents:
+            some = set(parents[:_AT_ONCE])
+            query = select(_B.c.name, _B.c.head_seq).where(_B.c.parent.in_(some))
+            heads = {row.name: int(row.head_seq) for row in self.connection.execute(query)}
+            made = (each for each in self.entries.values() if each.parent in some)
+            heads.update((each.name, each.head_seq) for each in made)
+            parents = [*parents[_AT_ONCE:], *(each for each in heads if each not in found)]
+            found.update(heads)
+        return found
 
     def line(self, name: str) -> list[Entry]:
         """A budget and the ancestors that a spend on it charges.

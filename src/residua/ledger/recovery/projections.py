@@ -30,6 +30,8 @@ class Derivation:
         self._asked: dict[tuple[str, str], Record] = {}
         self._made: dict[str, Record] = {}
         self._ended: dict[str, Record] = {}
+        self._closed: list[tuple[str, str, int]] = []
+        """Each budget that was retired, one under it, and the number of the last record of that."""
         self._times: dict[str, str] = {}
         """When each hold was made, by the latest of its budgets."""
         self.doubted: dict[str, int] = {}
@@ -76,6 +78,8 @@ class Derivation:
             entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
         elif type in RETIRING:
             entry.retired = True
+            below = body["below"].items()
+            self._closed += [(entry.name, name, int(seq)) for name, seq in below]
 
     def missing(self) -> dict[str, str]:
         """Budgets that lack a record which the group of an applied one names, and which."""
@@ -86,6 +90,10 @@ class Derivation:
                 entry = self.page.entries.get(name)
                 if entry is None or entry.head_seq < seq:
                     lacking[name] = f"number {seq} was written together with one of others"
+        for above, name, seq in self._closed:
+            entry = self.page.entries.get(name)
+            if entry is None or entry.head_seq < seq:
+                lacking[name] = f"number {seq} was written before {above!r} was retired"
         return lacking
 
     def finish(self) -> None:

@@ -94,6 +94,7 @@ _RECORD = {
     "binding": None,
     "reason": _ADMITTED,
     "tables": {},
+    "holds": [],
     "before": _state("1"),
     "after": _state("0.941699787283476572"),
     "hash": HASH,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from residua.errors import ArgumentTypeError
-from residua.verify.chains.structure import Chain
+from residua.verify.chains.chain import Chain
 from residua.verify.report import Problem, Report
 
 Mark = tuple[str | None, int | None, str]

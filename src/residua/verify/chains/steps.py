@@ -1,5 +1,8 @@
 """The steps of chains: what is to be proven, each once, and what the verdicts come to.
 
+A step is the first state of a budget or of a window, or a spend, hold or commit that was admitted.
+It is proven if its own move is sound and the holds that are open after it still fit (`holds.py`).
+
 A step is proven from the state before it. What stands on a refuted step is therefore not proven,
 however right the step itself is: it is undecided until a new window begins from the start.
 """
@@ -8,17 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from residua.records import Record, canonical, digest
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, effort
-from residua.verify.chains.structure import Chain
+from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.holds import Following, Holds
 from residua.verify.descriptions.states import UNREADABLE
 from residua.verify.proofs.filters import Asked, prove_first, prove_step
 from residua.verify.proofs.partitions import Part
-from residua.verify.proofs.verdict import Proof, all_of, undecided
+from residua.verify.proofs.verdict import Proof, all_of, proven, undecided
 from residua.verify.report import Step
 from residua.verify.workers import spread
 
@@ -39,6 +44,17 @@ class Task:
     asked: Asked
     missing: str | None = None
     part: Part | None = None
+    hold: str | None = None
+    """The open hold whose commit this would be; None for what was done."""
+
+    def worded(self, proof: Proof) -> Proof:
+        """What a verdict means for the record."""
+        if self.hold is None:
+            return proof
+        if proof.verdict == "proven":
+            return proven("the open holds fit")
+        word = "does not fit" if proof.verdict == "refuted" else "is not known to fit"
+        return Proof(proof.verdict, f"the open hold {self.hold!r} {word}: {proof.reason}")
 
     @property
     def starts(self) -> bool:
@@ -72,42 +88,85 @@ class Task:
         return prove_step(self.config, self.before, self.after, self.asked)
 
 
+class _Tables(NamedTuple):
+    """The tables of a state: their hashes, what could be had of them, and why not all."""
+
+    names: Any
+    found: Mapping[str, bytes]
+    missing: str | None = None
+
+
 def tasks_of(
     chain: Chain, part: Part | None, source: TableSource, done: Mapping[str, int]
 ) -> Iterator[Task]:
+    """What is to be proven of each record, in their order; of one record one after another."""
     config = chain.first.get("filter")
-    tables: dict[str, bytes] = {}
-    names: Any = {}
+    tables = _Tables({}, {})
+    holds = Holds()
     for record in chain.records:
         body, before = record.body, None
+        holds.follow(record)
         starts = record.type in ("create", "refresh")
         if starts:
             after = body["state"]
-        elif record.type in ("spend", "commit") and body["admitted"] is True:
+        elif record.type in ASKING and body["admitted"] is True:
             before, after = body["before"], body["after"]
         else:
+            _following(chain, record, holds)
             continue
-        moved = starts or before != after
-        named = body["tables"] if moved else names
-        found, missing = _fetched(chain, record, source) if moved else (tables, None)
-        if record.seq > done.get(chain.name, -1):
-            asked = Asked(body.get("mechanism"), body.get("relation"), tables, found)
-            shown = [config, before, after, asked.mechanism, asked.relation]
+        known = tables
+        if starts or before != after:
+            tables = _fetched(chain, record, body["tables"], source)
+        new = record.seq > done.get(chain.name, -1)
+        if new and record.type != "hold":
             where = part if record.type == "create" else None
-            shown += [names if before is not None else None, named, where and where.plain]
-            key = digest(canonical(shown))
-            yield Task(chain.name, record.seq, key, config, before, after, asked, missing, where)
-        tables, names = found, named
+            yield _task(chain, record, config, (before, after), body, (known, tables), where)
+        # Each open hold, as if it were committed after those that were made before it.
+        before, known = after, tables
+        for hold, after, named in _following(chain, record, holds):
+            if named is not None and named == tables.names:
+                chain.wrong(record.seq, "holds names tables that the committed state has")
+            then = tables if named is None else _fetched(chain, record, named, source)
+            if new:
+                asked, states = hold.body, (before, after)
+                made = _task(chain, record, config, states, asked, (known, then), None)
+                yield replace(made, hold=str(asked["hold"]))
+            before, known = after, then
 
 
-def _fetched(
-    chain: Chain, record: Record, source: TableSource
-) -> tuple[dict[str, bytes], str | None]:
+def _task(
+    chain: Chain,
+    record: Record,
+    config: Any,
+    states: tuple[Any, Any],
+    body: Mapping[str, Any],
+    tables: tuple[_Tables, _Tables],
+    part: Part | None,
+) -> Task:
+    before, after = states
+    asked = Asked(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
+    shown = [config, before, after, asked.mechanism, asked.relation]
+    names = None if before is None else tables[0].names
+    shown += [names, tables[1].names, part and part.plain]
+    key = digest(canonical(shown))
+    missing = tables[1].missing
+    return Task(chain.name, record.seq, key, config, before, after, asked, missing, part)
+
+
+def _following(chain: Chain, record: Record, holds: Holds) -> list[Following]:
+    """What a record says of the open holds; what is not said as a ledger does is a problem."""
+    try:
+        return holds.after(record)
+    except ValueError as error:
+        chain.wrong(record.seq, str(error))
+        return []
+
+
+def _fetched(chain: Chain, record: Record, named: Any, source: TableSource) -> _Tables:
     """The tables that a record names, and why one cannot be had; one that was changed is damage."""
     found: dict[str, bytes] = {}
-    named = record.body["tables"]
     if not isinstance(named, Mapping) or not all(isinstance(h, str) for h in named.values()):
-        return found, "the tables are not named by their hashes"
+        return _Tables(named, found, "the tables are not named by their hashes")
     missing = None
     for name, hash in named.items():
         content = source(hash) if callable(source) else source.get(hash)
@@ -118,7 +177,7 @@ def _fetched(
             chain.wrong(record.seq, missing)
         else:
             found[name] = content
-    return found, missing
+    return _Tables(named, found, missing)
 
 
 @dataclass(frozen=True)
@@ -154,21 +213,24 @@ def prove_all(
 
 
 def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
-    """Each verdict, seen together with those on the steps that it rests on."""
+    """The verdict on each record, seen together with those on the steps that it rests on."""
     budget, refuted, undecided = None, None, None
-    for task in tasks:
-        if task.budget != budget or task.starts:
-            budget, refuted, undecided = task.budget, None, None
-        verdict, reason = proofs[task.key]
+    for (name, seq), some in groupby(tasks, key=lambda task: (task.budget, task.seq)):
+        same = list(some)
+        if name != budget or same[0].starts:
+            budget, refuted, undecided = name, None, None
+        verdict, reason = all_of([task.worded(proofs[task.key]) for task in same])
+        # Later states rest on the step itself, not on whether the open holds still fit after it.
+        moved = "proven" if same[0].hold is not None else proofs[same[0].key].verdict
         if verdict == "proven" and refuted is not None:
             verdict, reason = "undecided", f"rests on step {refuted}, which was refuted; {reason}"
         elif verdict == "proven" and undecided is not None:
             reason = f"{reason}; rests on step {undecided}, which is undecided"
-        elif verdict == "refuted" and refuted is None:
-            refuted = task.seq
-        elif verdict == "undecided" and undecided is None:
-            undecided = task.seq
-        yield Step(task.budget, task.seq, verdict, reason)
+        if moved == "refuted" and refuted is None:
+            refuted = seq
+        elif moved == "undecided" and undecided is None:
+            undecided = seq
+        yield Step(name, seq, verdict, reason)
 
 
 def _proofs(tasks: list[Task], jobs: int, limits: Limits) -> Iterator[tuple[str, Proof]]:

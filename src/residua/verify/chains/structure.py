@@ -8,52 +8,29 @@ is recorded with `assumed: true`. Names, times and flags are what a ledger accep
 
 Across chains: the records of one request name the same group, in which each is where the others
 say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
-partitions of a budget have one label; a key belongs to one request of its principal.
+partitions of a budget have one label; a key belongs to one request of its principal; nothing is
+asked of a budget, or created under it, after one above it was retired (`retirement.py`).
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from residua.errors import BrokenRecord
 from residua.records import LONGEST_HOLD, Record, canonical, follows, read, state_after
+from residua.verify.chains.chain import ASKING, Chain, parent_of
+from residua.verify.chains.holds import check_expiries
+from residua.verify.chains.retirement import check_retired
 from residua.verify.chains.windows import early, is_time, later, no_window
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
 from residua.verify.descriptions.mechanisms import units_of
 from residua.verify.proofs.partitions import Part
-from residua.verify.report import Problem
 
-_ASKING = ("spend", "hold", "commit")
 _LONGEST_REASON = 2000
-_GROUPED = (*_ASKING, "cancel", "expire")
-
-
-@dataclass
-class Chain:
-    """The records of one budget that could be read, and what is wrong."""
-
-    name: str
-    records: list[Record] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    whole: bool = True
-    """Whether every link holds."""
-
-    def wrong(self, seq: int | None, what: str) -> None:
-        self.problems.append(Problem(self.name, seq, what))
-
-    @property
-    def first(self) -> Mapping[str, Any]:
-        """The fields of the record that creates the budget; none where it is missing."""
-        begins = bool(self.records) and self.records[0].type == "create"
-        return self.records[0].body if begins else {}
-
-    def at(self, seq: Any) -> Record | None:
-        if type(seq) is int and 0 <= seq < len(self.records) and self.records[seq].seq == seq:
-            return self.records[seq]
-        return next((record for record in self.records if record.seq == seq), None)
+_GROUPED = (*ASKING, "cancel", "expire")
 
 
 def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
@@ -114,11 +91,11 @@ def check_states(chain: Chain) -> None:
         wrong = _Wrong(chain, record.seq)
         if "before" in body and state is not None and body["before"] != state:
             wrong("the state before is not what the records so far leave")
-        if kind in _ASKING:
+        if kind in ASKING:
             _check_asked(body, kind, wrong)
         elif body.get("before") != body.get("after"):
             wrong(f"a {kind} moves the committed state")
-        if retired and kind in (*_ASKING, "refresh", "create"):
+        if retired and kind in (*ASKING, "refresh", "create"):
             wrong(f"a {kind} after the budget was retired")
         if "reason" in body and not _is_reason(body["reason"], kind):
             wrong(f"reason must be a text, got {body['reason']!r:.60}")
@@ -221,6 +198,8 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
         wrong("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
         wrong("refused, and yet no budget did")
+    if body["before"] == body["after"] and body["tables"] != {}:
+        wrong("tables are named, and the committed state does not move")
     if body["before"] != body["after"] and (not body["admitted"] or kind == "hold"):
         wrong(f"a {'refusal' if not body['admitted'] else 'hold'} moves the committed state")
 
@@ -236,6 +215,8 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     _check_labels(chains)
     _check_children(chains)
     _check_roots(chains)
+    check_retired(chains)
+    check_expiries(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -250,7 +231,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                 made = max(each.body["time"] for each in _together(record, chains))
                 if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
                     wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
-            if record.type in _ASKING:
+            if record.type in ASKING:
                 _check_line(chain, chains, members, wrong)
                 if chain.name in partitioned and body["admitted"]:
                     wrong("a budget that is divided into partitions is charged itself")
@@ -318,17 +299,11 @@ def _same_request(one: Record, two: Record) -> bool:
     return all(one.body.get(name) == two.body.get(name) for name in names)
 
 
-def _above(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
-    """The parent's chain, if it is here."""
-    parent = chain.first.get("parent")
-    return chains.get(parent) if isinstance(parent, str) else None
-
-
 def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
     """All partitions, each after its parent."""
     found = []
     for chain in chains.values():
-        above = _above(chain, chains)
+        above = parent_of(chain, chains)
         if above is not None and chain.first.get("partition") is not None:
             found.append((above, chain))
     return found
@@ -338,7 +313,7 @@ def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
     """What a partition must fit under; None for other budgets."""
     if chain.first.get("partition") is None:
         return None
-    above = _above(chain, chains)
+    above = parent_of(chain, chains)
     if above is None:
         return Part(None)
     beside: dict[str, Any] = {}
@@ -364,7 +339,7 @@ def _check_children(chains: Mapping[str, Chain]) -> None:
     """What is under a budget is all quotas or all partitions."""
     kinds: dict[str, bool] = {}
     for chain in chains.values():
-        above = _above(chain, chains)
+        above = parent_of(chain, chains)
         if above is not None:
             divides = chain.first.get("partition") is not None
             if kinds.setdefault(above.name, divides) != divides:
@@ -390,7 +365,7 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
         if chain.first.get("partition") is not None:
             chain.wrong(0, "a partition of no budget")
         return
-    above = _above(chain, chains)
+    above = parent_of(chain, chains)
     if above is None or not above.records:
         chain.wrong(0, f"the parent {parent!r} is not here")
         return
@@ -407,13 +382,13 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
 
 
 def _check_ancestors(chain: Chain, chains: Mapping[str, Chain]) -> None:
-    above, seen = _above(chain, chains), {chain.name}
+    above, seen = parent_of(chain, chains), {chain.name}
     while above is not None:
         if above.name in seen:
             chain.wrong(0, f"the budget {above.name!r} stands above itself")
             return
         seen.add(above.name)
-        above = _above(above, chains)
+        above = parent_of(above, chains)
 
 
 def _check_line(
@@ -429,7 +404,7 @@ def _check_line(
             wrong(f"the {word} {parent!r} is not charged")
         if whole and parent in members:
             wrong(f"the {word} {parent!r} of a partition is charged")
-        above = _above(below, chains)
+        above = parent_of(below, chains)
         if above is None:
             return
         if above.name in seen:

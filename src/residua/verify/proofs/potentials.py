@@ -25,8 +25,8 @@ from typing import Any
 
 from flint import arb
 
+from residua.records import canonical
 from residua.verify.arithmetic.balls import Ball, ball, bits, exact, near
-from residua.verify.descriptions.fields import RELATIONS
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable
 from residua.verify.losses.curves import curve
@@ -34,6 +34,7 @@ from residua.verify.losses.factors import Loss, Response
 from residua.verify.losses.lattice import lattice_of, multiplied
 from residua.verify.proofs.order import below
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.walks import PARTS, check_shape, check_walk, counts
 
 _BITS = 192
 _FINEST = 64
@@ -50,6 +51,8 @@ class Potential:
     delta: float
     cells: int
     half: int
+    whole: int
+    """The highest level of the menu, in parts."""
     values: tuple[float, ...]
 
     @property
@@ -69,11 +72,13 @@ def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
     line, _, rest = content.partition(b"\n")
     try:
         head = json.loads(line)
-        if set(head) != {"cells", "delta", "eps", "half", "v"} or head["v"] != 1:
+        if set(head) != {"cells", "delta", "eps", "half", "v", "whole"} or head["v"] != 1:
             raise ValueError(f"fields {sorted(head)}")
-        counts = [type(head[name]) is int for name in ("cells", "half")]
+        counts = [type(head[name]) is int for name in ("cells", "half", "whole")]
         if not all(counts) or not all(type(head[name]) is float for name in ("eps", "delta")):
-            raise ValueError("cells and half must be counts, eps and delta numbers")
+            raise ValueError("cells, half and whole must be counts, eps and delta numbers")
+        if head["whole"] < 0 or head["whole"] % PARTS:
+            raise ValueError("whole must be a number of levels")
         if len(rest) != 8 * (2 * head["half"] + 1):
             raise ValueError("as many numbers as there are grid points")
         values = struct.unpack(f"<{len(rest) // 8}d", rest)
@@ -83,18 +88,26 @@ def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
         raise Unreadable("a potential must be made of non-negative numbers")
     if not 0 < head["cells"] <= head["half"]:
         raise Unreadable("the grid of a potential must reach beyond eps")
-    return Potential(head["eps"], head["delta"], head["cells"], head["half"], tuple(values))
+    grid = head["eps"], head["delta"], head["cells"], head["half"]
+    return Potential(*grid, head["whole"], tuple(values))
+
+
+def _whole(found: Potential | None) -> int | None:
+    return None if found is None else found.whole
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
     """Whether a first state keeps `(eps, delta)`."""
-    if _held(state):
-        return refuted("copies are held before anything was asked")
     found = potential_of(tables)
-    if found is None and state.get("left") == -1 and state.get("plan") is None:
+    check_shape(config, state, _whole(found))
+    if state["held"] or state["seen"] or state["first"] is not None:
+        return refuted("queries are counted before anything was asked")
+    if found is None and state["left"] == -1:
         return proven("nothing was admitted yet")
     if found is None:
         return undecided("the potential of the first state is not here")
+    if state["left"] != found.whole:
+        return refuted("the first state is not the whole menu")
     return _of_target(config, found) or _under_target(found, [arb(v) for v in found.values])
 
 
@@ -126,11 +139,13 @@ def step(
 ) -> Proof:
     """Whether a walk from one state to the next is sound."""
     loss = loss_of(mechanism, relation)
-    held, kept = _held(before), _held(after)
     old, new = potential_of(tables[0]), potential_of(tables[1])
+    check_shape(config, before, _whole(old))
+    check_shape(config, after, _whole(new))
+    held, kept = _held(before), _held(after)
     if loss.is_identity:
         # The next step is judged by the potential of this one: it must be the one that was proven.
-        kept_all = _same(before, after) and old == new
+        kept_all = canonical(before) == canonical(after) and old == new
         return proven("no loss") if kept_all else refuted("the state moves for nothing")
     changes = {k: kept.get(k, 0) - held.get(k, 0) for k in {*held, *kept}}
     changed = [k for k, n in changes.items() if n]
@@ -141,22 +156,27 @@ def step(
     # What is bought, or used, is one that lies above the query.
     bought = changed[0] if changed else loss
     copies = changes.get(bought, 0) + 1
+    wrong = check_walk(before, after, loss, copies == 0)
+    if wrong is not None:
+        return wrong
+    if new is None:
+        return undecided("the potential of the state after is not here")
     if copies == 0:
         if old != new:
             return refuted("using a held copy moves the potential")
         return proven("a copy that was paid for before")
     if copies < 0:
         return refuted("more than one held copy is used")
-    if new is None:
-        return undecided("the potential of the state after is not here")
     wrong = _of_target(config, new)
     if wrong is not None:
         return wrong
     if old is None:
-        if before.get("left") != -1 or before.get("plan") is not None or held:
+        if before["left"] != -1:
             return undecided("the potential of the state before is not here")
     elif old.grid != new.grid:
         return refuted("the potentials are on different grids")
+    elif old.whole != new.whole:
+        return refuted("the number of levels of the menu changes")
     with bits(_BITS):
         needed = composed(bought.times(copies), new)
         if old is None:
@@ -169,53 +189,12 @@ def step(
 
 
 def _held(state: State) -> dict[Loss, int]:
-    """The copies that were paid for and not yet used; what else a state holds must be readable."""
-    if type(state["left"]) is not int or state["left"] < -1:
-        raise Unreadable(f"left must be a count or -1, got {state['left']!r:.60}")
-    if state["first"] is not None:
-        _named(state["first"])
-    plan = state["plan"]
-    if plan is not None:
-        if not isinstance(plan, Mapping) or set(plan) != {"query", "copies", "exits"}:
-            raise Unreadable(f"plan must have query, copies and exits, got {plan!r:.60}")
-        exits = plan["exits"] if isinstance(plan["exits"], list) else []
-        counts = all(type(n) is int and n >= 0 for n in exits)
-        if not (exits and counts and type(plan["copies"]) is int and plan["copies"] > 0):
-            raise Unreadable(f"copies and exits of a plan must be counts, got {plan!r:.60}")
-        _named(plan["query"])
-    _counts("seen", state["seen"])
+    """The copies that were paid for and not yet used."""
     found: dict[Loss, int] = {}
-    for (asked, relation), n in _counts("held", state["held"]):
+    for (asked, relation), n in counts("held", state["held"]):
         loss = loss_of(asked, relation)
         found[loss] = found.get(loss, 0) + n
     return {loss: n for loss, n in found.items() if n}
-
-
-def _counts(name: str, given: Any) -> list[tuple[tuple[Any, str | None], int]]:
-    """Queries with counts."""
-    if not isinstance(given, list):
-        raise Unreadable(f"{name} must be a list, got {given!r:.60}")
-    found = []
-    for pair in given:
-        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < 0:
-            raise Unreadable(f"{name} must be made of queries and counts, got {pair!r:.60}")
-        found.append((_named(pair[0]), pair[1]))
-    return found
-
-
-def _named(asked: Any) -> tuple[Any, str | None]:
-    """A query in a state: a description, with a relation unless that is add-remove."""
-    relation = None
-    if isinstance(asked, Mapping) and set(asked) == {"mechanism", "relation"}:
-        asked, relation = asked["mechanism"], asked["relation"]
-        if relation not in RELATIONS:
-            raise Unreadable(f"a query must name a relation, got {relation!r:.60}")
-    loss_of(asked, relation)
-    return asked, relation
-
-
-def _same(before: State, after: State) -> bool:
-    return all(before.get(n) == after.get(n) for n in ("left", "held", "plan"))
 
 
 def composed(loss: Loss, grid: Potential) -> list[Ball]:

@@ -1,0 +1,44 @@
+"""The chain of one budget, as far as it could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from residua.records import Record
+from residua.verify.report import Problem
+
+ASKING = ("spend", "hold", "commit")
+"""The types of records that ask a budget for something."""
+
+
+@dataclass
+class Chain:
+    """The records of one budget that could be read, and what is wrong."""
+
+    name: str
+    records: list[Record] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    whole: bool = True
+    """Whether every link holds."""
+
+    def wrong(self, seq: int | None, what: str) -> None:
+        self.problems.append(Problem(self.name, seq, what))
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        """The fields of the record that creates the budget; none where it is missing."""
+        begins = bool(self.records) and self.records[0].type == "create"
+        return self.records[0].body if begins else {}
+
+    def at(self, seq: Any) -> Record | None:
+        if type(seq) is int and 0 <= seq < len(self.records) and self.records[seq].seq == seq:
+            return self.records[seq]
+        return next((record for record in self.records if record.seq == seq), None)
+
+
+def parent_of(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
+    """The chain of the parent, if it is here."""
+    parent = chain.first.get("parent")
+    return chains.get(parent) if isinstance(parent, str) else None
