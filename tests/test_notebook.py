@@ -35,7 +35,7 @@ def test_a_filter_with_what_is_left(filter: rz.Filter) -> None:
     asked.request(rz.laplace(20.0))
     page = _parsed(asked)
     text = "".join(page.itertext())
-    assert asked.worded(asked.remaining) in text and "1, 1 admitted" in text
+    assert asked.left_words(asked.state) in text and "1, 1 admitted" in text
     assert len(page.findall(".//polyline")) == 2
 
 

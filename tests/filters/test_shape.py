@@ -16,7 +16,7 @@ import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
 from residua import mechanisms
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.kinds import KINDS, filter_class
 from residua.filters.noise import scaled
 from residua.filters.state import Left, State
@@ -378,7 +378,7 @@ def test_refusals_of_a_gaussian_with_slack_say_which_gaussian_is_needed():
     filter = rz.ApproximateGdpResidueFilter(0.5, 1e-6)
     query = rz.laplace(scale=0.3)
     assert (
-        f"needs mu {amounts.shown(rz.gdp_parameter(query), up=True)}"
+        f"(mu {amounts.shown(rz.gdp_parameter(query), up=True)}); mu² 0.25 (mu 0.5) and delta"
         in filter.request(query).reason
     )
     assert "nothing of this kind fits" in filter.request(HOPELESS).reason

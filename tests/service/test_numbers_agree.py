@@ -64,7 +64,7 @@ def steps(kind: str) -> st.SearchStrategy[list[tuple[str, m.Mechanism]]]:
 
 SAME_UNIT = {
     "pure_dp": r"\(?(?:eps |pure_dp\()(NUMBER)",
-    "gdp": r"mu (NUMBER)",
+    "gdp": r"mu² \S+ \(mu (NUMBER)",
     "zcdp": r"rho (NUMBER)",
 }
 """Where the words for what is left have the unit of a query's own parameter."""
@@ -124,7 +124,10 @@ def test_another_kind_of_cap_is_shown_in_its_own_words() -> None:
         assert client.check("web", m.PureDp(eps=0.2, relation=RELATION)).admitted
         shown = service.http("GET", "/v1/budgets/web").json()
         assert shown["amounts"] == [] and shown["percent"] is None
-        assert amount_and_percent(visitor, "web")[:2] == ("pure_dp(0.2) left now, of mu 1", None)
+        assert amount_and_percent(visitor, "web")[:2] == (
+            "pure_dp(0.2) left now, of mu² 1 (mu 1)",
+            None,
+        )
 
 
 def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dict[str, Any]:
@@ -155,7 +158,9 @@ def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dic
     assert lines.get("percent") == (None if percent is None else f"{gauge} left")
     for field in ("remaining", "capacity", "spent") if amounts else ():
         said = re.sub(r" \(mu [^)]*\)", "", lines[field])
-        assert said == " and ".join(f"{one['unit']} {one[field]}" for one in amounts)
+        listed = [f"{one['unit']} {one[field]}" for one in amounts]
+        assert re.split(" and |, ", said) == listed
+        assert shown[field] is None or lines[field] == shown[field]["text"]
     assert ("held" in lines) == any(Decimal(one["held"]) for one in amounts)
     listed = run("budget", "list", *at).splitlines()
     assert any(line.startswith(name) and line.endswith(left) for line in listed)

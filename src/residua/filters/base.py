@@ -26,13 +26,11 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters import amounts
-from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split
-from residua.filters.kinds import KINDS
+from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, described, relation_of
-from residua.filters.state import Left, State
+from residua.filters.state import State
+from residua.filters.wording import Amounts
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -43,8 +41,6 @@ NOTHING_FITS = "nothing of this kind fits"
 """What a refusal says that has nothing to recommend."""
 
 FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
-Amounts = tuple[tuple[str, Fraction], ...]
-"""Units, and how much there is of each."""
 
 
 class _Desk:
@@ -83,7 +79,7 @@ class Filter(ABC):
 
     def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
         """Whether `query` is admitted in `state`, and the state that follows. Pure."""
-        return self._decide(self.own(state), self._asked(query), _relation(relation))
+        return self._decide(self.own(state), self._asked(query), checked_relation(relation))
 
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
@@ -176,7 +172,7 @@ class Filter(ABC):
         Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
         relation of the first mechanism that it admitted.
         """
-        asked, relation = self._asked(query), _relation(relation)
+        asked, relation = self._asked(query), checked_relation(relation)
         meant = self._meant(asked, relation)
         with self._desk.lock:
             kept = self._desk.relation
@@ -200,7 +196,7 @@ class Filter(ABC):
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent, and the reason says what would be."""
-        decision = self._decide(self.state, self._asked(query), _relation(relation))
+        decision = self._decide(self.state, self._asked(query), checked_relation(relation))
         return dataclasses.replace(decision, checked=True)
 
     @property
@@ -246,8 +242,8 @@ class Filter(ABC):
         left = self.remaining
         rows = [
             ("filter", repr(self)),
-            ("left", self.worded(left)),
-            ("of", self.worded(self.capacity)),
+            ("left", self.left_words(self.state)),
+            ("of", self.left_words(self.initial())),
             ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
         ]
         curves = {"guarantee": self.guarantee}
@@ -316,15 +312,13 @@ class Filter(ABC):
     ) -> str:
         asked = described(decision.query)
         if decision.admitted:
-            cost = "" if decision.cost is None else self.worded(decision.cost, up=True)
-            after = self.worded(decision.remaining)
-            left = f"{after} {'would be left' if decision.checked else 'left'}"
-            return (
-                f"{decision.outcome}: {asked} costs {cost}; {left} of {self.worded(self.capacity)}"
-            )
+            left = self.left_words(decision.state, decision.remaining)
+            left += " would be left" if decision.checked else " left"
+            whole = self.left_words(self.initial())
+            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left} of {whole}"
         need = self._need(decision)
         if left is None:
-            left = f"{self.worded(self.remaining_in(decision._before))} left"
+            left = f"{self.left_words(decision._before)} left"
         if advice is None:
             fit = decision.largest
             advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
@@ -332,149 +326,20 @@ class Filter(ABC):
 
     def _need(self, decision: Decision) -> str:
         """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
-        return decision._why_not or f"needs {self.worded(decision.cost, up=True)}"
+        return decision._why_not
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        """A budget in the filter's own unit, in words and rounded down; a cost with `up`."""
-        return repr(budget)
+    def left_words(self, state: State, left: Any = None) -> str:
+        """What is left in a state, in words; `left` where holds or another budget allow less."""
+        return _words(self.remaining_in(state) if left is None else left)
 
-
-class Additive(Filter):
-    """A filter whose state is what is left of one or more amounts."""
-
-    fixed_costs: ClassVar[bool] = False
-    """Whether a query takes the same whatever is left."""
-
-    @abstractmethod
-    def _amounts(self) -> tuple[Fraction, ...]:
-        """What there is at the start."""
-
-    @property
-    @abstractmethod
-    def _units(self) -> tuple[str, ...]:
-        """What each amount is called."""
-
-    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
-        """The amounts of what another budget leaves; None where it has none of these units."""
-        # A filter that keeps no delta has a delta of 0 in what it leaves.
-        numbers = getattr(left, "numbers", ())[: len(self._units)]
-        return tuple(map(amounts.written, numbers)) if len(numbers) == len(self._units) else None
-
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        assert isinstance(state, Left)
-        own = left == self.remaining_in(state)
-        found = state.left if own else self._amounts_of(left)
-        return () if found is None else tuple(zip(self._units, found, strict=True))
-
-    @cached_property
-    def _whole(self) -> tuple[Fraction, ...]:
-        return self._amounts()
-
-    @abstractmethod
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        """What a loss takes when so much is left, or why none would do, to be read after it."""
-
-    def initial(self) -> Left:
-        return Left(self.fingerprint, self._whole)
-
-    def own(self, state: Any) -> State:
-        """Check that a state is one of this filter's, and holds no more than it ever gave."""
-        if type(state) is Left and state.within == self.fingerprint:
-            return state
-        state = super().own(state)
-        whole = self._whole
-        if (
-            not isinstance(state, Left)
-            or type(state.left) is not tuple
-            or len(state.left) != len(whole)
-            or not all(type(left) is Fraction for left in state.left)
-        ):
-            raise ArgumentTypeError(
-                f"state must hold {len(whole)} amounts for {self.kind}, got {checks.shown(state)}"
-            )
-        if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
-            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
-        return state.found_within()
-
-    def state_to_json(self, state: State) -> str:
-        """What the general way would write, put together; it is written often, and remembered."""
-        own = self.own(state)
-        if type(own) is not Left or self.kind not in KINDS or self.version != 1:
-            return super().state_to_json(own)
-        known = own.text
-        if known is None:
-            left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
-            known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
-            object.__setattr__(own, "text", known)
-        return known
-
-    @property
-    def skips(self) -> bool:
-        return self.fixed_costs
-
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        """What a black box says itself that it takes, in this filter's amounts."""
-        return None
-
-    def _prices(
-        self, left: tuple[Fraction, ...], query: Query, relation: str | None
-    ) -> tuple[Fraction, ...] | str:
-        """What a query takes when so much is left, or why no finite amount would do."""
-        stated, loss = split(query, relation, self._stated)
-        if loss.is_identity:
-            return stated or (Fraction(0),) * len(left)
-        rest = self._costs(left, loss)
-        if stated is None or isinstance(rest, str):
-            return rest
-        return tuple(a + b for a, b in zip(stated, rest, strict=True))
-
-    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
-        costs = self._prices(state.left, query, relation)
-        if isinstance(costs, str):
-            return make_decision(self, state, None, None, query, relation, costs)
-        left = []
-        for cost, before in zip(costs, state.left, strict=True):
-            rest = amounts.without(before, cost)
-            if rest is None:
-                return make_decision(self, state, None, costs, query, relation)
-            left.append(rest)
-        after = Left(state.of, tuple(left)).found_within()
-        return make_decision(self, state, after, costs, query, relation)
-
-    def skip(
-        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
-    ) -> tuple[int, State]:
-        """In closed form where costs are fixed and no subtraction on the way is rounded."""
-        state = self.own(state)
-        assert isinstance(state, Left)
-        if not self.fixed_costs or not queries:
-            return 0, state
-        paid = []
-        for query in queries:
-            costs = self._prices(state.left, self._asked(query), _relation(relation))
-            if isinstance(costs, str):
-                return 0, state
-            paid.append(costs)
-        rounds, left = amounts.whole_rounds(state.left, paid, most)
-        return rounds, Left(state.of, left)
-
-    def spent_in(self, state: State) -> Any:
-        assert isinstance(state, Left)
-        whole = self._whole
-        return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
+    def cost_words(self, decision: Decision) -> str:
+        """What an admitted query costs, in words."""
+        return _words(decision.cost)
 
 
 def is_unspent(filter: Filter) -> bool:
     """Whether the filter's session is in its first state, as it is before any request."""
     return filter._desk.state is None or filter.state == filter.initial()
-
-
-def exact_costs(filter: Additive, query: Query, relation: str | None) -> tuple[Fraction, ...] | str:
-    """What a query takes of the whole budget, by amount and exactly, rounded up where it must be.
-
-    A text where no finite amount would do: why, to be read after the query.
-    """
-    return filter._prices(filter._whole, query, relation)
 
 
 def _restored(
@@ -487,5 +352,10 @@ def _restored(
     return made
 
 
-def _relation(name: str | None) -> str | None:
+def _words(value: Any) -> str:
+    return described(value) if isinstance(value, Pld) else str(value)
+
+
+def checked_relation(name: str | None) -> str | None:
+    """The name of a relation; None stays None."""
     return None if name is None else relations.relation(name)

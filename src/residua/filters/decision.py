@@ -50,10 +50,9 @@ class Decision:
         return self._cost
 
     @cached_property
-    def worded_cost(self) -> str:
-        """The same in words, for who admits it."""
-        cost = self.cost
-        return cost if isinstance(cost, str) else self._filter.worded(cost, up=True)
+    def cost_words(self) -> str:
+        """What an admitted query costs in words: what is shown as left is less by so much."""
+        return self._filter.cost_words(self)
 
     @cached_property
     def reason(self) -> str:

@@ -140,7 +140,7 @@ def frontier(
 
         told(0)
         lines.append(_line(filter, state, one, (points, span, most), relation, told))
-    left = filter.worded(filter.remaining_in(state))
+    left = filter.left_words(state)
     return Frontier(repr(filter), left, tuple(lines), most)
 
 

@@ -18,7 +18,7 @@ from threading import Condition, Lock, Thread
 from typing import Any
 
 from residua.errors import ResiduaError
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.ledger.api.commands import Call
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.described_query import Asked, asked, from_text

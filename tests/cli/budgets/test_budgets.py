@@ -121,7 +121,7 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     assert "b" in run(*both, code=REFUSED)
     assert run("check", *both[1:], code=REFUSED).startswith("budget 'b': would be refused: ")
     left = run_json("budget", "show", "a", *at)["remaining"]
-    assert left == {"kind": "pure_dp", "eps": 0.5, "text": "pure_dp(0.5)"}
+    assert left == {"kind": "pure_dp", "eps": 0.5, "text": "eps 0.5"}
 
 
 def test_export(store: str, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from residua.adversary.natural.guarantee import (
     total,
 )
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.state import Left, State
 from residua.pld.pld import Pld
 
@@ -131,11 +131,3 @@ class AdditiveProfileFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return self.proven.pld
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        shown = ", ".join(
-            f"{amounts.shown(mass, 3, up=up)} from {size:g}"
-            for size, mass in zip(budget.sizes, budget.totals, strict=True)
-        )
-        rounds = "1 round" if budget.rounds == 1 else f"{budget.rounds} rounds"
-        return f"{rounds} and probabilities {shown}"

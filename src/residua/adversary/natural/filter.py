@@ -232,9 +232,6 @@ class NaturalFilter(Filter):
             told |= {"points": plan.points, "draws": plan.draws}
         return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        return described(budget) if isinstance(budget, Pld) else str(budget)
-
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
         of = fields["of"]
         if not isinstance(of, str):

@@ -93,7 +93,7 @@ def plan(
     if out is not None:
         with patience("drawing") as tell:
             picture, trouble = _drawn(filter, start, out, relation, tell)
-    left = filter.worded(filter.remaining_in(start))
+    left = filter.left_words(start)
     if as_json:
         output.print_json(
             {

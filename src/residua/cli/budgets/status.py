@@ -45,11 +45,13 @@ def status(
 
 
 def _budget(one: dict[str, Any]) -> str:
+    from residua.filters.wording import joined
+
     head = f"head {one['seq']}:{one['head'][:12]}..."
     if one["retired"]:
         return f"retired; {head}"
     units = [f"{each['unit']} {each['remaining']}" for each in one["amounts"]]
-    left = " and ".join(units) or query_options.in_words(one["remaining"])
+    left = joined(units) or query_options.in_words(one["remaining"])
     return f"{left} left; {one['guarantee']['text']}; {head}"
 
 

@@ -139,8 +139,10 @@ def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
 
     for _ in _weeks(ask):
         weeks += 1
+    from residua.ledger.api.wording import words
+
     budget = ledger.budget(name)
-    return Run(name, filter, admitted, weeks, refusal, filter.worded(budget.remaining))
+    return Run(name, filter, admitted, weeks, refusal, words(budget, "remaining"))
 
 
 def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.filters import amounts
+from residua.filters.additive.base import Additive
 from residua.filters.additive.zcdp import zcdp_cost
-from residua.filters.base import Additive
 from residua.filters.budgets import ZcdpBudget
 from residua.filters.conversion import zcdp_budget
 from residua.filters.declared_costs import stated_zcdp
@@ -108,10 +108,6 @@ class ApproximateZcdpFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        rho, delta = amounts.shown(budget.rho, up=up), amounts.shown(budget.delta, 3, up=up)
-        return f"rho {rho} and delta {delta}"
 
 
 def _whitehouse(eps: Fraction, aside: Fraction) -> Fraction:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.budgets import ApproximateDpBudget
 from residua.filters.losses import largest_eps, largest_loss, missing_mass, without_infinity
 from residua.filters.state import Left, State
@@ -65,7 +65,3 @@ class BasicFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        eps, delta = amounts.shown(budget.eps, up=up), amounts.shown(budget.delta, 3, up=up)
-        return f"(eps {eps}, delta {delta})"

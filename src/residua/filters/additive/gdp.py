@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.filters import amounts
-from residua.filters.base import Additive
-from residua.filters.decision import Decision
+from residua.filters.additive.base import Additive
 from residua.filters.declared_costs import stated_gdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
-from residua.filters.query import described
 from residua.filters.state import Left, State
+from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import gaussian, pure_dp
 from residua.pld.families.atoms import Atoms
@@ -26,8 +25,6 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 
-SQUARES = "mu²"
-"""The unit in which Gaussians add up."""
 _LEAST = 1e-100
 _LISTED = (Atoms, GaussianMixture)
 
@@ -106,20 +103,6 @@ class Gaussians(Additive):
     @property
     def guarantee(self) -> Pld:
         return gaussian(mu=self.mu)
-
-    def _need(self, decision: Decision) -> str:
-        """In `mu`, as what is left."""
-        if decision._why_not:
-            return decision._why_not
-        return f"needs mu {amounts.shown(amounts.root_up(decision._price[0]), up=True)}"
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        if not isinstance(budget, Pld):
-            return f"{amounts.shown(budget, up=up)} of mu²"
-        if budget.terms:
-            return described(budget)
-        root = amounts.root_up if up else amounts.root_down
-        return f"mu {amounts.shown(root(gaussian_variance(budget)), up=up)}"
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.losses import largest_eps, largest_loss, missing_mass, response_eps
-from residua.filters.query import described
 from residua.filters.state import Left, State
 from residua.pld.constructors import pure_dp
 from residua.pld.pld import Pld
@@ -63,7 +62,3 @@ class PureFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return pure_dp(self.eps)
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        eps = response_eps(budget) if isinstance(budget, Pld) else budget
-        return described(budget) if eps is None else f"eps {amounts.shown(eps, up=up)}"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.budgets import RenyiBudget
 from residua.filters.declared_costs import stated_renyi
 from residua.filters.divergence import renyi_cost
@@ -66,10 +66,6 @@ class RenyiFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return RenyiBudget(self.alpha, self.rho).pld
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        rho = budget.rho if isinstance(budget, RenyiBudget) else budget
-        return f"rho {amounts.shown(rho, up=up)}"
 
 
 def order(name: str, value: Any) -> float:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.errors import ArgumentTypeError
 from residua.filters import amounts
+from residua.filters.additive.base import Additive
 from residua.filters.additive.renyi import order
-from residua.filters.base import Additive
 from residua.filters.budgets import RenyiCurveBudget
 from residua.filters.declared_costs import stated_renyi
 from residua.filters.divergence import renyi_cost
@@ -83,10 +83,3 @@ class RenyiCurveFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return self.capacity.pld  # type: ignore[no-any-return]
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        shown = list(zip(budget.alphas, budget.rhos, strict=True))
-        few = shown if len(shown) <= 4 else [shown[0], shown[len(shown) // 2], shown[-1]]
-        return "rho " + ", ".join(
-            f"{amounts.shown(rho, up=up)} at order {alpha:g}" for alpha, rho in few
-        )

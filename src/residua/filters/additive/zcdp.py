@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.filters import amounts
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.filters.budgets import ZcdpBudget
 from residua.filters.declared_costs import stated_zcdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
@@ -74,7 +74,3 @@ class ZcdpFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return ZcdpBudget(self.rho).pld
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        rho = budget.rho if isinstance(budget, ZcdpBudget) else budget
-        return f"rho {amounts.shown(rho, up=up)}"

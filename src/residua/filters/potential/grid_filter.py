@@ -17,15 +17,16 @@ from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
-from residua.filters.base import Amounts, Filter
+from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import response_eps
 from residua.filters.noise import least_noise
 from residua.filters.potential.grid import Grid, grid_for, step_of
-from residua.filters.query import Query, described, loss_of
+from residua.filters.query import Query, loss_of
 from residua.filters.state import State
 from residua.filters.target import target
+from residua.filters.wording import Amounts
 from residua.mechanisms.codec import parsed_json
 from residua.pld.constructors import approximate_dp, identity, pure_dp
 from residua.pld.pld import Pld
@@ -105,9 +106,6 @@ class GridFilter(Filter):
         eps = response_eps(left)
         return () if eps is None else (("eps of one query", amounts.written(eps)),)
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        return described(budget) if isinstance(budget, Pld) else str(budget)
-
     def _answer(
         self, before: State, after: State | None, cost: Any, query: Query, relation: str | None
     ) -> Decision:
@@ -115,7 +113,13 @@ class GridFilter(Filter):
         return make_decision(self, before, after, cost, query, relation, why_not)
 
     def _need(self, decision: Decision) -> str:
-        return f"{decision._why_not} ({alone(decision, self.delta)})"
+        """With what the query needs by itself, unless that is no more than what is left."""
+        needed = needed_alone(decision, self.delta)
+        if needed <= self.eps:
+            left = response_eps(self.remaining_in(decision._before))
+            if left is not None and needed <= left:
+                return decision._why_not
+        return f"{decision._why_not} ({alone_words(needed, self.delta)})"
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
         """What would fit is found without planning ahead for it."""
@@ -126,11 +130,15 @@ Counts = tuple[tuple[Pld, int], ...]
 """Queries, and how many of each."""
 
 
-def alone(decision: Decision, delta: float) -> str:
-    """What the query of a decision would need by itself of a target with this `delta`, in words."""
+def needed_alone(decision: Decision, delta: float) -> float:
+    """The `eps` that the query of a decision would need by itself at this `delta`."""
     loss = loss_of(decision.query, decision._relation)
     ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    eps = max(float(one.epsilon(delta)) for one in ends)
+    return max(float(one.epsilon(delta)) for one in ends)
+
+
+def alone_words(eps: float, delta: float) -> str:
+    """The same in words."""
     if not eps < math.inf:
         return f"no eps covers it at delta {delta:g}"
     return f"by itself it needs eps {amounts.shown(eps, up=True)} at delta {delta:g}"

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.filters import amounts
+from residua.filters.decision import Decision
 from residua.filters.potential.grid import Grid
 from residua.filters.potential.grid_filter import grid_target, named
 from residua.filters.potential.menus import LEVELS, Line, dust, priced, small_lines, table_of
@@ -111,10 +112,11 @@ class MenuFilter(WalkFilter):
     def _paid(self, before: int, after: int) -> float:
         return (before - after) / PARTS
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        if isinstance(budget, int | float):
-            return f"{amounts.shown(float(budget), up=up)} of {self.table.top} levels"
-        return super().worded(budget, up=up)
+    def cost_words(self, decision: Decision) -> str:
+        cost = decision.cost
+        if isinstance(cost, int | float):
+            return f"{amounts.shown(cost, up=True)} of {self.table.top} levels"
+        return super().cost_words(decision)
 
 
 @lru_cache(maxsize=16)

@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError
-from residua.filters.base import Amounts, Filter
+from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
-from residua.filters.potential.grid_filter import alone, grid_target, named
-from residua.filters.query import Query, as_list, described, loss_of
+from residua.filters.potential.grid_filter import alone_words, grid_target, named, needed_alone
+from residua.filters.query import Query, as_list, loss_of
 from residua.filters.state import State
+from residua.filters.wording import Amounts
 from residua.pld.constructors import approximate_dp, identity
 from residua.pld.pld import Pld
 
@@ -177,10 +178,8 @@ class PlanFilter(Filter):
         return high
 
     def _need(self, decision: Decision) -> str:
-        return f"{decision._why_not} ({alone(decision, self.delta)})"
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        return described(budget) if isinstance(budget, Pld) else str(budget)
+        needed = needed_alone(decision, self.delta)
+        return f"{decision._why_not} ({alone_words(needed, self.delta)})"
 
 
 def _less(left: tuple[int, ...], i: int, n: int) -> tuple[int, ...]:

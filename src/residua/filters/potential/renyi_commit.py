@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters import amounts
+from residua.filters import amounts, wording
 from residua.filters.additive.renyi import MOST_ORDER, order
-from residua.filters.base import Amounts, Filter
+from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
 from residua.filters.conversion import best_order, renyi_budget
 from residua.filters.decision import Decision, make_decision
@@ -27,10 +27,11 @@ from residua.filters.describe import as_mechanism
 from residua.filters.divergence import renyi_cost
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_potential import potential_cost
-from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.query import Query, as_query, loss_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.filters.state import State
 from residua.filters.target import target
+from residua.filters.wording import Amounts
 from residua.mechanisms.composition.composed import Composed
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
@@ -289,15 +290,35 @@ class RenyiCommitFilter(Filter):
     def amounts_in(self, state: State, left: Any) -> Amounts:
         """None once it has gone over to another filter, which has units of its own."""
         assert isinstance(state, Potential)
-        own = state.to is None and left == self.remaining_in(state)
-        return (("rho", state.left),) if own else ()
+        if state.to is not None or not isinstance(left, RenyiBudget):
+            return ()
+        own = left == self.remaining_in(state)
+        return (("rho", state.left if own else amounts.written(left.rho)),)
 
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        if isinstance(budget, Pld):
-            return described(budget)
-        rho = budget.rho if isinstance(budget, RenyiBudget) else budget
-        return f"rho {amounts.shown(rho, up=up)}"
+    def left_words(self, state: State, left: Any = None) -> str:
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            return state.to.left_words(state.inner, left)
+        found = self.amounts_in(state, self.remaining_in(state) if left is None else left)
+        return wording.left_words(found) or super().left_words(state, left)
+
+    def cost_words(self, decision: Decision) -> str:
+        """A commit takes all that is left."""
+        before, after = decision._before, decision.state
+        assert isinstance(before, Potential) and isinstance(after, Potential)
+        if before.to is not None and before.inner is not None:
+            inner = before.to._decide(before.inner, decision.query, decision._relation)
+            return before.to.cost_words(inner)
+        return wording.cost_words((("rho", before.left),), (("rho", after.left),))
+
+    def _need(self, decision: Decision) -> str:
+        if decision._why_not:
+            return decision._why_not
+        before = decision._before
+        assert isinstance(before, Potential)
+        cost = amounts.written(decision._price)
+        return f"needs {wording.need_words((('rho', before.left),), (cost,))}"

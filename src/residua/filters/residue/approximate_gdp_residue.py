@@ -20,21 +20,22 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.bounds import float_down
-from residua.filters import amounts
-from residua.filters.additive.gdp import SQUARES, lifted
-from residua.filters.base import Additive
+from residua.filters import amounts, wording
+from residua.filters.additive.base import Additive
+from residua.filters.additive.gdp import lifted
 from residua.filters.decision import Decision
 from residua.filters.declared_costs import stated_gdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.losses import missing_mass, without_infinity
 from residua.filters.noise import least_above, least_noise
-from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.query import Query, as_query, loss_of
 from residua.filters.state import Left, State
 from residua.filters.target import target
+from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
@@ -132,21 +133,16 @@ class ApproximateGdpResidueFilter(Additive):
 
     def _need(self, decision: Decision) -> str:
         """The Gaussian that the query alone would need, where that says why."""
-        if not decision._why_not:
-            mu, delta = amounts.root_up(decision._price[0]), amounts.charged(decision._price[1])
-            beside = f" and delta {amounts.shown(delta, 3, up=True)}" if delta else ""
-            return f"needs mu {amounts.shown(mu, up=True)}{beside}"
         if decision._why_not != _NO_ROOM:
-            return decision._why_not
+            return super()._need(decision)
         loss = loss_of(decision.query, decision._relation)
-        assert isinstance(decision._before, Left)
-        v, d = decision._before.left
+        (unit, v), (_, d) = self._named(decision._before)
         slack = amounts.reported(d) if _needs_slack(loss) else 0.0
         nu = _parameter_with(slack, loss) if slack else gdp_parameter(loss)
-        if not math.sqrt(v) < nu < math.inf:
+        if not nu < math.inf or not amounts.written(nu) ** 2 > v:
             return _NO_ROOM
-        with_slack = f" with delta {amounts.shown(slack, 3)}" if slack else ""
-        return f"needs mu {amounts.shown(nu, up=True)}{with_slack}"
+        with_slack = f" with {wording.left_words((('delta', d),))}" if slack else ""
+        return f"needs {wording.need_words(((unit, v),), (amounts.written(nu) ** 2,))}{with_slack}"
 
     @property
     def _units(self) -> tuple[str, ...]:
@@ -175,19 +171,6 @@ class ApproximateGdpResidueFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return gaussian(mu=self.mu) + approximate_dp(0.0, self.delta)
-
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        if isinstance(budget, tuple):
-            variance, slack = budget
-            took = f"{amounts.shown(variance, up=up)} of mu²"
-            return f"{took} and {amounts.shown(slack, 3, up=up)} of delta"
-        if self._amounts_of(budget) is None:
-            return described(budget)
-        root, one = (
-            (amounts.root_up, amounts.charged) if up else (amounts.root_down, amounts.reported)
-        )
-        mu, delta = root(gaussian_variance(budget)), one(missing_mass(budget))
-        return f"mu {amounts.shown(mu, up=up)} and delta {amounts.shown(delta, 3, up=up)}"
 
 
 def _needs_slack(loss: Pld) -> bool:

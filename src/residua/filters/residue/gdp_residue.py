@@ -12,14 +12,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from residua.filters import amounts
+from residua.filters import amounts, wording
 from residua.filters.additive.gdp import Gaussians, lifted
 from residua.filters.base import FallingCost
 from residua.filters.decision import Decision
 from residua.filters.declared_costs import split
 from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.query import Query, loss_of
-from residua.filters.state import Left
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import closed_form_parameter, gdp_parameter
 from residua.pld.residue.gdp_residue import cost_ends
@@ -63,11 +62,10 @@ class GdpResidueFilter(Gaussians):
         nu = gdp_parameter(loss_of(decision.query, decision._relation))
         if not nu < math.inf:
             return "fits no Gaussian"
-        state = decision._before
-        assert isinstance(state, Left)
-        if not nu > amounts.root_down(state.left[0]):
+        left, needed = self._named(decision._before), amounts.written(nu) ** 2
+        if not needed > left[0][1]:
             return _NO_ROOM
-        return f"needs mu {amounts.shown(nu, up=True)}"
+        return f"needs {wording.need_words(left, (needed,))}"
 
     def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""

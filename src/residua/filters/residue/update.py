@@ -87,9 +87,6 @@ class UpdateFilter(Filter):
     def guarantee(self) -> Pld:
         return self.budget
 
-    def worded(self, budget: Any, *, up: bool = False) -> str:
-        return described(budget) if isinstance(budget, Pld) else str(budget)
-
     def to_dict(self) -> dict[str, Any]:
         raise ArgumentError("an update filter has no description: its rule is a callable")
 

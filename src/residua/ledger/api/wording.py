@@ -1,8 +1,6 @@
-"""What is shown of a budget's amounts: everything is derived from what is left, rounded down.
+"""What is shown of a budget: amounts that add up to its capacity (`filters/wording.py`).
 
-Of each unit, the capacity and what is left are rounded down to a few digits, and what was spent or
-is held is their difference, exactly. So the numbers that are shown add up, and their ratio is what
-a gauge shows.
+Their ratio is what a gauge shows.
 """
 
 from __future__ import annotations
@@ -10,25 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from residua.filters.additive.gdp import SQUARES
-from residua.filters.amounts import root_down, shown
 from residua.filters.base import Filter
 from residua.filters.divergence import gaussian_variance
 from residua.filters.state import State
+from residua.filters.wording import SQUARES, difference, joined, number, root, rounded
 from residua.ledger.domain.receipts import plain
 
 if TYPE_CHECKING:
     from residua.ledger.api.views import Budget
 
 __all__ = ["Amount", "amounts_of", "percent_of", "percent_words", "share_of", "words"]
-
-_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
-_EXACT = Context(prec=2000)
-"""Differences of what is shown: amounts are at least about 1e-300."""
 
 
 @dataclass(frozen=True)
@@ -64,20 +56,10 @@ def amounts_of(
 def _amount(
     whole: tuple[str, Fraction], own: tuple[str, Fraction], left: tuple[str, Fraction]
 ) -> Amount:
-    unit, capacity, own_left = whole[0], _shown(whole[1]), _shown(own[1])
-    remaining = min(_shown(left[1]), own_left)
-    spent, held = _EXACT.subtract(capacity, own_left), _EXACT.subtract(own_left, remaining)
-    return Amount(unit, _text(capacity), _text(spent), _text(held), _text(remaining))
-
-
-def _shown(amount: Fraction) -> Decimal:
-    return _DIGITS.divide(Decimal(amount.numerator), Decimal(amount.denominator))
-
-
-def _text(number: Decimal) -> str:
-    """All digits of a number, without zeros at the end."""
-    short = f"{float(number):.6g}"
-    return short if Decimal(short) == number else format(number.normalize(_EXACT), "f")
+    capacity, own_left = rounded(whole[1]), rounded(own[1])
+    remaining = min(rounded(left[1]), own_left)
+    spent, held = difference(capacity, own_left), difference(own_left, remaining)
+    return Amount(whole[0], *map(number, (capacity, spent, held, remaining)))
 
 
 def share_of(amounts: Sequence[Amount]) -> tuple[Fraction, str] | None:
@@ -117,17 +99,16 @@ def words(budget: Budget, name: str) -> str:
     if budget.amounts:
         numbers = [(one.unit, getattr(one, name)) for one in budget.amounts]
         roots = name in ("remaining", "capacity")
-        return " and ".join(_said(unit, number, value, roots) for unit, number in numbers)
-    if value is None:
-        return ""
-    if type(value) is type(budget.capacity):
-        return budget.filter.worded(value, up=name == "spent")
-    # After a commit, or where another budget binds, the amounts have other units; a service may
-    # send text.
-    return value if isinstance(value, str) else str(plain(value)["text"])
+        return joined([_said(unit, text, value, roots) for unit, text in numbers])
+    if name == "capacity":
+        return budget.filter.left_words(budget.filter.initial())
+    if value is None or isinstance(value, str):  # A service may send text.
+        return value or ""
+    if name == "remaining":
+        return budget.filter.left_words(budget.state, value)
+    return str(plain(value)["text"])
 
 
-def _said(unit: str, number: str, value: Any, roots: bool) -> str:
-    if unit != SQUARES or not roots:
-        return f"{unit} {number}"
-    return f"{unit} {number} (mu {shown(root_down(gaussian_variance(value)))})"
+def _said(unit: str, text: str, value: Any, roots: bool) -> str:
+    beside = root(unit, gaussian_variance(value)) if unit == SQUARES and roots else ""
+    return f"{unit} {text}{beside}"

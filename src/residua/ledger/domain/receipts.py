@@ -48,6 +48,17 @@ class Standings:
         return left[self.named[0]] if self.one else left
 
     @cached_property
+    def remaining_data(self) -> Any:
+        """The same as JSON data."""
+        data = {}
+        for name in self.named:
+            left = self.remaining if self.one else self.remaining[name]
+            own = self.all[self.lines[name][0]]
+            held = rules.follow(own, own.state, own.holds) or own.state
+            data[name] = None if left is None else plain(left, own.filter.left_words(held, left))
+        return data[self.named[0]] if self.one else data
+
+    @cached_property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that all would admit now."""
         return rules.largest(tuple(self.all.values()), self.asked, self.rule)
@@ -169,31 +180,32 @@ def standings_of(receipt: Receipt | Reservation) -> Standings:
     return receipt._standings
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, text: str | None = None) -> Any:
     """What a remaining budget or a query is, as JSON data, and in words under `text`."""
     if value is None:
         return None
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, Mechanism):
-        return {**value.to_dict(), "text": described(value)}
+        return {**value.to_dict(), "text": text or described(value)}
     if isinstance(value, Pld):
-        if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
-            ((sensitivity, sigma, times),) = value.gaussian.parts
-            if times == 1:  # What most budgets have left, without making a mechanism of it.
-                said = {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
-                return {**said, "text": described(value)}
-        try:
-            return {**as_mechanism(value).to_dict(), "text": described(value)}
-        except ArgumentError:
-            return {"kind": "pld", "text": described(value)}
+        return {**_plain_pld(value), "text": text or described(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {"kind": _snake(type(value).__name__)}
         for each in dataclasses.fields(value):
             item = getattr(value, each.name)
             out[each.name] = plain(item) if isinstance(item, Pld) else item
-        return {**out, "text": str(value)}
-    return {"kind": type(value).__name__, "text": repr(value)}
+        return {**out, "text": text or str(value)}
+    return {"kind": type(value).__name__, "text": text or repr(value)}
+
+
+def _plain_pld(value: Pld) -> dict[str, Any]:
+    if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
+        ((sensitivity, sigma, times),) = value.gaussian.parts
+        if times == 1:  # What most budgets have left, without making a mechanism of it.
+            return {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
+    try:
+        return as_mechanism(value).to_dict()
+    except ArgumentError:
+        return {"kind": "pld"}
 
 
 def _snake(name: str) -> str:

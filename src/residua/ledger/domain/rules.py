@@ -217,7 +217,7 @@ def _takes(standing: Standing, loss: Pld) -> bool:
 
 def admitted(query: Asked, decision: Decision) -> str:
     """The reason of an admission."""
-    return f"admitted: {query} costs {decision.worded_cost}"
+    return f"admitted: {query} costs {decision.cost_words}"
 
 
 def _refusal(
@@ -246,8 +246,7 @@ def _said(
     if standing.holds:
         left = _left_beside_holds(standing, ends)
     elif len(among) > 1:
-        words = standing.filter.worded(standing.filter.remaining_in(standing.state))
-        left = f"{words} left in this budget"
+        left = f"{standing.filter.left_words(standing.state)} left in this budget"
     if not isinstance(query.query, Mechanism):
         return left, "what would fit is not worked out for a commit"
 
@@ -270,12 +269,12 @@ def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
 
 def _left_beside_holds(standing: Standing, ends: float) -> str:
     n = len(standing.holds)
+    held = follow(standing, standing.state, standing.holds) or standing.state
     try:
         left = remaining((standing,), ends)
     except _Slow:
-        held = follow(standing, standing.state, standing.holds) or standing.state
-        left = standing.filter.remaining_in(held)
-    words = standing.filter.worded(left)
+        left = None
+    words = standing.filter.left_words(held, left)
     return f"{words} left beside {'an open hold' if n == 1 else f'{n} open holds'}"
 
 

@@ -189,10 +189,12 @@ def append_group(
     fields: Mapping[str, Any],
     after: Mapping[str, str],
     held: Mapping[str, Canonical] = _NO_HOLDS,
+    reasons: Mapping[str, str] | None = None,
 ) -> dict[str, Record]:
     """Append a record to every budget of a group, each naming all; states become `after`.
 
-    `held` has what the record of a budget says of its open holds.
+    `held` has what the record of a budget says of its open holds, `reasons` those that differ
+    between the budgets.
     """
     in_order = sorted(entries, key=lambda entry: entry.name)
     group = Canonical("[" + ",".join([entry.place() for entry in in_order]) + "]")
@@ -206,6 +208,8 @@ def append_group(
             "before": Canonical(before),
             "after": Canonical(state_text),
         }
+        if reasons is not None:
+            own["reason"] = reasons[entry.name]
         if "mechanism" in own:
             own["relation"] = entry.relation
             own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)

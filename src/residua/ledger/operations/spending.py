@@ -129,7 +129,9 @@ def settled(
         **fields,
     }
     # From here on nothing fails.
-    made = append_group(page, type, asking.principal, entries, common, after, held)
+    # Each budget records what the query costs it.
+    reasons = {name: ruling.reason for name, ruling in rulings.items()} if admitted else None
+    made = append_group(page, type, asking.principal, entries, common, after, held, reasons)
     if admitted:
         for entry in entries:
             entry.spent = True

@@ -11,19 +11,23 @@ HOLD = "421948568af34151bd03291b07586236"
 MADE, EXPIRES = "2026-11-16T11:43:09.448Z", "2026-11-16T12:43:09.448Z"
 
 
-def _left(mu: float) -> dict[str, Any]:
-    return {"kind": "gaussian", "sigma": 1.0, "sensitivity": mu, "text": f"gaussian(mu={mu})"}
+def _gaussian(mu: float, text: str) -> dict[str, Any]:
+    return {"kind": "gaussian", "sigma": 1.0, "sensitivity": mu, "text": text}
+
+
+_WHOLE = _gaussian(1.0, "mu² 1 (mu 1)")
+_LEFT = _gaussian(0.970412173915536, "mu² 0.941699 (mu 0.970412)")
 
 
 def _state(left: str) -> dict[str, Any]:
     return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
 
 
-_ADMITTED = "admitted: Laplace(scale=4.0) costs 0.0583002 of mu²"
+_ADMITTED = "admitted: Laplace(scale=4.0) costs mu² 0.058301"
 _RECEIPT = {
     "admitted": True,
     "reason": _ADMITTED,
-    "remaining": _left(0.970412173915536),
+    "remaining": _LEFT,
     "remaining_is": "left after this",
     "seq": 1,
     "key": "q-17",
@@ -35,9 +39,9 @@ _RECEIPT = {
 }
 _REFUSAL = {
     "admitted": False,
-    "reason": "would be refused: Laplace(scale=0.5) needs mu 1.80091; mu 1 left;"
-    " Laplace(scale=1.03571) would fit",
-    "remaining": _left(1.0),
+    "reason": "would be refused: Laplace(scale=0.5) needs mu² 3.24326 (mu 1.80091);"
+    " mu² 1 (mu 1) left; Laplace(scale=1.03571) would fit",
+    "remaining": _WHOLE,
     "remaining_is": "left now",
     "binding": "web",
     "largest": {"kind": "laplace", "scale": 1.03571, "sensitivity": 1.0},
@@ -56,9 +60,9 @@ _BUDGET: dict[str, Any] = {
     "head": HASH,
     "retired": False,
     "state": _state("0.941699787283476572"),
-    "remaining": _left(0.970412173915536),
-    "spent": _left(0.24145436984350363),
-    "capacity": _left(1.0),
+    "remaining": _LEFT,
+    "spent": _gaussian(0.24145436984350363, "mu² 0.058301"),
+    "capacity": _WHOLE,
     "amounts": [
         {
             "unit": "mu²",
@@ -71,7 +75,7 @@ _BUDGET: dict[str, Any] = {
     "percent": 94,
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
-        "pld": _left(1.0),
+        "pld": _gaussian(1.0, "gaussian(mu=1.0)"),
     },
     "holds": [],
 }
@@ -139,7 +143,7 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
             "counting_ended": False,
             "n": 3,
             "least_noise": [{"kind": "laplace", "scale": 1.80098, "sensitivity": 1.0}],
-            "remaining": _left(0.970412173915536),
+            "remaining": _LEFT,
         }
     ],
     "Me": [

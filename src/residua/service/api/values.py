@@ -19,7 +19,7 @@ from residua.errors import ResiduaError, ServiceError
 from residua.filters import budgets as amounts
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.ledger.api.views import Budget, Promise
-from residua.ledger.api.wording import Amount, percent_of
+from residua.ledger.api.wording import Amount, percent_of, words
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, plain, standings_of
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
@@ -43,7 +43,7 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
     return {
         "admitted": answer.admitted,
         "reason": answer.reason,
-        "remaining": plain(answer.remaining),
+        "remaining": answer._standings.remaining_data,
         "remaining_is": "left now",
         "binding": answer.binding,
         "largest": None if answer.admitted else mechanism_or_none(answer.largest),
@@ -56,7 +56,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
     return {
         "admitted": receipt.admitted,
         "reason": receipt.reason,
-        "remaining": plain(receipt.remaining),
+        "remaining": receipt._standings.remaining_data,
         "remaining_is": "left after this" if receipt.admitted else "left now",
         "seq": receipt.seq,
         "key": receipt.key,
@@ -103,9 +103,10 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "head": budget.head,
         "retired": budget.retired,
         "state": json.loads(budget.filter.state_to_json(budget.state)),
-        "remaining": plain(budget.remaining),
-        "spent": plain(budget.spent),
-        "capacity": plain(budget.capacity),
+        **{
+            name: plain(getattr(budget, name), words(budget, name))
+            for name in ("remaining", "spent", "capacity")
+        },
         "amounts": [dataclasses.asdict(one) for one in budget.amounts],
         "percent": percent_of(budget.amounts),
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
@@ -166,6 +167,11 @@ class Said:
     def remaining(self) -> Any:
         """What was left."""
         return value_of(self.left)
+
+    @property
+    def remaining_data(self) -> Any:
+        """The same as the service sent it."""
+        return self.left
 
     @cached_property
     def largest(self) -> Mechanism | None:

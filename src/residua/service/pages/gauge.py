@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from residua.filters.base import Additive
+from residua.filters.additive.base import Additive
 from residua.ledger.api.views import Budget
 from residua.ledger.api.wording import percent_of, percent_words, share_of, words
 

@@ -1,0 +1,172 @@
+"""Filters whose state is what is left of one or more amounts, exactly."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts, wording
+from residua.filters.base import Filter, checked_relation
+from residua.filters.decision import Decision, make_decision
+from residua.filters.declared_costs import split
+from residua.filters.kinds import KINDS
+from residua.filters.query import Query
+from residua.filters.state import Left, State
+from residua.filters.wording import Amounts
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.pld import Pld
+
+
+class Additive(Filter):
+    """A filter whose state is what is left of one or more amounts."""
+
+    fixed_costs: ClassVar[bool] = False
+    """Whether a query takes the same whatever is left."""
+
+    @abstractmethod
+    def _amounts(self) -> tuple[Fraction, ...]:
+        """What there is at the start."""
+
+    @property
+    @abstractmethod
+    def _units(self) -> tuple[str, ...]:
+        """What each amount is called."""
+
+    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
+        """The amounts of what another budget leaves; None where it has none of these units."""
+        # A filter that keeps no delta has a delta of 0 in what it leaves.
+        numbers = getattr(left, "numbers", ())[: len(self._units)]
+        return tuple(map(amounts.written, numbers)) if len(numbers) == len(self._units) else None
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        assert isinstance(state, Left)
+        if left == self.remaining_in(state):
+            return self._named(state)
+        found = self._amounts_of(left)
+        return () if found is None else tuple(zip(self._units, found, strict=True))
+
+    @cached_property
+    def _whole(self) -> tuple[Fraction, ...]:
+        return self._amounts()
+
+    @abstractmethod
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        """What a loss takes when so much is left, or why none would do, to be read after it."""
+
+    def initial(self) -> Left:
+        return Left(self.fingerprint, self._whole)
+
+    def own(self, state: Any) -> State:
+        """Check that a state is one of this filter's, and holds no more than it ever gave."""
+        if type(state) is Left and state.within == self.fingerprint:
+            return state
+        state = super().own(state)
+        whole = self._whole
+        if (
+            not isinstance(state, Left)
+            or type(state.left) is not tuple
+            or len(state.left) != len(whole)
+            or not all(type(left) is Fraction for left in state.left)
+        ):
+            raise ArgumentTypeError(
+                f"state must hold {len(whole)} amounts for {self.kind}, got {checks.shown(state)}"
+            )
+        if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        return state.found_within()
+
+    def state_to_json(self, state: State) -> str:
+        """What the general way would write, put together; it is written often, and remembered."""
+        own = self.own(state)
+        if type(own) is not Left or self.kind not in KINDS or self.version != 1:
+            return super().state_to_json(own)
+        known = own.text
+        if known is None:
+            left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
+            known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
+            object.__setattr__(own, "text", known)
+        return known
+
+    @property
+    def skips(self) -> bool:
+        return self.fixed_costs
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        """What a black box says itself that it takes, in this filter's amounts."""
+        return None
+
+    def _prices(
+        self, left: tuple[Fraction, ...], query: Query, relation: str | None
+    ) -> tuple[Fraction, ...] | str:
+        """What a query takes when so much is left, or why no finite amount would do."""
+        stated, loss = split(query, relation, self._stated)
+        if loss.is_identity:
+            return stated or (Fraction(0),) * len(left)
+        rest = self._costs(left, loss)
+        if stated is None or isinstance(rest, str):
+            return rest
+        return tuple(a + b for a, b in zip(stated, rest, strict=True))
+
+    def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
+        costs = self._prices(state.left, query, relation)
+        if isinstance(costs, str):
+            return make_decision(self, state, None, None, query, relation, costs)
+        left = []
+        for cost, before in zip(costs, state.left, strict=True):
+            rest = amounts.without(before, cost)
+            if rest is None:
+                return make_decision(self, state, None, costs, query, relation)
+            left.append(rest)
+        after = Left(state.of, tuple(left)).found_within()
+        return make_decision(self, state, after, costs, query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form where costs are fixed and no subtraction on the way is rounded."""
+        state = self.own(state)
+        assert isinstance(state, Left)
+        if not self.fixed_costs or not queries:
+            return 0, state
+        paid = []
+        for query in queries:
+            costs = self._prices(state.left, self._asked(query), checked_relation(relation))
+            if isinstance(costs, str):
+                return 0, state
+            paid.append(costs)
+        rounds, left = amounts.whole_rounds(state.left, paid, most)
+        return rounds, Left(state.of, left)
+
+    def spent_in(self, state: State) -> Any:
+        assert isinstance(state, Left)
+        whole = self._whole
+        return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
+
+    def left_words(self, state: State, left: Any = None) -> str:
+        found = self._named(state) if left is None else self.amounts_in(state, left)
+        return wording.left_words(found) or super().left_words(state, left)
+
+    def cost_words(self, decision: Decision) -> str:
+        return wording.cost_words(self._named(decision._before), self._named(decision.state))
+
+    def _need(self, decision: Decision) -> str:
+        if decision._why_not:
+            return decision._why_not
+        return f"needs {wording.need_words(self._named(decision._before), decision._price)}"
+
+    def _named(self, state: State) -> Amounts:
+        assert isinstance(state, Left)
+        return tuple(zip(self._units, state.left, strict=True))
+
+
+def exact_costs(filter: Additive, query: Query, relation: str | None) -> tuple[Fraction, ...] | str:
+    """What a query takes of the whole budget, by amount and exactly, rounded up where it must be.
+
+    A text where no finite amount would do: why, to be read after the query.
+    """
+    return filter._prices(filter._whole, query, relation)
