@@ -31,12 +31,15 @@ LARGEST_SIZE = 600.0
 """Of `eps`, `mu`, and of sensitivities divided by the noise, where they are not 0."""
 LARGEST_MIXTURE = 20.0
 """Of sensitivities divided by the noise, on a sample."""
+LARGEST_TWO_SIDED = 8.0
+"""The same under replace-one, where both sides are mixtures, and their curve is read: for menus and
+commits."""
 LEAST_SHARE = 1e-9
 """Of probabilities and sampling rates, where they are not 0."""
 LEAST_MASS = 1e-300
 """Of `delta` and of masses of atoms, where they are not 0."""
-LEAST_SPREAD = {"gdp": 1e-8, "gdp_residue": 1e-2, "approximate_gdp_residue": 1e-2}
-"""Of the mean square of the losses of given atoms, whose `q` are known to some ulps alone."""
+LEAST_CONVERTED = 1e-8
+"""Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
 LARGEST_CUT = 600.0
 """Of the bound of truncated noise divided by its scale."""
 LONGEST_LIST = 256
@@ -52,10 +55,13 @@ MOST_COINS, LARGEST_COINS = 64, 100.0
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Of the sizes of several queries that are not Gaussian under the residue filters: how far they are
 apart, and all of them together."""
+MOST_OUTCOMES = 1 << 11
+"""Of the queries of a batch that is committed to, or of all but the Gaussians of a plan, together:
+they are written out, for a query off the plan to be compared with."""
 LARGEST_SHIFT = 256
-"""Of the sensitivity of integer noise."""
+"""Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
 LARGEST_SIGMA = 128.0
-"""Of discrete Gaussian noise."""
+"""Of discrete Gaussian noise, likewise."""
 
 LARGEST_MU = 60.0
 """Of a Gaussian budget."""
@@ -74,13 +80,16 @@ _FINITE = (
 _BOUNDED = ("pure", "basic")
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
+_CLOSED_FORMS = {"discrete_laplace": _BOUNDED, "discrete_gaussian": (*_RENYI, *_ZCDP)}
+"""The filters under which the cost of integer noise is known without its losses."""
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue")
 _GRID = ("menu", "auto")
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
 _FORMS: dict[str, set[str]] = {
-    **dict.fromkeys(_BOUNDED, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
+    "pure": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
+    "basic": _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"},
     **dict.fromkeys(_RENYI, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_ZCDP, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
@@ -98,9 +107,9 @@ def unprovable(description: Description, config: Description, relation: str) -> 
 
     `config` is the filter's, `relation` the budget's. A commit to a filter is not a query.
     """
-    leaves = []
+    leaves, kind = [], config["kind"]
     for leaf, copies in _leaves(description):
-        wrong = out_of_range(leaf)
+        wrong = out_of_range(leaf, kind)
         if wrong is None and not copies <= LARGEST_COUNT:
             wrong = f"copies in one query must be at most {LARGEST_COUNT}, got {copies}"
         if wrong is not None:
@@ -108,7 +117,6 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         leaves.append((leaf, copies))
         if len(leaves) > LONGEST_LIST:
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
-    kind = config["kind"]
     if kind == "plan" and all(leaf in config["plan"] for leaf, _ in leaves):
         return None  # what is planned is proven with the plan
     allowed = _FORMS.get(kind, set())
@@ -121,14 +129,15 @@ def unprovable(description: Description, config: Description, relation: str) -> 
                 f"alpha times sensitivity / sigma of {_named(leaf)} must be at most"
                 f" {LARGEST_REACH:g} under the filter {kind}"
             )
+        if form == "mixture" and relation == _REPLACE and kind in (*_GRID, "commit"):
+            size = _largest_ratio(leaf)
+            if size > LARGEST_TWO_SIDED:
+                return (
+                    f"sensitivity / sigma of {_named(leaf)} must be at most {LARGEST_TWO_SIDED:g}"
+                    f" under {relation} and the filter {kind}, got {size!r}"
+                )
         if form not in allowed or _exception(leaf, form, kind):
             return f"no proof is known for {_named(leaf)} under the filter {kind}"
-        least = LEAST_SPREAD.get(kind, 0.0)
-        if leaf["kind"] == "from_atoms" and not _mean_square(leaf) >= least:
-            return (
-                f"the mean square of the losses of from_atoms must be at least {least:g} under the"
-                f" filter {kind}, got {_mean_square(leaf):g}"
-            )
     what = _together(leaves, kind, relation)
     if what is not None:
         return f"no proof is known for compositions of {what} under the filter {kind}"
@@ -149,7 +158,32 @@ def unprovable_commit(to: Any, relation: str) -> str | None:
     copies = sum(n for _, n in _leaves(batch))
     if copies > 1 and (set(forms) not in ({"gaussian"}, {"finite"}) or copies > MOST_COPIES):
         return "no proof is known for a commit to several queries that are not all of one form"
+    if copies > 1 and set(forms) == {"finite"} and _too_many_outcomes(batch):
+        return f"the outcomes of a batch must be at most {MOST_OUTCOMES} together, to commit to it"
     return None
+
+
+def _too_many_outcomes(description: Description) -> bool:
+    """Whether finite queries have more outcomes together than are written out."""
+    total = 1.0
+    for leaf, copies in _leaves(description):
+        each = _outcomes(leaf)
+        # Alike coins are counted by how many come up; anything else is multiplied out.
+        total *= copies + 1.0 if each == 2 else min(float(each) ** min(copies, 64), math.inf)
+        if not total <= MOST_OUTCOMES:
+            return True
+    return False
+
+
+def _outcomes(leaf: Description) -> int:
+    """At least how many outcomes a finite query has, those of no loss included."""
+    lists = [len(leaf[name]) + 1 for name in ("losses", "alphas") if name in leaf]
+    if lists:
+        return max(lists)
+    if leaf["kind"] == "discrete_laplace":
+        return int(leaf["sensitivity"]) + 1
+    sampled = leaf["kind"] == "randomized_response" or leaf.get("delta")
+    return 3 if sampled else 2
 
 
 def _named(leaf: Description) -> str:
@@ -246,8 +280,6 @@ def _form(leaf: Description, relation: str) -> str | None:
         inner = leaf["mechanism"]
         plain = inner["kind"] not in ("from_atoms", "composed", "self_composed")
         return "drawn" if plain and _form(inner, relation) == "finite" else None
-    if kind == "from_atoms" and relation == _REPLACE:
-        return None
     if kind in ("gaussian", "gdp"):
         return "gaussian"
     if kind in ("laplace", "exponential_mechanism", "truncated_laplace"):
@@ -273,30 +305,32 @@ def _sampled(leaf: Description, relation: str) -> str | None:
         return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
     if relation == _REPLACE or inner["kind"] in ("truncated_laplace", "composed", "self_composed"):
         return None
-    known = inner["kind"] != "from_atoms" and _form(inner, relation) in ("finite", "central")
-    return "sampled" if known else None
+    return "sampled" if _form(inner, relation) in ("finite", "central") else None
 
 
 def _exception(leaf: Description, form: str, kind: str) -> bool:
     """Whether a form that can be proven otherwise has no proof here."""
     if form == "sampled" and kind in _ZCDP:
         return _form(leaf["mechanism"], "") == "central"
+    if form == "stated" and kind == "basic":
+        return bool(leaf["kind"] == "rdp")
     if form == "stated" and kind in _ZCDP:
         return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
     if leaf["kind"] == "truncated_laplace":
         return kind in ("natural", "additive_profile", "commit")
-    # Sums of atoms are normalised: the largest loss is known to some ulps alone.
-    if leaf["kind"] == "from_atoms" and kind in _BOUNDED:
-        return True
     return kind in ("plan", "natural") and leaf["kind"] in _SIDED
 
 
 def _reach(leaf: Description, config: Description) -> float:
     """The largest Rényi order of a filter times the size of a mixture of Gaussians."""
-    noise = leaf["mechanism"] if leaf["kind"] == "poisson_sampled" else leaf
-    size = max((value for name, value, *_ in _sizes(noise) if "/" in name), default=0.0)
     orders = [alpha for alpha, _ in config["curve"]] if "curve" in config else [config["alpha"]]
-    return float(max(orders) * size)
+    return float(max(orders) * _largest_ratio(leaf))
+
+
+def _largest_ratio(leaf: Description) -> float:
+    """The largest sensitivity of a mixture of Gaussians divided by its noise."""
+    noise = leaf["mechanism"] if leaf["kind"] == "poisson_sampled" else leaf
+    return max((value for name, value, *_ in _sizes(noise) if "/" in name), default=0.0)
 
 
 def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:
@@ -316,6 +350,10 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
         return _on_a_residue(rest)
     if kind in _GRID and "discrete" in forms:
         return "discrete Gaussian noise"
+    if kind == "basic" and "discrete" in forms and len(leaves) > 1:
+        return "discrete Gaussian noise and other queries"
+    if kind == "basic" and "stated" in forms and (len(forms) > 1 or len(rest) < len(leaves)):
+        return "zCDP bounds and other queries"
     if kind == "plan":
         return "queries that are not Gaussian and not on the plan"
     if kind == "additive_profile":
@@ -360,9 +398,12 @@ def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
 # -- ranges -------------------------------------------------------------------------------------
 
 
-def out_of_range(leaf: Description) -> str | None:
-    """Which parameter of a mechanism is too extreme for a proof, or None."""
-    for name, value, low, high in _sizes(leaf):
+def out_of_range(leaf: Description, filter: str | None = None) -> str | None:
+    """Which parameter of a mechanism is too extreme for a proof, or None.
+
+    `filter` is the kind of the filter that charges for it, if that is known.
+    """
+    for name, value, low, high in _sizes(leaf, filter):
         if value and not low <= abs(value) <= high:
             return (
                 f"{name} of {leaf['kind']} must be 0 or between {low:g} and {high:g}, got {value!r}"
@@ -371,18 +412,19 @@ def out_of_range(leaf: Description) -> str | None:
     return None if inner is None else out_of_range(inner)
 
 
-def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
+def _sizes(f: Description, filter: str | None = None) -> Iterator[tuple[str, float, float, float]]:
     """What must be 0 or within a range: name, value and ends."""
     kind = f["kind"]
+    listed = filter not in _CLOSED_FORMS.get(kind, ())
     noise = "scale" if "scale" in f else "sigma"
     most = (
         LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
     )
     if "sensitivity" in f:
         yield f"sensitivity / {noise}", _ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
-    if kind in ("discrete_laplace", "discrete_gaussian"):
+    if kind in ("discrete_laplace", "discrete_gaussian") and listed:
         yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT
-    if kind == "discrete_gaussian":
+    if kind == "discrete_gaussian" and listed:
         yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
     if kind == "truncated_laplace":
         yield "bound / scale", _ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
@@ -394,6 +436,8 @@ def _sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
     for name in ("eps", "mu", "xi", "rho"):
         if name in f:
             least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
+            if name == "rho" and filter == "basic":
+                least = LEAST_CONVERTED
             yield name, f[name], least, LARGEST_SIZE
     for name in ("delta", "mass_at_infinity"):
         if name in f:
@@ -426,7 +470,3 @@ def _ratio(top: float, bottom: float) -> float:
     except OverflowError:
         return math.inf
     return quotient or (math.ulp(0.0) if top else 0.0)
-
-
-def _mean_square(leaf: Description) -> float:
-    return math.fsum(m * z * z for z, m in zip(leaf["losses"], leaf["masses"], strict=True))

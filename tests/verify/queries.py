@@ -77,8 +77,12 @@ class Draw(random.Random):
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
             sigma = self.wide(0.5, 50.0, 1 / 128, provable.LARGEST_SIGMA)
+            if self.random() < 0.3:
+                sigma, k = self.size(1e-2, 1e9), self.choice((k, self.randint(1, 10**6)))
             return m.DiscreteGaussian(sigma=sigma, sensitivity=k)
         if kind == "discrete_laplace":
+            if self.random() < 0.3:
+                k = self.randint(1, 10**9)
             return m.DiscreteLaplace(self.noise(k or 1), k)
         if kind == "truncated_laplace":
             scale = self.noise(s or 1.0)

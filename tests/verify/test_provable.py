@@ -12,8 +12,9 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.errors import ResiduaError
-from residua.provable import unprovable
+from residua.provable import unprovable, unprovable_commit
 from residua.records import lines
+from residua.verify import verify_records
 from verify.chains import written_by
 from verify.queries import FILTERS, Draw
 
@@ -69,13 +70,21 @@ def _spend(
 EXTREME: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.PureFilter(1.0), m.Laplace(1e200, 1e-200), "sensitivity / scale of laplace"),
     (rz.GdpFilter(1.0), m.Gaussian(sigma=1e200, sensitivity=1e-200), "sensitivity / sigma"),
-    (rz.GdpResidueFilter(1.0), m.FromAtoms((0.001, 0.0), (0.5, 0.5)), "mean square of the losses"),
     (rz.GdpResidueFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
     (rz.PureFilter(1.0), m.Laplace(1e308), "sensitivity / scale of laplace"),
     (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300), "bound / scale"),
     (rz.GdpFilter(1.0), m.Gdp(1e-12), "mu of gdp"),
     (rz.PureFilter(1.0), m.SelfComposed(m.PureDp(1e-9), 10**7), "copies in one query"),
     (rz.AutoFilter(1.0, 1e-6), m.Zcdp(0.001), "zcdp under the filter auto"),
+    (rz.GdpFilter(1.0), m.DiscreteLaplace(1e4, 257), "sensitivity of discrete_laplace"),
+    (rz.BasicFilter(1.0, 1e-6), m.DiscreteGaussian(sigma=129.0), "sigma of discrete_gaussian"),
+    (rz.BasicFilter(1.0, 1e-6), m.Zcdp(1e-9), "rho of zcdp .* between 1e-08 and 600, got 1e-09"),
+    (rz.BasicFilter(9.0, 0.1), m.Composed((m.Zcdp(0.01), m.PureDp(0.1))), "zCDP bounds and other"),
+    (
+        rz.BasicFilter(9.0, 0.1),
+        m.Composed((m.DiscreteGaussian(sigma=50.0), m.PureDp(0.1))),
+        "discrete Gaussian noise and other queries",
+    ),
     (rz.ZcdpFilter(1.0), m.PoissonSampled(m.Laplace(9.0), 0.1), "under the filter zcdp"),
 ]
 
@@ -91,6 +100,77 @@ def test_what_cannot_be_proven_is_rejected(
             ask("b", query, assume_budget_relation=True)
     assert len(ledger.history("b")) == 1, "nothing is recorded"
     assert ledger.verify().ok
+
+
+HALF = m.FromAtoms((0.001, -0.001), (0.50025, 0.49975))
+WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
+    (rz.PureFilter(1.0), m.DiscreteLaplace(1e9, 10**8 + 1), "add-remove"),
+    (rz.BasicFilter(1.0, 1e-6), m.DiscreteLaplace(5e3, 4999), "replace-one"),
+    (rz.GdpResidueFilter(1.0), m.DiscreteLaplace(5e3, 256), "add-remove"),
+    (rz.ZcdpFilter(1.0), m.DiscreteGaussian(sigma=1e6, sensitivity=10**5), "add-remove"),
+    (rz.ApproximateZcdpFilter(1.0, 1e-6, 1e-7), m.DiscreteGaussian(sigma=200.0), "add-remove"),
+    (rz.RenyiFilter(7.5, 1.0), m.DiscreteGaussian(sigma=5e3, sensitivity=3), "replace-one"),
+    (rz.RenyiFilter(88.0, 1e6), m.Zcdp(0.0, 599.9841591242468), "add-remove"),
+    (rz.PureFilter(1.0), HALF, "add-remove"),
+    (rz.BasicFilter(1.0, 0.9), m.FromAtoms((0.25, -0.5), (0.6, 0.3), 0.1), "add-remove"),
+    (rz.GdpFilter(1.0), HALF, "zero-out"),
+    (rz.GdpResidueFilter(1.0), HALF, "replace-one"),
+    (rz.GdpResidueFilter(1.0), m.PoissonSampled(HALF, 0.25), "add-remove"),
+    (rz.BasicFilter(9.0, 1e-3), m.Zcdp(0.01, 0.1, 1e-5), "add-remove"),
+    (rz.BasicFilter(9.0, 1e-3), m.SelfComposed(m.DiscreteGaussian(sigma=99.0), 3), "add-remove"),
+    (rz.BasicFilter(600.0, 1e-8), m.DiscreteGaussian(sigma=0.127399, sensitivity=3), "add-remove"),
+    (rz.PlanFilter(1.0, 1e-6, (m.PureDp(0.05),) * 4), m.ExponentialMechanism(0.14), "add-remove"),
+    (rz.PlanFilter(1.0, 1e-6, (m.ExponentialMechanism(0.2),) * 4), m.PureDp(0.0999), "add-remove"),
+]
+
+
+@pytest.mark.parametrize(("filter", "query", "relation"), WIDENED, ids=lambda each: str(each)[:40])
+def test_what_ranges_were_widened_for_is_proven(
+    filter: rz.Filter, query: m.Mechanism, relation: str, tmp_path: Path
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", filter, relation=relation)
+    assert ledger.spend("b", query, assume_budget_relation=True).admitted
+    report = ledger.verify()
+    assert report.ok, report.text.split("What this")[0]
+
+
+@pytest.mark.parametrize("query", [m.Laplace, m.ExponentialMechanism, m.PureDp])
+@pytest.mark.parametrize("mu", [0.12, 2.18, 36.0])
+@pytest.mark.parametrize("share", [1.0, 1.0 - 1e-9, 0.99, 0.5])
+def test_the_largest_query_that_fits_a_gaussian_is_proven(
+    query: type[m.Mechanism], mu: float, share: float
+) -> None:
+    """Costs close to the end of a budget were too small by 1e-12, or took too many cells."""
+    filter = rz.GdpResidueFilter(mu)
+
+    def of(eps: float) -> m.Mechanism:
+        return m.Laplace(1.0 / eps) if query is m.Laplace else query(eps)
+
+    low, high = 1e-3, 599.0
+    for _ in range(50):
+        middle = (low * high) ** 0.5
+        fits = filter.decide(filter.initial(), of(middle)).admitted
+        low, high = (middle, high) if fits else (low, middle)
+    chain = written_by(filter, [of(low * share)])
+    assert chain.records[1].admitted
+    report = verify_records({"b": chain.records}, {})
+    assert report.ok, report.text.split("What this")[0]
+
+
+def test_a_plan_with_laplace_noise_refuses_what_lies_below_no_planned_query() -> None:
+    filter = rz.PlanFilter(1.0, 1e-6, [m.Laplace(20.0)] * 12)
+    assert not filter.check(m.Laplace(12.0)).admitted
+    assert filter.check(m.Laplace(25.0)).admitted
+
+
+def test_commits_and_menus_reject_what_has_too_many_outcomes() -> None:
+    batch = [m.SelfComposed(m.DiscreteLaplace(50.0, 10), 63).to_dict()]
+    assert "outcomes of a batch" in (unprovable_commit(batch, "add-remove") or "")
+    assert unprovable_commit([m.SelfComposed(m.PureDp(0.01), 63).to_dict()], "add-remove") is None
+    sampled, menu = m.SubsampledGaussian(0.1, 0.01).to_dict(), {"kind": "menu"}
+    assert "at most 8 under replace-one" in (unprovable(sampled, menu, "replace-one") or "")
+    assert unprovable(sampled, menu, "add-remove") is None
 
 
 def test_filters_whose_steps_cannot_be_proven_are_not_created(tmp_path: Path) -> None:

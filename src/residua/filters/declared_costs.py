@@ -1,7 +1,11 @@
-"""Costs that a black box states itself.
+"""Costs that are known without a PLD.
 
-A bound in the filter's own unit is charged as it is written. The largest PLD within the bound would
-cost more: rounded up, it has mass at infinity, which no divergence survives.
+A bound of a black box in the filter's own unit is charged as it is written. The largest PLD within
+the bound would cost more: rounded up, it has mass at infinity, which no divergence survives. The
+same goes for two kinds of integer noise with a cost in closed form:
+
+* discrete Gaussian noise is `Δ²/2σ²`-zCDP (Canonne, Kamath and Steinke 2020, proposition 5);
+* the largest loss of discrete Laplace noise is `Δ/b`.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from residua.mechanisms.black_boxes.zcdp import Zcdp
 from residua.mechanisms.composition.composed import Composed
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 
@@ -31,20 +37,35 @@ def stated_gdp(mechanism: Mechanism) -> tuple[Fraction] | None:
 
 
 def stated_zcdp(mechanism: Mechanism) -> tuple[Fraction, Fraction] | None:
-    """The `rho` and the `delta` of a black box that is `delta`-approximate `rho`-zCDP."""
+    """The `rho` and the `delta` of what is known to be `delta`-approximate `rho`-zCDP."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return _half_square(mechanism), Fraction(0)
     if isinstance(mechanism, Zcdp) and mechanism.xi == 0.0:
         return written(mechanism.rho), written(mechanism.delta)
     return None
 
 
 def stated_renyi(mechanism: Mechanism, alpha: float) -> Fraction | None:
-    """A black box's bound on `D_α`; it does not decrease in the order."""
+    """A known bound on `D_α`; that of a black box does not decrease in the order."""
+    if isinstance(mechanism, DiscreteGaussian):
+        return _half_square(mechanism) * written(alpha)
     if isinstance(mechanism, Zcdp) and mechanism.delta == 0.0:
         return written(mechanism.xi) + written(mechanism.rho) * written(alpha)
     if isinstance(mechanism, Rdp):
         bounds = zip(mechanism.orders, mechanism.epsilons, strict=True)
         return min((written(eps) for order, eps in bounds if order >= alpha), default=None)
     return None
+
+
+def stated_eps(mechanism: Mechanism) -> Fraction | None:
+    """The largest loss of discrete Laplace noise, however many values it has."""
+    if isinstance(mechanism, DiscreteLaplace) and mechanism.sensitivity > 1:
+        return mechanism.sensitivity / written(mechanism.scale)
+    return None
+
+
+def _half_square(noise: DiscreteGaussian) -> Fraction:
+    return (noise.sensitivity / written(noise.sigma)) ** 2 / 2
 
 
 def split(
@@ -67,7 +88,8 @@ def split(
 
 @lru_cache(maxsize=256)
 def _may_state(kind: type[Mechanism]) -> bool:
-    return issubclass(kind, BlackBox | Composed | SelfComposed)
+    known = BlackBox | DiscreteGaussian | DiscreteLaplace
+    return issubclass(kind, known | Composed | SelfComposed)
 
 
 def _parts(query: Mechanism) -> list[tuple[Mechanism, int]]:

@@ -19,6 +19,7 @@ from residua import checks
 from residua.bounds import Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.pld.arithmetic.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
+from residua.pld.arithmetic.rational import tilted
 from residua.pld.families.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
@@ -27,6 +28,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.provable import LONGEST_LIST
 
 SUM_TOLERANCE = 1e-9
 """How far from 1 given masses may sum; they are then normalised exactly."""
@@ -250,7 +252,10 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     if p.size == 1 and z[0] == 0.0 and at_infinity == 0.0:
         return identity()
     with np.errstate(over="ignore", under="ignore"):
-        q = p * np.exp(-z)
+        if p.size <= LONGEST_LIST:
+            q = np.array([tilted(*each) for each in zip(p.tolist(), z.tolist(), strict=True)])
+        else:
+            q = p * np.exp(-z)
     tilt = math.fsum(q) if np.all(np.isfinite(q)) else math.inf
     checks.require(
         tilt <= 1.0 + TILT_TOLERANCE, "E[e^-Z]", "at most 1 for losses and masses of a PLD", tilt

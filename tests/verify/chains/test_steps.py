@@ -113,6 +113,8 @@ MIXED: list[tuple[str, Any, list[Any]]] = [
     ("plan of Gaussians, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Gaussian(sigma=20.0)] * 20),
      [m.Laplace(15.0), m.PureDp(0.08), m.Gaussian(sigma=15.0)]),
     ("plan of Laplace, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.Laplace(20.0)] * 12),
+     [m.Laplace(25.0), m.PureDp(0.04)]),
+    ("plan of coins, off it", lambda: rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 12),
      [m.Laplace(12.0), m.PureDp(0.08)]),
     ("natural, any queries", lambda: rz.NaturalFilter(rz.approximate_dp(0.5, 1e-3), rounds=20),
      [m.PureDp(0.1), m.Laplace(10.0), m.PureDp(0.2)]),
@@ -567,7 +569,7 @@ def test_a_plan_gives_no_more_than_a_query_takes_off() -> None:
     """One planned query less than the filter takes is never proven to be enough."""
     cases: list[tuple[m.Mechanism, m.Mechanism]] = [
         (m.PureDp(0.05), m.PureDp(0.13)),
-        (m.Laplace(20.0), m.Laplace(12.0)),
+        (m.PureDp(0.05), m.Laplace(12.0)),
         (m.Gaussian(sigma=20.0), m.Laplace(15.0)),
     ]
     for planned, query in cases:

@@ -15,8 +15,10 @@ from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.budgets import ApproximateDpBudget
+from residua.filters.declared_costs import stated_eps
 from residua.filters.losses import largest_eps, largest_loss, missing_mass, without_infinity
 from residua.filters.state import Left, State
+from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
 
@@ -40,6 +42,10 @@ class BasicFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.eps), amounts.written(self.delta))
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        eps = stated_eps(mechanism)
+        return None if eps is None else (eps, Fraction(0))
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = without_infinity(loss)

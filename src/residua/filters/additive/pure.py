@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.declared_costs import stated_eps
 from residua.filters.losses import largest_eps, largest_loss, missing_mass, response_eps
 from residua.filters.state import Left, State
+from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import pure_dp
 from residua.pld.pld import Pld
 
@@ -34,6 +36,10 @@ class PureFilter(Additive):
 
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.eps),)
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        eps = stated_eps(mechanism)
+        return None if eps is None else (eps,)
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         largest = largest_loss(loss)

@@ -4,8 +4,9 @@ The budget `B` is the composition of the longest prefix of the plan that fits `R
 query on the plan, or dominated by one that is, takes that one off: `L ⊕ (B - W) ⪯ W ⊕ (B - W) = B`.
 Any other query takes off the least part `S` with `(B - S) ⊕ L ⪯ B`, found among the copies of each
 planned kind and proven with the order of PLDs, separately for the planned Gaussians and for the
-other planned queries, as the verifier does. Free: both are the residue condition. On plan nothing
-is lost at all; far off it, much may be.
+other planned queries, as the verifier does: the others only where all of their outcomes can be
+written out, which Laplace noise among them rules out. Free: both are the residue condition. On plan
+nothing is lost at all; far off it, much may be.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from residua.filters.query import Query, as_list, loss_of
 from residua.filters.state import State
 from residua.filters.wording import Amounts
 from residua.pld.constructors import approximate_dp, identity
+from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.provable import MOST_OUTCOMES
 
 
 @dataclass(frozen=True)
@@ -131,21 +134,31 @@ class PlanFilter(Filter):
         for i, kind in enumerate(self.kinds):
             if left[i] and kind == loss:
                 return _less(left, i, 1)
-        covering = [i for i, kind in enumerate(self.kinds) if left[i] and _below(loss, kind)]
+        covering = [
+            i
+            for i, kind in enumerate(self.kinds)
+            if left[i] and (_is_single(kind) or _is_listed({kind: 1})) and _below(loss, kind)
+        ]
         if covering:
             least = min(covering, key=lambda i: float(self.kinds[i].delta(0.0)))
             return _less(left, least, 1)
         if not _below(loss, self._budget(left)):
             return None
         found: list[tuple[float, int, int]] = []
-        for i, kind in enumerate(self.kinds):
+        comparable = [
+            i
+            for i in range(len(left))
+            if _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
+        ]
+        for i in comparable:
+            kind = self.kinds[i]
             taken = self._least(self._alike(left, i), i, loss)
             if taken is not None:
                 found.append((taken * float(kind.delta(0.0)) ** 2, i, taken))
         if found:
             _, i, taken = min(found)
             return _less(left, i, taken)
-        for i in range(len(left)):
+        for i in comparable:
             alike = self._alike(left, i)
             if _below(loss, self._budget(alike)):
                 return tuple(n - gone for n, gone in zip(left, alike, strict=True))
@@ -195,6 +208,27 @@ def _tally(losses: list[Pld]) -> dict[Pld, int]:
 
 def _total(counts: dict[Pld, int]) -> Pld:
     return sum((n * kind for kind, n in counts.items() if n), identity())
+
+
+def _is_single(kind: Pld) -> bool:
+    return kind.gaussian is None and list(kind.terms.values()) == [1]
+
+
+def _is_listed(counts: dict[Pld, int]) -> bool:
+    """Whether these are Gaussians, or have few enough outcomes together to write them all out."""
+    outcomes = 1.0
+    for kind, n in counts.items():
+        for factor, each in kind.terms.items():
+            copies, atoms = n * each, factor.atom_count
+            if copies == 0:
+                continue
+            if atoms is None:
+                return False
+            coin = isinstance(factor, RandomizedResponse) and factor.delta == 0.0
+            outcomes *= copies + 1.0 if coin else float(atoms) ** min(copies, 64)
+            if outcomes > MOST_OUTCOMES:
+                return False
+    return True
 
 
 @lru_cache(maxsize=4096)

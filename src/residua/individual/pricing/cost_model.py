@@ -13,9 +13,9 @@ import numpy as np
 
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
+from residua.filters.additive.base import exact_costs
 from residua.filters.additive.pure import PureFilter
 from residua.filters.additive.zcdp import ZcdpFilter
-from residua.filters.additive.base import exact_costs
 from residua.filters.declared_costs import split, stated_gdp
 from residua.filters.divergence import gaussian_variance
 from residua.filters.query import Query, as_query, described, relation_of

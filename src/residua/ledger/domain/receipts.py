@@ -175,7 +175,7 @@ class Hold:
     overdue: bool
 
 
-def standings_of(receipt: Receipt | Reservation) -> Standings:
+def standings_of(receipt: Answer | Receipt | Reservation) -> Standings:
     """Where the budgets of a request stood after it."""
     return receipt._standings
 

@@ -18,6 +18,8 @@ Side = Literal["above", "below"]
 
 _DIGITS = 160
 _CLAIMED = Fraction(1, 10**140)
+_TILT_DIGITS = 60
+"""Many more than a float has: a tie within rounding does not occur."""
 
 
 def exp_of(exponent: Fraction, side: Side) -> Fraction:
@@ -26,6 +28,12 @@ def exp_of(exponent: Fraction, side: Side) -> Fraction:
         near = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
     slack = 1 + _CLAIMED if side == "above" else 1 - _CLAIMED
     return Fraction(near) * slack
+
+
+def tilted(mass: float, loss: float) -> float:
+    """`mass e^-loss` to the nearest float: the same on every machine, and for the verifier."""
+    with localcontext(Context(prec=_TILT_DIGITS, Emin=-(10**6), Emax=10**6)):
+        return float(Decimal(mass) * Decimal(loss).copy_negate().exp())
 
 
 def fall_of(exponent: Fraction, side: Side) -> Fraction:

@@ -199,8 +199,8 @@ def _query_side(law: CentralLaw, m2: float) -> float:
     # Sums of e^{-t/2 - t²/2m²} against 1 - e^-d, and against 1 - e^{-d/2} or its square.
     half, square = law.is_laplace, law.flat > 0.0
     for x, weight in _rule(_panels(law, m2)):
-        d = rest + width * x
-        t = e - d
+        # Both from the node: `e - d` would lose the digits of a small `t`.
+        d, t = rest + width * x, width * (1.0 - x)
         tilt = weight * exp((bend * t - 0.5) * t)
         if half:
             far -= tilt * expm1(-0.5 * d)

@@ -43,7 +43,7 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
     return {
         "admitted": answer.admitted,
         "reason": answer.reason,
-        "remaining": answer._standings.remaining_data,
+        "remaining": standings_of(answer).remaining_data,
         "remaining_is": "left now",
         "binding": answer.binding,
         "largest": None if answer.admitted else mechanism_or_none(answer.largest),
@@ -56,7 +56,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
     return {
         "admitted": receipt.admitted,
         "reason": receipt.reason,
-        "remaining": receipt._standings.remaining_data,
+        "remaining": standings_of(receipt).remaining_data,
         "remaining_is": "left after this" if receipt.admitted else "left now",
         "seq": receipt.seq,
         "key": receipt.key,

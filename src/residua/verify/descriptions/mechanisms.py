@@ -19,7 +19,6 @@ from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
     Geometric,
-    Given,
     Loss,
     Mixture,
     Noise,
@@ -30,6 +29,7 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.pairs import (
     Categories,
+    given,
     rationals,
     sampled,
     symmetrised,
@@ -115,12 +115,12 @@ def _discrete_laplace(f: Fields, relation: str) -> Loss:
     if k == 1:
         e, zero = 1 / scale, Fraction(0)
         return _one(Response(e, zero, written(float(e)) if Fraction(float(e)) == e else e, zero))
-    return _one(Geometric(scale, k)) if k > 0 else Loss()
+    return _one(Geometric(scale, k, written(f["scale"]))) if k > 0 else Loss()
 
 
 def _discrete_gaussian(f: Fields, relation: str) -> Loss:
     sigma, k = exact(f["sigma"]), f["sensitivity"]
-    return _one(DiscreteGaussian(sigma, k)) if k > 0 else Loss()
+    return _one(DiscreteGaussian(sigma, k, written(f["sigma"]))) if k > 0 else Loss()
 
 
 def _truncated_laplace(f: Fields, relation: str) -> Loss:
@@ -246,11 +246,10 @@ def _approximate_dp(f: Fields, relation: str) -> Loss:
 def _zcdp(f: Fields, relation: str) -> Loss:
     rho, xi = f["rho"], f["xi"]
     # Approximate zCDP: everything is revealed with probability delta.
-    revealed = response(0.0, f["delta"])
     if rho == 0.0:
         # At every order at most xi: that is pure DP.
-        return response(xi) + revealed
-    return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + revealed
+        return response(xi, f["delta"])
+    return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + response(0.0, f["delta"])
 
 
 def _rdp(f: Fields, relation: str) -> Loss:
@@ -262,16 +261,12 @@ def _rdp(f: Fields, relation: str) -> Loss:
 
 
 def _from_atoms(f: Fields, relation: str) -> Loss:
-    lost = exact(f["mass_at_infinity"])
-    merged: dict[Fraction, Fraction] = {}
-    for z, p in zip(f["losses"], f["masses"], strict=True):
-        if p:
-            merged[exact(z)] = merged.get(exact(z), Fraction(0)) + exact(p)
-    if lost == 0 and list(merged) == [0]:
-        return Loss()
-    if relation == _REPLACE:
-        raise Underivable("no formula for given atoms under replace-one")
-    return _one(Given(tuple(merged), tuple(merged.values()), lost))
+    made = given(f["losses"], f["masses"], f["mass_at_infinity"])
+    if made is None:
+        raise Underivable("masses times e^-loss are too close to the middle of two floats")
+    if relation == _REPLACE and not made.symmetric:
+        made = symmetrised(made)
+    return _pairs(made)
 
 
 def _from_tradeoff(f: Fields, relation: str) -> Loss:

@@ -20,11 +20,10 @@ from typing import TypeVar
 
 from flint import acb, arb, ctx
 
-from residua.verify.arithmetic.balls import Ball, ball, near, normal
+from residua.verify.arithmetic.balls import Ball, ball, near, normal, written
 from residua.verify.arithmetic.work_limit import room, work
 from residua.verify.losses.laws import Central, Finite, Law
 
-_ULP = Fraction(1, 1 << 52)
 _MOST_TERMS = 1 << 15
 _PRECISE = 256
 MOST_CALLS = 1 << 18
@@ -189,7 +188,22 @@ class Pairs(Factor):
     p: tuple[Fraction, ...]
     q: tuple[Fraction, ...]
 
-    written_missing = None
+    @cached_property
+    def written_missing(self) -> Fraction:  # type: ignore[override]
+        """What is at infinity, exactly; where that is all and a float, as it is written."""
+        both = [(p, q) for p, q in zip(self.p, self.q, strict=True) if p and q]
+        lost = 1 - min(sum((each[side] for each in both), Fraction(0)) for side in (0, 1))
+        return written(float(lost)) if self._only_delta and Fraction(float(lost)) == lost else lost
+
+    @cached_property
+    def _only_delta(self) -> bool:
+        """Whether it is `R_{0,δ}`."""
+        return all(p == q for p, q in zip(self.p, self.q, strict=True) if p and q) and (
+            sum(self.p, Fraction(0)) == sum(self.q, Fraction(0))
+        )
+
+    def core(self) -> Factor | None:
+        return Response(*(Fraction(0),) * 4) if self._only_delta else super().core()
 
     @cached_property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -214,40 +228,19 @@ class Pairs(Factor):
 
 
 @dataclass(frozen=True)
-class Given(Factor):
-    """Losses and masses as floats: `q = p e^-z` up to rounding, normalised if it sums to 1."""
-
-    losses: tuple[Fraction, ...]
-    masses: tuple[Fraction, ...]
-    at_infinity: Fraction
-
-    symmetric = False
-    written_missing = None
-
-    def law(self) -> Finite:
-        work(8 * len(self.losses))
-        room(4 * len(self.losses))
-        order = sorted(range(len(self.losses)), key=lambda i: self.losses[i])
-        total = sum(self.masses, Fraction(0))
-        scale = (1 - self.at_infinity) / total
-        # Rounded to a float by a function that may be off by an ulp or two.
-        blur = arb(1, ball(4 * _ULP))
-        raw = [ball(self.masses[i]) * (-ball(self.losses[i])).exp() * blur for i in order]
-        sum_q = sum(raw, arb(0))
-        whole = abs(sum_q - 1) < ball(Fraction(1, 10**12))
-        p = [ball(self.masses[i] * scale) for i in order]
-        q = [each / sum_q for each in raw] if whole else [each * ball(scale) for each in raw]
-        z = [(a / b).log() for a, b in zip(p, q, strict=True)]
-        back = arb(0) if whole else 1 - sum(q, arb(0))
-        return Finite(tuple(p), tuple(q), tuple(z), ball(self.at_infinity), back)
-
-
-@dataclass(frozen=True)
 class Geometric(Factor):
     """Discrete Laplace noise, `P(x) ∝ r^|x|`, `r = e^{-1/b}`, shifted by an integer `k`."""
 
     scale: Fraction
     shift: int
+    written_scale: Fraction
+
+    @property
+    def written_top(self) -> Fraction:  # type: ignore[override]
+        return self.shift / self.written_scale
+
+    def top(self, back: bool = False) -> Ball:
+        return ball(self.shift / self.scale)
 
     def law(self) -> Finite | None:
         k = self.shift
@@ -277,8 +270,14 @@ class DiscreteGaussian(Factor):
 
     sigma: Fraction
     shift: int
+    written_sigma: Fraction
 
     unbounded = True
+
+    @property
+    def rho(self) -> Fraction:
+        """Its zCDP parameter (Canonne, Kamath and Steinke 2020, proposition 5), as written."""
+        return (self.shift / self.written_sigma) ** 2 / 2
 
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
         """`Σ e^{-(x+sk)²/2σ²} e^{s(s+1)k²/2σ²} / Σ e^{-x²/2σ²}`: both sums by their first terms."""

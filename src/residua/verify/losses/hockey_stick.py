@@ -1,7 +1,8 @@
 """Heights `h(e^t)` of compositions, enclosed: a sum over the outcomes of all but one part.
 
 Mass at infinity that splits off does so first, `h = lost + (1 - lost) h_core`. Of the rest at most
-one part may have a density (a Gaussian, or one factor with a curve of its own): with outcomes
+one part may have a density (a Gaussian, one factor with a curve of its own, or Laplace noise beside
+a Gaussian, whose rise is known): with outcomes
 `(p_i, z_i)` of the others and its curve `f`, `h(e^t) = p_inf + Σ p_i f(t - z_i)`. Where all parts
 are finite the outcomes are dealt into two lists, and the curve of the second is read off sums over
 its largest losses.
@@ -20,7 +21,7 @@ from residua.verify.arithmetic.balls import Ball, ball, near
 from residua.verify.arithmetic.work_limit import room, work
 from residua.verify.losses.curves import curve
 from residua.verify.losses.factors import Factor, Loss, Response
-from residua.verify.losses.laws import Finite, composed, gaussian_curve
+from residua.verify.losses.laws import Central, Finite, composed, gaussian_curve
 
 _MOST_ATOMS = 1 << 14
 _MOST_DEALT = 1 << 17
@@ -60,11 +61,15 @@ def split(loss: Loss) -> tuple[Ball, Parts]:
 def _height(parts: Parts, loss: Loss, t: Ball, back: bool) -> Ball | None:
     finite: list[Finite] = []
     smooth: list[Curve] = []
-    if loss.variance:
-        mu = ball(loss.variance).sqrt()
-        smooth.append(lambda at: gaussian_curve(at, mu))
+    mu = ball(loss.variance).sqrt()
+    noisy = bool(loss.variance)
     for factor, n in parts:
         law = factor.law()
+        if noisy and isinstance(law, Central) and n == 1:
+            # Laplace noise and the like beside a Gaussian: what it adds to that one's curve.
+            noisy, rise = False, law.rise
+            smooth.append(lambda at, rise=rise: gaussian_curve(at, mu) + rise(at, mu)[0])  # type: ignore[misc]
+            continue
         if isinstance(law, Finite):
             power = powered(factor, law, n)
             if power is None:
@@ -74,6 +79,8 @@ def _height(parts: Parts, loss: Loss, t: Ball, back: bool) -> Ball | None:
             smooth.append(_anywhere(factor, back))
         else:
             return None
+    if noisy:
+        smooth.append(lambda at: gaussian_curve(at, mu))
     if len(smooth) > 1:
         return None
     if not finite:
@@ -137,7 +144,8 @@ def _anywhere(factor: Factor, back: bool) -> Curve:
             found = curve(factor, -t, not back)
             found = None if found is None else -t.expm1() + t.exp() * found
         else:
-            found = arb(0).union(arb(1))
+            # Around 0, between its ends: curves fall.
+            found = height(arb(t.lower())).union(height(arb(t.upper())))
         return arb(0).union(arb(1)) if found is None else found
 
     return height

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import fsum
 
 from flint import acb, arb
 
-from residua.verify.arithmetic.balls import Ball, ball
+from residua.verify.arithmetic.balls import Ball, ball, bits, exact
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import MOST_CALLS, Factor, Pairs
 from residua.verify.losses.laws import Central, Finite
+
+_TILT_BITS = 256
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,37 @@ def rationals(alphas: list[Fraction], betas: list[Fraction]) -> Pairs:
     points = sorted((1 - a, b) for a, b in zip(alphas, betas, strict=True))
     points = [(b, a) for a, b in points]
     return from_region([*points, (max(b for b, _ in points), Fraction(1))])
+
+
+def given(losses: list[float], masses: list[float], at_infinity: float) -> Pairs | None:
+    """The pair that given atoms denote; None where a mass under `Q` is not known.
+
+    `q = p e^-z` to the nearest float. Masses under `P` are normalised to what is not at infinity,
+    those under `Q` to 1 if their sum is within 1e-12 of it.
+    """
+    merged: dict[float, float] = {}
+    for z, p in zip(losses, masses, strict=True):
+        if p:
+            merged[z] = merged.get(z, 0.0) + p
+    work(64 * len(merged))
+    tilted: list[float] = []
+    with bits(_TILT_BITS):
+        for z, p in merged.items():
+            q = ball(exact(p)) * (-ball(exact(z))).exp()
+            ends = {float(Fraction(*_ratio(end))) for end in (q.lower(), q.upper())}
+            if len(ends) > 1:
+                return None
+            tilted += ends
+    kept = (1 - exact(at_infinity)) / sum((exact(p) for p in merged.values()), Fraction(0))
+    whole = abs(fsum(tilted) - 1.0) <= 1e-12
+    scale = 1 / sum((exact(q) for q in tilted), Fraction(0)) if whole else Fraction(1)
+    over = tuple(kept * exact(p) for p in merged.values())
+    return Pairs(over, tuple(scale * exact(q) for q in tilted))
+
+
+def _ratio(end: Ball) -> tuple[int, int]:
+    mantissa, exponent = (int(each) for each in end.man_exp())
+    return (mantissa << exponent, 1) if exponent >= 0 else (mantissa, 1 << -exponent)
 
 
 def from_region(points: list[tuple[Fraction, Fraction]]) -> Pairs:

@@ -18,7 +18,8 @@ from flint import arb
 
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import Factor, Loss
+from residua.verify.losses.factors import DiscreteGaussian, Factor, Loss, Response
+from residua.verify.losses.laws import Finite
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _BITS = (128, 256, 512)
@@ -70,17 +71,28 @@ def largest_loss(loss: Loss) -> Cost:
         for back in (False, True):
             total = arb(0)
             for factor, n in loss.factors:
-                top = factor.top(back)
-                if top is None and factor.unbounded:
-                    raise Infinite("finite losses are unbounded")
-                if top is None:
-                    raise Unknown("no formula for its largest loss")
                 written = factor.written_top
-                total += n * (top if written is None else ball(written))
+                total += n * (_top(factor, back) if written is None else ball(written))
             sides.append(total)
-        return sides[0].max(sides[1])
+        return sides[0].max(sides[1]).max(arb(0))
 
     return Cost(Fraction(0), either)
+
+
+def _top(factor: Factor, back: bool) -> Ball:
+    """The largest finite loss, below 0 where every one is."""
+    law = factor.law()
+    if isinstance(law, Finite) and law.z:
+        top, *others = law.reversed().z if back else law.z
+        for loss in others:
+            top = top.max(loss)
+        return top
+    found = factor.top(back)
+    if found is None:
+        if factor.unbounded:
+            raise Infinite("finite losses are unbounded")
+        raise Unknown("no formula for its largest loss")
+    return found
 
 
 def missing_mass(loss: Loss) -> Cost:
@@ -140,8 +152,18 @@ def divergence(loss: Loss, order: Fraction) -> Cost:
         if bound is None:
             raise Unknown(f"nothing is stated of the order {float(order):g}")
         known += n * bound
-    if not loss.factors:
-        return Cost(known)
+    factors, tight = [], True
+    for factor, n in loss.factors:
+        if isinstance(factor, DiscreteGaussian):
+            # Not the divergence itself, which is less between integers.
+            known, tight = known + n * factor.rho * order, False
+        elif isinstance(factor, Response) and _reaches_as_written(factor, order):
+            known, tight = known + n * factor.written_eps, False
+        else:
+            factors.append((factor, n))
+    if not factors:
+        return Cost(known, tight=tight)
+    loss = Loss(factors=tuple(factors))
     backs = (False,) if loss.symmetric else (False, True)
 
     def rest() -> Ball:
@@ -149,7 +171,20 @@ def divergence(loss: Loss, order: Fraction) -> Cost:
         sides = [log_moment(loss, s, back) / s for back in backs]
         return sides[0] if len(sides) == 1 else sides[0].max(sides[1])
 
-    return Cost(known, rest)
+    return Cost(known, rest, tight)
+
+
+def _reaches_as_written(factor: Response, order: Fraction) -> bool:
+    """Whether `D_α` of pure DP, at the float `eps`, is not told from the decimal that is written.
+
+    Divergences of `eps`-DP are at most `eps`: a black box that states it is charged that decimal.
+    """
+    if factor.delta:
+        return False
+    with bits(_BITS[0]):
+        s = ball(order - 1)
+        whole = s * ball(factor.written_eps)
+        return not log_moment(Loss(factors=((factor, 1),)), s, False) < whole
 
 
 def renyi(order: Fraction, spent: Fraction, loss: Loss) -> Proof:

@@ -161,18 +161,20 @@ def _curve_of(budget: Loss, back: bool) -> Callable[[Ball], Ball]:
     """`h(e^t)` for any `t`."""
     if budget.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
+    single = len(budget.factors) == 1 and budget.factors[0][1] == 1
+    make = None if single or budget.variance or not budget.factors else law_of(budget)
+    law = None if make is None else make()
+    laws = None if law is None else (law, law.reversed())
 
     def right(t: Ball, way: bool) -> Ball:
         if not budget.factors:
             return gaussian_curve(t, ball(budget.variance).sqrt())
         if budget.variance:
             raise Unknown("no formula for the curve of a composition")
-        if len(budget.factors) == 1 and budget.factors[0][1] == 1:
+        if single:
             found = curve(budget.factors[0][0], t, way)
         else:
-            make = law_of(budget)
-            law = None if make is None else make()
-            found = None if law is None else (law.reversed() if way else law).curve(t)
+            found = None if laws is None else laws[way].curve(t)
         if found is None:
             raise Unknown("no formula for the curve of a composition")
         return found

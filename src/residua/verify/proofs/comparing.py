@@ -1,10 +1,10 @@
 """`A ⪯ B` for compositions of bounded symmetric queries, both of them without a Gaussian part.
 
-Both curves are symmetric, so `t >= 0` is enough. Where both have a list of outcomes: `h_A - h_B` is
-piecewise linear in `x`, and where only `h_A` bends it has no maximum, so it is enough to look at
-the losses of `B`, at 0 and far out. Otherwise on a lattice: `A` from above (`lattice.py`), `B` from
-below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the losses, composed or not.
-Both are linear in `x` between lattice points.
+Both curves are symmetric, so `t >= 0` is enough. Where `B` has a list of outcomes: between two of
+its losses `h_B` is linear in `x` and `h_A` is convex, so `h_A - h_B` is largest at one of them, and
+it is enough to look at the losses of `B`, at 0 and far out. Otherwise on a lattice: `A` from above
+(`lattice.py`), `B` from below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the
+losses, composed or not. Both are linear in `x` between lattice points.
 
 Single queries, symmetric or not, are compared by their curves in `x`, which are convex: `h_A` lies
 below its chord over a cell, `h_B` above the lines through its points on either side of the cell.
@@ -16,11 +16,12 @@ from fractions import Fraction
 
 from flint import arb
 
+from residua.provable import MOST_OUTCOMES
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.arithmetic.work_limit import room, work
 from residua.verify.losses.curves import curve
 from residua.verify.losses.factors import Factor, Loss, Noise, Response
-from residua.verify.losses.hockey_stick import Steps, powered
+from residua.verify.losses.hockey_stick import Steps, heights, powered
 from residua.verify.losses.lattice import Lattice, lattice_of
 from residua.verify.losses.laws import Central, Finite, composed
 from residua.verify.proofs.verdict import Proof, proven, undecided
@@ -28,7 +29,6 @@ from residua.verify.proofs.verdict import Proof, proven, undecided
 _BITS = 192
 _CELLS = (32, 128, 512)
 _LONGEST = 1 << 16
-_MOST_OUTCOMES = 1 << 12
 _MOST_CELLS = 1 << 10
 _NO = undecided("not shown to lie below")
 
@@ -43,6 +43,8 @@ def bounded_below(loss: Loss, other: Loss) -> Proof:
         one, two = _listed(loss), _listed(other)
         if one is not None and two is not None:
             return _by_outcomes(one, two)
+        if two is not None and _below_at_losses(loss, two):
+            return proven("lies below at every loss of the other")
         for cells in _CELLS:
             found = _on_lattice(loss, other, cells)
             if found is None or found.verdict == "proven":
@@ -70,29 +72,32 @@ def _curves_below(one: Factor, two: Factor, back: bool) -> bool:
     count = 1 << 4
     while count <= _MOST_CELLS:
         ts = [arb(high * k / count) for k in range(count + 1)]
-        heights = [(curve(one, t, back), curve(two, t, back)) for t in ts]
-        found = [(a, b) for a, b in heights if a is not None and b is not None]
-        if len(found) < len(heights) or any(a > b for a, b in found):
+        pairs = [(curve(one, t, back), curve(two, t, back)) for t in ts]
+        found = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if len(found) < len(pairs) or any(a > b for a, b in found):
             return False
-        if _cells_close([t.exp() for t in ts], found):
+        # A symmetric curve has `h'(1-) + h'(1+) = h(1) - 1`: half of that is a slope at 1.
+        first = (found[0][1] - 1) / 2 if two.symmetric else arb(-1)
+        if _cells_close([t.exp() for t in ts], found, first):
             return True
         count *= 4
     return False
 
 
-def _cells_close(x: list[Ball], heights: list[tuple[Ball, Ball]]) -> bool:
+def _cells_close(x: list[Ball], pairs: list[tuple[Ball, Ball]], first: Ball) -> bool:
     """Whether chords of the one lie below what is known to lie below the other; 0 beyond the end.
 
-    Over a cell the other lies above the lines through its two points on the left, and on the right.
+    Over a cell the other lies above the lines through its two points on the left, and on the right;
+    over the first, above a line of slope `first`.
     """
-    over, under = ([pair[k] for pair in heights] for k in (0, 1))
-    if not all(a <= b for a, b in heights):
+    over, under = ([pair[k] for pair in pairs] for k in (0, 1))
+    if not all(a <= b for a, b in pairs):
         return False
     for k in range(len(x) - 1):
         width = x[k + 1] - x[k]
         # It rises by no more than its slope on the right, and falls by no more than on the left.
         right = (under[k + 2] - under[k + 1]) / (x[k + 2] - x[k + 1]) if k + 2 < len(x) else arb(0)
-        left = (under[k] - under[k - 1]) / (x[k] - x[k - 1]) if k else arb(-1)
+        left = (under[k] - under[k - 1]) / (x[k] - x[k - 1]) if k else first
         bend = near(right - left)
         step = near(under[k + 1] - under[k])
         share = (near(width * right) - step) / (near(width) * bend) if bend > 0.0 else 0.5
@@ -114,7 +119,7 @@ def _listed(loss: Loss) -> Finite | None:
             return None
         count *= len(power.z)
         laws.append(power)
-    return composed(laws) if count <= _MOST_OUTCOMES else None
+    return composed(laws) if count <= MOST_OUTCOMES else None
 
 
 def _by_outcomes(one: Finite, two: Finite) -> Proof:
@@ -128,6 +133,18 @@ def _by_outcomes(one: Finite, two: Finite) -> Proof:
         if not (height <= 0 or height <= right(t)):
             return _NO
     return proven("lies below at every loss of the other")
+
+
+def _below_at_losses(loss: Loss, two: Finite) -> bool:
+    """The same for a composition without such a list, by its heights at the losses of the other."""
+    right = Steps(two)
+    for t in (arb(0), *two.z):
+        if t < 0:
+            continue
+        sides = heights(loss, t)
+        if sides is None or not (sides[0] <= 0 or sides[0] <= right(t)):
+            return False
+    return True
 
 
 def _on_lattice(loss: Loss, other: Loss, cells: int) -> Proof | None:

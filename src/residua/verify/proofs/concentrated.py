@@ -70,8 +70,7 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
 def _gaussian_above(factor: Factor) -> Fraction | None:
     """The variance of a Gaussian whose parameter is known to be no less."""
     if isinstance(factor, DiscreteGaussian):
-        # Canonne, Kamath and Steinke 2020, proposition 5.
-        return (factor.shift / factor.sigma) ** 2
+        return 2 * factor.rho
     return factor.above
 
 

@@ -173,7 +173,8 @@ def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -
             parts.append(Loss(factors=((core, n),)))
     kept = together(parts)
     lost = enough_taken("delta", spent[1], missing_mass(loss))
-    if config["conversion"] == "whitehouse" and not loss.stated:
+    unbounded = loss.stated or any(factor.unbounded for factor, _ in kept.factors)
+    if config["conversion"] == "whitehouse" and not unbounded:
         cost = largest_loss(kept.rest)
         if cost.rest is None:
             needed = cost.exact**2 / 2 + loss.variance / 2

@@ -17,7 +17,8 @@ from residua.verify.proofs.conversions import renyi_within, zcdp_within
 from residua.verify.proofs.gaussian_budget import gdp
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = 192
+_BITS, _PRECISE = 192, 768
+"""The second where an amount is a rounding of the height itself, such as to 2^-400."""
 _ROUNDS = 8
 _MOST = 1 << 17
 
@@ -75,7 +76,14 @@ def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
                 enough_taken("delta", spent[1], missing_mass(loss)),
             ]
         )
-    found = _stated(loss, *spent) if loss.stated else within(loss, spent[0], spent[1])
+    if loss.stated:
+        found = _stated(loss, *spent)
+    elif not loss.variance and len(loss.factors) == 1:
+        # Copies are charged one by one, and sums of `eps` and `delta` bound what composes.
+        ((factor, n),) = loss.factors
+        found = within(Loss(factors=((factor, 1),)), spent[0] / n, spent[1] / n)
+    else:
+        found = within(loss, spent[0], spent[1])
     return found if found.verdict == "proven" else undecided(found.reason)
 
 
@@ -111,16 +119,22 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         return undecided("eps is negative")
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
-    with bits(_BITS):
-        sides = heights(loss, ball(eps))
-        if sides is not None:
+    for precision in (_BITS, _PRECISE):
+        with bits(precision):
+            sides = heights(loss, ball(eps))
+            if sides is None:
+                break
             exact = sides[0].max(sides[1])
             if exact <= ball(delta):
                 return proven("the composition lies within (eps, delta)")
             if exact > ball(delta):
                 return refuted("the composition exceeds (eps, delta)")
-            if exact.is_finite() and exact.rad() < ball(delta) / 1000:
-                return undecided("the composition is not told from (eps, delta)")
+            close = bool(exact.is_finite() and exact.rad() < ball(delta) / 1000)
+        if not close:
+            break
+        if precision == _PRECISE:
+            return undecided("the composition is not told from (eps, delta)")
+    with bits(_BITS):
         if _shifted(loss, eps, delta):
             return proven("the composition lies within (eps, delta), small parts by their sizes")
         if eps == 0 or delta <= 0:

@@ -82,6 +82,9 @@ def step(
             return proven("takes off the plan what lies above it")
     if any(n > 0 and _single_below(loss, kind) for n, (kind, _) in zip(taken, kinds, strict=True)):
         return proven("takes off the plan what lies above it, by its curve")
+    covers = together(kind.times(n) for n, (kind, _) in zip(taken, kinds, strict=True))
+    if bounded_below(loss, covers).verdict == "proven":
+        return proven("takes off the plan what lies above it, at every loss")
     whole = together(kind.times(n) for n, (kind, _) in zip(had, kinds, strict=True))
     rest = together(kind.times(n) for n, (kind, _) in zip(has, kinds, strict=True))
     if sum(taken) == 0:

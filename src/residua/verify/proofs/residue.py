@@ -7,10 +7,13 @@ With `t = ln x`, `c = mu² - m²` and the rises of `laws.py` the claim is `a(t) 
 Put `κ(t) = exp(t²/2m² - t/2)`. Then `κ a` and `κ b` are, as functions of `l = t/m²`, two-sided
 Laplace transforms of the non-negative functions `e_L(y) e^{-y²/2m²}` and `e_B(y) e^{-y²/2m²}`,
 where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are convex, and so are
-`κa` and `κb` themselves with all their even derivatives. Three kinds of cell:
+`κa` and `κb` themselves with all their even derivatives. Four kinds of cell:
 
 * **chord and tangents**: between two points `ln κa` lies below its chord and `ln κb` above its
   tangents;
+* **in x**: where `m` is small beside the cell, `κ` bends too much for that. The curves themselves,
+  `a + o` and `b + o` with `o = (1-p_inf) Φ(u) - (1-q_inf) x Φ(w)`, are convex in `x`: the first is
+  `Σ p h_m(t-z)`, the second `(1-η) h_mu + η - p_inf`; again a chord and tangents;
 * **concave**: near a contact `t0`, `(κa)''` is largest at an end of the cell and `(κb)''` lies
   above its tangent at `t0`; if the first is below the second, `κ(a-b)` is concave and lies below
   its tangent at `t0`;
@@ -30,9 +33,9 @@ from math import inf, sinh
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, enough, near
+from residua.verify.arithmetic.balls import Ball, ball, bits, enough, near, normal
 from residua.verify.arithmetic.work_limit import work
-from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise
+from residua.verify.losses.laws import Jet, Law, Tail, gaussian_rise, slack_rise
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
@@ -126,6 +129,29 @@ class _Half:
         chord = one.log_ratio + (step + two.log_ratio - one.log_ratio) * cut
         return bool(chord <= first * cut) and bool(chord <= step - second * (1 - cut))
 
+    def closes_in_x(self, one: _Point, two: _Point) -> bool:
+        """Chord of one curve below tangents of the other, both in `x`."""
+        if not (one.log_ratio <= 0 and two.log_ratio <= 0):
+            return False
+        work(48)
+        # Up to a constant; where both curves are near 1, what they lack keeps its digits.
+        tail = Tail(bool(self.mu / 2 - two.t / self.mu > 0))
+        ends = []
+        for point in (one, two):
+            v = self.mu / 2 - point.t / self.mu
+            fall = (1 - self.eta) * point.t.exp() * normal(v - self.mu)
+            over = (1 - self.eta) * tail(v) - fall
+            ends.append((over, over + point.a[0] - point.b[0], -fall))
+        (b_one, a_one, fall_one), (b_two, a_two, fall_two) = ends
+        width = two.t - one.t
+        first, second = fall_one * width.expm1(), fall_two * -(-width).expm1()
+        bend = near(second - first)
+        if not bend > 0.0:
+            return False
+        cut = arb(min(max((near(second) - near(b_two - b_one)) / bend, 0.0), 1.0))
+        chord = a_one + (a_two - a_one) * cut
+        return bool(chord <= b_one + first * cut) and bool(chord <= b_two - second * (1 - cut))
+
     def lifted(self, point: _Point, jet: Jet, base: Ball) -> tuple[Ball, Ball, Ball]:
         """Second derivative of `κ` times a function, and the first two orders below it."""
         m2 = self.m * self.m
@@ -211,7 +237,7 @@ def _prove_half(half: _Half) -> None:
         one, two = cells.pop()
         low, high = near(one.t), near(two.t)
         cover = next((c for c in covered if c[0] <= low and high <= c[1]), None)
-        if cover is not None or half.closes(one, two):
+        if cover is not None or half.closes(one, two) or half.closes_in_x(one, two):
             continue
         # Split at the edge of what is covered, if that runs through the cell.
         edges = [e for c in covered for e in c if low < e < high]
