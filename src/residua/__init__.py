@@ -82,6 +82,7 @@ _HOME = {
     "RenyiCommitFilter": "residua.filters.potential.renyi_commit",
     "RenyiCurveFilter": "residua.filters.additive.renyi_curve",
     "RenyiFilter": "residua.filters.additive.renyi",
+    "UnionFilter": "residua.filters.union.union",
     "UpdateFilter": "residua.filters.residue.update",
     "ZcdpFilter": "residua.filters.additive.zcdp",
     "ApproximateDp": "residua.mechanisms.black_boxes.approximate_dp",
@@ -233,6 +234,7 @@ __all__ = [
     "SubsampledGaussian",
     "TooLargeError",
     "TruncatedLaplace",
+    "UnionFilter",
     "UnknownBudget",
     "UnknownHold",
     "UnsafeStore",
@@ -380,6 +382,7 @@ if TYPE_CHECKING:
     from residua.filters.residue.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
     from residua.filters.residue.update import UpdateFilter
+    from residua.filters.union.union import UnionFilter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.api.opening import open_ledger
     from residua.ledger.domain.receipts import Receipt, Reservation

@@ -66,6 +66,8 @@ class Filter(ABC):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    nested_filters: ClassVar[frozenset[str]] = frozenset()
+    """Fields that hold a list of filters."""
 
     # -- the pure part ------------------------------------------------------------------
 
@@ -299,6 +301,10 @@ class Filter(ABC):
         from residua.filters.codec import state_like
 
         return state_like(first, fields)
+
+    def stops_of(self, decision: Decision) -> tuple[str, ...]:
+        """The components that a query stops for good; a filter that is not a union has none."""
+        return ()
 
     def _cost_value(self, price: Any) -> Any:
         """A cost for people, rounded up."""

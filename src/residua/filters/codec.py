@@ -57,7 +57,12 @@ def from_dict(given: Any) -> Filter:
     for name, field in known.items():
         if field.default is dataclasses.MISSING and name not in fields:
             raise ArgumentError(f"{cls.kind} needs the field {name!r}, got only {sorted(fields)!r}")
-    return cls(**{name: _parsed(value) for name, value in fields.items()})
+    return cls(
+        **{
+            name: _filters(name, value) if name in cls.nested_filters else _parsed(value)
+            for name, value in fields.items()
+        }
+    )
 
 
 def state_to_json(filter: Filter, state: State) -> str:
@@ -150,6 +155,12 @@ def _parsed(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_parsed(item) for item in value)
     return value
+
+
+def _filters(name: str, value: Any) -> tuple[Filter, ...]:
+    if not isinstance(value, list | tuple):
+        raise ArgumentTypeError(f"{name} must be a list of filters, got {checks.shown(value)}")
+    return tuple(each if isinstance(each, Filter) else from_dict(each) for each in value)
 
 
 def _state_fields(state: State) -> dict[str, Any]:

@@ -79,6 +79,11 @@ class Decision:
         return self._filter._largest(self._before, self.query, self._relation)
 
     @cached_property
+    def stops(self) -> tuple[str, ...]:
+        """The components of a union that this query stops for good; empty for other filters."""
+        return self._filter.stops_of(self) if self.admitted else ()
+
+    @cached_property
     def remaining(self) -> Any:
         """What is left after this decision."""
         return self._filter.remaining_in(self.state)

@@ -25,6 +25,7 @@ KINDS = {
     "plan": ("filters.potential.plan", "PlanFilter"),
     "menu": ("filters.potential.menu", "MenuFilter"),
     "auto": ("filters.potential.auto", "AutoFilter"),
+    "union": ("filters.union.union", "UnionFilter"),
     "natural": ("adversary.natural.filter", "NaturalFilter"),
     "additive_profile": ("adversary.natural.additive_profile", "AdditiveProfileFilter"),
 }

@@ -21,6 +21,7 @@ from residua.pld.constructors import (
     gaussian,
     identity,
     laplace,
+    pure_dp,
     with_sigma,
 )
 from residua.pld.families.bounded_range import BoundedRange
@@ -37,6 +38,9 @@ _SHRINKING = ("eps", "mu")
 _SQUARES = ("rho", "xi")
 """Fields that shrink with the square of it, as do Rényi bounds (`epsilons`)."""
 _DIGITS = 6
+_SIX_DIGITS = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+_LEAST_SHARE = Decimal("1e-12")
+"""The least share of `eps` in one query that is looked for."""
 _MOST = 2.0**40
 _ROUNDS = 30
 _NEXT, _FARTHEST = 1e-3, 1 << 15
@@ -211,3 +215,23 @@ def _factor(factor: Factor, turn: Rounding) -> Pld | None:
     if isinstance(factor, GaussianMixture):
         return with_sigma(factor, turn(factor.sigma, True))
     return None
+
+
+def largest_response(eps: float, admits: Callable[[float], bool]) -> Pld:
+    """The largest `R_e` with `e <= eps` that is admitted, to six digits of `e`.
+
+    To the last of them, so that a refusal does not recommend more than is said to be left.
+    """
+
+    def fits(e: Decimal) -> bool:
+        return admits(float(e))
+
+    whole = Decimal(repr(eps))
+    low = high = whole
+    while not fits(low):
+        low, high = _SIX_DIGITS.divide(low, Decimal(4)), low
+        if low < _LEAST_SHARE * whole:
+            return identity()
+    while low < (middle := _SIX_DIGITS.divide(low + high, Decimal(2))) < high:
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return pure_dp(float(low))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -21,20 +20,15 @@ from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import response_eps
-from residua.filters.noise import least_noise
+from residua.filters.noise import largest_response, least_noise
 from residua.filters.potential.grid import Grid, grid_for, step_of
 from residua.filters.query import Query, loss_of
 from residua.filters.state import State
 from residua.filters.target import target
 from residua.filters.wording import Amounts
 from residua.mechanisms.codec import parsed_json
-from residua.pld.constructors import approximate_dp, identity, pure_dp
+from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
-
-_LEAST = Decimal("1e-12")
-"""The least share of `eps` in one query that is looked for."""
-_SHORT = Context(prec=6, rounding=ROUND_FLOOR)
-"""As many digits as a recommended query has (`noise.py`)."""
 
 
 class GridFilter(Filter):
@@ -88,18 +82,7 @@ class GridFilter(Filter):
         To the last of them, so that a refusal does not recommend more than is said to be left.
         """
 
-        def fits(eps: Decimal) -> bool:
-            return self.admits(state, pure_dp(float(eps)))
-
-        whole = Decimal(repr(self.eps))
-        low = high = whole
-        while not fits(low):
-            low, high = _SHORT.divide(low, Decimal(4)), low
-            if low < _LEAST * whole:
-                return identity()
-        while low < (middle := _SHORT.divide(low + high, Decimal(2))) < high:
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return pure_dp(float(low))
+        return largest_response(self.eps, lambda eps: self.admits(state, pure_dp(eps)))
 
     def amounts_in(self, state: State, left: Any) -> Amounts:
         """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""

@@ -1,0 +1,343 @@
+"""The union of filters: a query is admitted if one live component admits it.
+
+Let `F_1 … F_m` be filters with the same `eps`, and let every analyst who stays within `F_j` satisfy
+`H_{e^eps} <= delta_j` in both directions. The union keeps a state for each component. A query is
+admitted if a live component admits it; components that admit it move on, components that do not are
+stopped for good; a query that every live component refuses changes nothing.
+
+**Theorem.** The whole interaction is `(eps, Σ delta_j)`-DP.
+
+*Proof.* Let `M` be an analyst of the union, and `M_j` the same analyst who passes for ever from the
+first query on that the union admits and `F_j` does not. `M_j` is an analyst of `F_j`, so
+`E[(1 - e^{eps - Z_j})_+] <= delta_j`, where the loss `Z_j` of the stopped transcript is a function
+of the transcript of `M`. On every transcript some component is live to the end, and its `Z_j` is
+the loss `Z` of the whole. So `(1 - e^{eps - Z})_+ <= Σ_j (1 - e^{eps - Z_j})_+` at every point;
+take expectations. The other direction is the same. In an infinite run the live sets decrease and
+are never empty, so one component lives for ever: bound finite prefixes and take the limit. ∎
+
+The proof needs decisions that depend on the public history alone, states that refusals leave as
+they were, and that a stopped component never comes back. Sharing one `delta` between components is
+not sound: see `adversary/unsound`.
+
+A component without a stated `(eps, delta)` (GDP, zCDP, Rényi) counts with the `delta` of its
+guarantee at `eps`, the larger of both directions. A pure component has `delta_j = 0` and is free.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.bounds import float_up
+from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from residua.filters import amounts
+from residua.filters.base import Filter, is_unspent
+from residua.filters.decision import Decision, make_decision
+from residua.filters.describe import as_mechanism
+from residua.filters.losses import largest_eps, response_eps
+from residua.filters.noise import largest_response
+from residua.filters.query import Query, loss_of
+from residua.filters.state import State
+from residua.filters.wording import Amounts, joined
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.relations import ADD_REMOVE
+from residua.pld.constructors import approximate_dp, pure_dp
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.pld import Pld
+from residua.provable import unprovable
+
+MOST_COMPONENTS = 16
+"""A decision asks every live component."""
+
+
+@dataclass(frozen=True)
+class Parts(State):
+    """A state of each component; None for those that are stopped."""
+
+    parts: tuple[State | None, ...]
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """The places of the live components."""
+        return tuple(i for i, part in enumerate(self.parts) if part is not None)
+
+
+@dataclass(frozen=True)
+class UnionFilter(Filter):
+    """Admits what at least one live component admits; the others are stopped for good.
+
+    Args:
+        filters: the components, none of which has spent anything. Unions among them are replaced
+            by their components.
+        eps: the `eps` of the guarantee; by default the largest one that a component states.
+
+    Raises:
+        ArgumentError: no components, or too many; a component has spent something; a component
+            states an `eps` above the union's; no `eps` is given and no component states one; the
+            deltas add up to 1 or more.
+    """
+
+    filters: tuple[Filter, ...]
+    eps: float | None = None
+
+    kind: ClassVar[str] = "union"
+    nested_filters: ClassVar[frozenset[str]] = frozenset({"filters"})
+
+    def __post_init__(self) -> None:
+        components = _components(self.filters)
+        stated = [each for each in map(_stated_eps, components) if each is not None]
+        if self.eps is not None:
+            eps = largest_eps(self.eps)
+        elif stated:
+            eps = max(stated)
+        else:
+            raise ArgumentError("eps must be given: no component states one")
+        if stated and max(stated) > eps:
+            raise ArgumentError(
+                f"eps must be at least that of every component, got {eps!r} and a component"
+                f" with {max(stated)!r}"
+            )
+        checks.set_fields(self, filters=components, eps=eps)
+        super().__post_init__()
+        if not self.delta < 1.0:
+            raise ArgumentError(
+                f"filters must have deltas that add up to less than 1 at eps {eps:g},"
+                f" got {', '.join(f'{delta:g}' for delta in self.deltas)}"
+            )
+
+    # -- the promise --------------------------------------------------------------------
+
+    @cached_property
+    def deltas(self) -> tuple[float, ...]:
+        """The `delta` of each component at `eps`, rounded up."""
+        assert self.eps is not None
+        return tuple(_delta_at(component.guarantee, self.eps) for component in self.filters)
+
+    @cached_property
+    def delta(self) -> float:
+        """The `delta` of the whole: the sum, rounded up."""
+        return float_up(sum(map(Fraction, self.deltas), Fraction(0)))
+
+    @property
+    def guarantee(self) -> Pld:
+        assert self.eps is not None
+        return approximate_dp(self.eps, self.delta)
+
+    # -- decisions ----------------------------------------------------------------------
+
+    def initial(self) -> Parts:
+        return Parts(self.fingerprint, tuple(each.initial() for each in self.filters))
+
+    def _decide(self, state: Parts, query: Query, relation: str | None) -> Decision:
+        answers = [
+            None if part is None else _answer(component, part, query, relation)
+            for component, part in zip(self.filters, state.parts, strict=True)
+        ]
+        errors = [each for each in answers if isinstance(each, UnsupportedError)]
+        if errors and len(errors) == len(state.live):
+            raise errors[0]
+        decisions = tuple(each if isinstance(each, Decision) else None for each in answers)
+        if not any(each is not None and each.admitted for each in decisions):
+            return make_decision(self, state, None, decisions, query, relation)
+        parts = tuple(
+            each.state if each is not None and each.admitted else None for each in decisions
+        )
+        return make_decision(self, state, Parts(state.of, parts), decisions, query, relation)
+
+    def stops_of(self, decision: Decision) -> tuple[str, ...]:
+        """The names of the components that an admitted query stops."""
+        before, after = decision._before, decision.state
+        assert isinstance(before, Parts) and isinstance(after, Parts)
+        return tuple(self.names[i] for i in before.live if after.parts[i] is None)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the components are called: their kinds, numbered where a kind occurs twice."""
+        kinds = [component.kind for component in self.filters]
+        several, seen = Counter(kinds), Counter[str]()
+        names = []
+        for kind in kinds:
+            seen[kind] += 1
+            names.append(f"{kind} {seen[kind]}" if several[kind] > 1 else kind)
+        return tuple(names)
+
+    def remaining_in(self, state: State) -> Pld:
+        """The largest `R_e` that would be admitted now, to six digits of `e`."""
+        own = self.own(state)
+        assert self.eps is not None
+        return largest_response(
+            self.eps,
+            lambda eps: self._decide(own, pure_dp(eps), None).admitted,
+        )
+
+    def amounts_in(self, state: State, left: Any) -> Amounts:
+        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
+        eps = response_eps(left)
+        return () if eps is None else (("eps of one query", amounts.written(eps)),)
+
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        """The largest of what the live components recommend."""
+        assert isinstance(before, Parts)
+        found = [
+            fit
+            for component, part in zip(self.filters, before.parts, strict=True)
+            if part is not None
+            and (fit := component._largest(part, query, relation)) is not None
+            and self._decide(before, fit, relation).admitted
+        ]
+        return max(found, key=lambda fit: loss_of(fit, relation).delta(0.0), default=None)
+
+    # -- states -------------------------------------------------------------------------
+
+    def own(self, state: Any) -> Parts:
+        state = super().own(state)
+        if not isinstance(state, Parts) or len(state.parts) != len(self.filters):
+            raise ArgumentTypeError(
+                f"state must have {len(self.filters)} parts for {self.kind},"
+                f" got {checks.shown(state)}"
+            )
+        if not state.live:
+            raise ArgumentError("state must have a live component, got only stopped ones")
+        for component, part in zip(self.filters, state.parts, strict=True):
+            if part is not None:
+                component.own(part)
+        return state
+
+    def state_to_json(self, state: State) -> str:
+        own = self.own(state)
+        parts = [
+            None if part is None else json.loads(component.state_to_json(part))
+            for component, part in zip(self.filters, own.parts, strict=True)
+        ]
+        written = {"kind": self.kind, "of": own.of, "parts": parts}
+        return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+        of, parts = fields["of"], fields["parts"]
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
+        if not isinstance(parts, list) or len(parts) != len(self.filters):
+            raise ArgumentTypeError(
+                f"parts must be a list of {len(self.filters)} states, got {checks.shown(parts)}"
+            )
+        read = [
+            None if part is None else component.state_from_json(part)
+            for component, part in zip(self.filters, parts, strict=True)
+        ]
+        return Parts(of, tuple(read))
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """The tables of the live components, each under the place of its component."""
+        own = self.own(state)
+        return {
+            f"{i}.{name}": table
+            for i in own.live
+            for name, table in self.filters[i].tables(own.parts[i]).items()  # type: ignore[arg-type]
+        }
+
+    # -- wording ------------------------------------------------------------------------
+
+    def _cost_value(self, price: tuple[Decision | None, ...]) -> dict[str, Any]:
+        return {
+            name: each.cost
+            for name, each in zip(self.names, price, strict=True)
+            if each is not None and each.cost is not None
+        }
+
+    def cost_words(self, decision: Decision) -> str:
+        costs = [
+            f"{name} {each.cost_words}"
+            for name, each in zip(self.names, decision._price, strict=True)
+            if each is not None and each.admitted
+        ]
+        stopped = self.stops_of(decision)
+        return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
+
+    def _need(self, decision: Decision) -> str:
+        """What the component needs that has the largest query left: the one that binds."""
+        refused = [
+            (name, each)
+            for name, each in zip(self.names, decision._price, strict=True)
+            if each is not None
+        ]
+        if not refused:
+            return "is not taken by any live component"
+        name, binding = max(refused, key=lambda pair: _largest_eps(pair[1], self.eps or 0.0))
+        need = binding._filter._need(binding)
+        left = binding._filter.left_words(binding._before)
+        return (
+            f"is refused by every live component; {name}, which binds, says: it {need}, {left} left"
+        )
+
+
+def _components(given: Any) -> tuple[Filter, ...]:
+    if isinstance(given, Filter | str | Mapping) or not hasattr(given, "__iter__"):
+        raise ArgumentTypeError(f"filters must be a list of filters, got {checks.shown(given)}")
+    found: list[Filter] = []
+    for each in given:
+        if not isinstance(each, Filter):
+            raise ArgumentTypeError(f"filters must be filters, got {checks.shown(each)}")
+        if not is_unspent(each):
+            raise ArgumentError(
+                f"filters must be unspent: {each.kind} has admitted queries; make a new one"
+            )
+        found += each.filters if isinstance(each, UnionFilter) else [each]
+    if not 1 <= len(found) <= MOST_COMPONENTS:
+        raise ArgumentError(
+            f"filters must be between 1 and {MOST_COMPONENTS} filters, got {len(found)}"
+        )
+    return tuple(found)
+
+
+def _stated_eps(component: Filter) -> float | None:
+    """The `eps` of a component whose guarantee is `R_{eps,delta}`; None for any other."""
+    promise = component.guarantee
+    if promise.is_identity:
+        return 0.0
+    match list(promise.terms.items()):
+        case [(RandomizedResponse(eps=eps), 1)] if promise.gaussian is None:
+            return eps
+    return None
+
+
+def _delta_at(promise: Pld, eps: float) -> float:
+    ends = (promise,) if promise.is_symmetric else (promise, promise.reverse())
+    return max(float(each.delta(eps)) for each in ends)
+
+
+def _answer(
+    component: Filter, part: State, query: Query, relation: str | None
+) -> Decision | UnsupportedError:
+    """What a component says; where its step could not be verified, that it does not take it."""
+    if isinstance(query, Mechanism | Pld):
+        why = _unverifiable(component, query, relation or ADD_REMOVE)
+        if why is not None:
+            return make_decision(
+                component, part, None, None, query, relation, f"has no proof: {why}"
+            )
+    try:
+        return component._decide(part, query, relation)
+    except UnsupportedError as error:
+        return error
+
+
+@lru_cache(maxsize=4096)
+def _unverifiable(component: Filter, query: Mechanism | Pld, relation: str) -> str | None:
+    try:
+        description = as_mechanism(query).to_dict()
+        return unprovable(description, component.to_dict(), relation)
+    except ArgumentError:
+        # Without a description it is decided in memory alone.
+        return None
+
+
+def _largest_eps(decision: Decision, eps: float) -> float:
+    component, before = decision._filter, decision._before
+    left = largest_response(eps, lambda e: component._decide(before, pure_dp(e), None).admitted)
+    return response_eps(left) or 0.0
