@@ -39,7 +39,7 @@ class GdpResidueFilter(Gaussians):
 
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         if loss.gaussian is None:
-            cost = _rest_bounds(left[0], loss)
+            cost = rest_bounds(left[0], loss)
             return _NO_ROOM if cost is None else (cost[1],)
         bounds = self._bounds(left[0], loss)
         return bounds if isinstance(bounds, str) else (bounds[1],)
@@ -52,7 +52,7 @@ class GdpResidueFilter(Gaussians):
             return noise, noise
         if noise and left <= noise:
             return _NO_ROOM
-        cost = _rest_bounds(left, rest)
+        cost = rest_bounds(left, rest)
         return _NO_ROOM if cost is None else (noise + Fraction(cost[0]), noise + cost[1])
 
     def _need(self, decision: Decision) -> str:
@@ -81,7 +81,7 @@ class GdpResidueFilter(Gaussians):
         return cost
 
 
-def _rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
+def rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
     """The same for a loss without a Gaussian part; None if it does not fit."""
     # By its integers: to hash a rational takes a division modulo a prime.
     return _bounds_at(*left.as_integer_ratio(), rest)

@@ -1,0 +1,157 @@
+"""The cost of a query under `G_mu` where only the curve from some point on matters.
+
+For a target `(eps, delta)` the curve of what is still to come is read at `x = e^eps` alone. After
+queries whose losses add up to at most `b` it is read at `x >= e^{eps-b}`: the analyst who has lost
+`z <= b` so far reads it at `e^{eps-z}`. So a budget `G_mu` may become `G_m` after a query `L` if
+
+    h_{G_m ⊕ L}(e^t) <= h_{G_mu}(e^t)      for all t >= t0 = eps - b,
+
+a weaker condition than the residue on the whole line. While `t0 > 0`, one point is enough for
+randomized response, Laplace noise and bounded ranges:
+
+**Lemma.** Let `L` be one of these and `t0 >= 0`. If the inequality holds at `t0`, it holds at all
+`t >= t0`.
+
+*Proof.* In the notation of `single_contact.py`, let `g = e_L - e_{G_√c}`, `c = mu² - m²`. It is
+even, and on `y > 0` it changes sign at most once, from plus to minus, at `y*` say. With `l = t/m²`,
+the sign of the difference of both sides at `t` is that of `D(l) = ∫_0^∞ g(y) e^{-y²/2m²} cosh(ly)
+dy`. For `l >= l0 >= 0` the quotient `cosh(ly) / cosh(l0 y)` does not decrease in `y`, so
+
+    D(l) <= cosh(ly*) / cosh(l0 y*) D(l0),
+
+term by term: where `g >= 0` the quotient is at most that at `y*`, where `g <= 0` at least. Hence
+`D(l0) <= 0` implies `D(l) <= 0`. For `m = 0` the left side is `h_L`, the limit `m -> 0`. ∎
+
+A loss of at most `e` in both directions is below `R_e`, and so costs no more than `R_e` does.
+
+The left side at `t0` is a sum over a list of outcomes that dominates `L`: the part of the law
+between the atoms, `e^{-z/2} L(dz) = k dz`, goes to the points of a grid of spacing `D` so that each
+cell keeps its mass under both laws, which leaves `2 tanh(D/4) k` for each end of a cell, tilted in
+the same way. All terms are positive. At `t0` the list is only larger than `L`, and from there on
+the lemma speaks of `L` itself.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from residua.bounds import Floats, float_down, float_up
+from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.families import gaussian
+from residua.pld.pld import Pld
+from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
+
+_CELLS = 48
+"""Cells of the grid between the atoms: they raise the cost by about `1 / _CELLS²` of itself."""
+_ROUNDING = 256.0 * U
+"""Relative error of a mass, and of a sum of as many terms as there are points."""
+_STEPS = 60
+_CLOSE = 1e-7
+"""Relative accuracy of the cost at which the search ends."""
+_RAISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+"""By how much of itself the cost is raised, in turn, until the inequality is proven."""
+
+
+def cost_from(v: Fraction, loss: Pld, start: Fraction) -> Fraction | None:
+    """A cost `c <= v`, proven: `h_{G_√(v-c) ⊕ L}(e^t) <= h_{G_√v}(e^t)` for all `t >= start`.
+
+    Args:
+        v: `mu²` of the budget.
+        loss: one randomized response without `delta`, Laplace noise or bounded range.
+        start: the least `t` that can be reached, positive.
+
+    Returns:
+        The cost, rounded up. None if none is proven, or if the loss is not one of these.
+    """
+    law = central_law(loss)
+    if law is None or v <= 0 or start <= 0:
+        return None
+    return _cost(*v.as_integer_ratio(), law, *start.as_integer_ratio())
+
+
+def central_law(loss: Pld) -> CentralLaw | None:
+    """The law of one randomized response, Laplace noise or bounded range; None for others."""
+    if loss.gaussian is not None or len(loss.terms) != 1:
+        return None
+    ((factor, n),) = loss.terms.items()
+    return parameters(factor) if n == 1 and isinstance(factor, CENTRAL) else None
+
+
+# By the integers: to hash a rational takes a division modulo a prime.
+@lru_cache(maxsize=4096)
+def _cost(n: int, d: int, law: CentralLaw, start_n: int, start_d: int) -> Fraction | None:
+    v, start = Fraction(n, d), Fraction(start_n, start_d)
+    # Each side is read at the end of an enclosure of `start` that is safe for it.
+    out, early = float_up(start), float_down(start)
+    budget = float(gaussian.curve(np.array([out]), 0.0, float_down(v), 4.0 * U)[0][0])
+    points = _points(law)
+    if not budget > 0.0 or not _height(points, Fraction(0), early) <= budget:
+        return None
+    found = _search(points, v, early, math.log(budget))
+    for raised in _RAISES:
+        cost = min(Fraction(found * (1.0 + raised)), v)
+        if _height(points, v - cost, early) <= budget:
+            return cost
+    return v
+
+
+def _points(law: CentralLaw) -> tuple[Floats, Floats]:
+    """Losses and masses, from above, of a list that dominates the law."""
+    e = law.eps
+    if law.is_laplace:
+        ends, flat = 0.5 * math.exp(-0.5 * e), 0.25 * math.exp(-0.5 * e)
+    else:
+        ends = law.response * 0.5 / math.cosh(0.5 * e)
+        flat = law.flat * 0.25 / math.sinh(0.5 * e) if law.flat else 0.0
+    if not flat:
+        z, tilted = np.array([-e, e]), np.array([ends, ends])
+    else:
+        z = np.linspace(-e, e, _CELLS + 1)
+        share = 2.0 * flat * math.tanh(0.5 * e / _CELLS)
+        tilted = np.full(z.size, 2.0 * share)
+        tilted[[0, -1]] = share + ends
+    return z, tilted * np.exp(0.5 * z) * (1.0 + _ROUNDING)
+
+
+def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:
+    """`h(e^t)` of the list and the Gaussian that is left, from above."""
+    z, masses = points
+    at = t - z
+    if left > 0:
+        heights = gaussian.curve(at, 4.0 * U * (t + z[-1]), float_up(left), 4.0 * U)[1]
+    else:
+        heights = np.maximum(-np.expm1(at - 4.0 * U * (t + z[-1])), 0.0) * (1.0 + _ROUNDING)
+    return float(masses @ heights) * (1.0 + _ROUNDING)
+
+
+def _search(points: tuple[Floats, Floats], v: Fraction, t: float, wanted: float) -> float:
+    """About the cost at which `ln h` of the left side is `wanted`, by false position (Illinois)."""
+
+    def gap(cost: float) -> float:
+        height = _height(points, max(v - Fraction(cost), Fraction(0)), t)
+        return (math.log(height) if height > 0.0 else -1e3) - wanted
+
+    low, high = 0.0, float(v)
+    more, less = gap(low), gap(high)
+    if not more > 0.0:
+        return low
+    side = 0
+    for _ in range(_STEPS):
+        if high - low <= _CLOSE * high:
+            break
+        cost = low + (high - low) * more / (more - less)
+        cost = min(max(cost, low + 0.1 * _CLOSE * high), high - 0.1 * _CLOSE * high)
+        found = gap(cost)
+        if abs(found) < 1e-12:
+            return cost
+        if found > 0.0:
+            low, more, less = cost, found, less / 2.0 if side > 0 else less
+            side = 1
+        else:
+            high, less, more = cost, found, more / 2.0 if side < 0 else more
+            side = -1
+    return high
