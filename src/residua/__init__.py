@@ -82,6 +82,7 @@ _HOME = {
     "RenyiCommitFilter": "residua.filters.potential.renyi_commit",
     "RenyiCurveFilter": "residua.filters.additive.renyi_curve",
     "RenyiFilter": "residua.filters.additive.renyi",
+    "TargetResidueFilter": "residua.filters.residue.target_residue",
     "UnionFilter": "residua.filters.union.union",
     "UpdateFilter": "residua.filters.residue.update",
     "ZcdpFilter": "residua.filters.additive.zcdp",
@@ -232,6 +233,7 @@ __all__ = [
     "StoreUnavailable",
     "Strategy",
     "SubsampledGaussian",
+    "TargetResidueFilter",
     "TooLargeError",
     "TruncatedLaplace",
     "UnionFilter",
@@ -381,6 +383,7 @@ if TYPE_CHECKING:
     from residua.filters.potential.renyi_commit import RenyiCommitFilter
     from residua.filters.residue.approximate_gdp_residue import ApproximateGdpResidueFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
+    from residua.filters.residue.target_residue import TargetResidueFilter
     from residua.filters.residue.update import UpdateFilter
     from residua.filters.union.union import UnionFilter
     from residua.ledger.api.ledger import Ledger

@@ -82,7 +82,7 @@ _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
 _CLOSED_FORMS = {"discrete_laplace": _BOUNDED, "discrete_gaussian": (*_RENYI, *_ZCDP)}
 """The filters under which the cost of integer noise is known without its losses."""
-_GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue")
+_GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue", "target_residue")
 _GRID = ("menu", "auto")
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""

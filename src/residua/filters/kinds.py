@@ -21,6 +21,7 @@ KINDS = {
         "filters.residue.approximate_gdp_residue",
         "ApproximateGdpResidueFilter",
     ),
+    "target_residue": ("filters.residue.target_residue", "TargetResidueFilter"),
     "renyi_commit": ("filters.potential.renyi_commit", "RenyiCommitFilter"),
     "plan": ("filters.potential.plan", "PlanFilter"),
     "menu": ("filters.potential.menu", "MenuFilter"),

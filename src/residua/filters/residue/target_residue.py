@@ -1,8 +1,8 @@
 """The target residue filter: a Gaussian residue that is needed only where it can be read.
 
 The budget is the largest `G_mu` with `h_{G_mu}(e^eps) <= delta`. What is left of it after some
-queries is read only at `e^{eps-z}`, `z` being the loss so far. While every query had bounded losses,
-`z` is at most their sum `b`, and a query `L` may take `G_mu` to any `G_m` with
+queries is read only at `e^{eps-z}`, `z` being the loss so far. While every query had bounded
+losses, `z` is at most their sum `b`, and a query `L` may take `G_mu` to any `G_m` with
 
     h_{G_m ⊕ L}(e^t) <= h_{G_mu}(e^t)      for all t >= eps - b.
 
@@ -26,6 +26,7 @@ losses are unbounded, so that from then on the whole line counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -84,6 +85,24 @@ class TargetResidueFilter(Filter):
     def initial(self) -> Reach:
         return Reach(self.fingerprint, amounts.written(self.mu) ** 2, Fraction(0))
 
+    def own(self, state: Any) -> Reach:
+        state = super().own(state)
+        if not isinstance(state, Reach) or type(state.left) is not Fraction:
+            raise ArgumentTypeError(
+                f"state must hold what is left and reached for {self.kind},"
+                f" got {checks.shown(state)}"
+            )
+        if not 0 <= state.left <= amounts.written(self.mu) ** 2 or (state.reached or 0) < 0:
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        return state
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+        of, reached = fields["of"], fields["reached"]
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
+        read = None if reached is None else amounts.from_text("reached", reached)
+        return Reach(of, amounts.from_text("left", fields["left"]), read)
+
     def _decide(self, state: Reach, query: Query, relation: str | None) -> Decision:
         stated, loss = split(query, relation, stated_gdp)
         noise = gaussian_variance(loss) + (stated[0] if stated else 0)
@@ -132,7 +151,7 @@ class TargetResidueFilter(Filter):
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
         own = self.own(state)
-        return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)  # type: ignore[arg-type]
+        return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)
 
     def amounts_in(self, state: State, left: Any) -> Amounts:
         """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""

@@ -124,6 +124,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "gdp": {"mu": _MU},
     "gdp_residue": {"mu": _MU},
     "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
+    "target_residue": _TARGET,
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
     "plan": {**_GRID, "plan": _queries},

@@ -20,7 +20,7 @@ from residua.verify.descriptions.mechanisms import Underivable, loss_of
 from residua.verify.descriptions.states import UNREADABLE, State, Unreadable, amounts, belongs
 from residua.verify.losses.costs import Infinite, Unknown
 from residua.verify.losses.factors import Loss, Response, together
-from residua.verify.proofs import commits, gaussian_budget, natural, plans, potentials
+from residua.verify.proofs import commits, gaussian_budget, natural, plans, potentials, target
 from residua.verify.proofs.additive import missing_mass, pure, renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.conversions import advanced_within, zcdp_within
@@ -263,6 +263,7 @@ KINDS: dict[str, Kind] = {
     "approximate_gdp_residue": Kind(
         _equal(2, lambda c: (written(c["mu"]) ** 2, written(c["delta"]))), _approximate_gdp_residue
     ),
+    "target_residue": Kind(target.first, lambda c, a, b, q: target.step(c, a, b, q.loss)),
     "menu": Kind(potentials.first, _walk),
     "auto": Kind(potentials.first, _walk),
     "plan": Kind(plans.first, _plan),

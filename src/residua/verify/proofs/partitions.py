@@ -24,7 +24,7 @@ from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit")
+_WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "target_residue")
 
 
 @dataclass(frozen=True)
