@@ -101,6 +101,7 @@ CATALOGUE: dict[str, Entry] = {
     "gdp": Entry(lambda: rz.GdpFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp","mu":1.0}', ("8/9",)),
     "gdp_residue": Entry(lambda: rz.GdpResidueFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp_residue","mu":1.0}', ("8/9",)),  # noqa: E501
     "approximate_gdp_residue": Entry(lambda: rz.ApproximateGdpResidueFilter(1.0, 1e-3), _THIRD, 9, _same, '{"delta":0.001,"kind":"approximate_gdp_residue","mu":1.0}', (), {"left": ["8/9", "0.001"]}),  # noqa: E501
+    "target_residue": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue"}'),  # noqa: E501
     "renyi_commit": Entry(lambda: rz.RenyiCommitFilter(1.0, 1e-3, 8.0), _SIXTH, 3, _rdp, '{"alpha":8.0,"delta":0.001,"eps":1.0,"kind":"renyi_commit"}', (), _OPEN),  # noqa: E501
     "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501
     "additive_profile": Entry(lambda: AdditiveProfileFilter(1.0, 1e-3, 4), rz.pure_dp(0.001), 4, None, '{"delta":0.001,"eps":1.0,"kind":"additive_profile","rounds":4,"target_delta":0.01,"target_eps":4.2792}'),  # noqa: E501

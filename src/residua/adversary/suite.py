@@ -59,6 +59,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "gdp": {"mu": 1.0},
     "gdp_residue": {"mu": 1.0},
     "approximate_gdp_residue": {"mu": 1.0, "delta": 0.06},
+    "target_residue": {"eps": 1.1, "delta": 0.06},
     "plan": {"eps": 1.1, "delta": 0.06, "plan": list(_MENU)},
     "menu": {"eps": 1.1, "delta": 0.06, "menu": list(_MENU)},
     "renyi_commit": {"eps": 1.5, "delta": 0.06},

@@ -33,6 +33,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from residua import checks
+from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.gdp import lifted
@@ -51,6 +52,9 @@ from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
 from residua.pld.residue.slack import largest_mu
+
+_LARGEST = 600
+"""The largest `eps` of a randomized response."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +144,9 @@ class TargetResidueFilter(Filter):
             found.append(whole[1])
         if reached is not None and top is not None:
             start = amounts.written(self.eps) - reached
-            one = rest if central_law(rest) is not None else pure_dp(float(amounts.charged(top)))
-            cost = cost_from(left, one, start)
+            cost = cost_from(left, _single(rest, top), start)
             if cost is not None:
-                found.append(min(amounts.rounded_up(float(cost)), left))
+                found.append(min(amounts.rounded_up(float_up(cost)), left))
             if top <= start:
                 found.append(left)
         return min(found, default=None)
@@ -161,3 +164,10 @@ class TargetResidueFilter(Filter):
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
+
+
+def _single(rest: Pld, top: Fraction) -> Pld:
+    """A loss whose cost has a closed form: the query itself, or the `R_e` above it."""
+    if central_law(rest) is not None or top > _LARGEST:
+        return rest
+    return pure_dp(amounts.charged(top))

@@ -45,9 +45,9 @@ from residua.pld.families import gaussian
 from residua.pld.pld import Pld
 from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
 
-_CELLS = 48
-"""Cells of the grid between the atoms: they raise the cost by about `1 / _CELLS²` of itself."""
-_ROUNDING = 256.0 * U
+_LEAST_CELLS, _MOST_CELLS, _FINE = 48, 512, 24.0
+"""Cells of the grid between the atoms: at least, at most, and for each `mu` of its length."""
+_ROUNDING = 1024.0 * U
 """Relative error of a mass, and of a sum of as many terms as there are points."""
 _STEPS = 60
 _CLOSE = 1e-7
@@ -88,7 +88,7 @@ def _cost(n: int, d: int, law: CentralLaw, start_n: int, start_d: int) -> Fracti
     # Each side is read at the end of an enclosure of `start` that is safe for it.
     out, early = float_up(start), float_down(start)
     budget = float(gaussian.curve(np.array([out]), 0.0, float_down(v), 4.0 * U)[0][0])
-    points = _points(law)
+    points = _points(law, v)
     if not budget > 0.0 or not _height(points, Fraction(0), early) <= budget:
         return None
     found = _search(points, v, early, math.log(budget))
@@ -99,7 +99,7 @@ def _cost(n: int, d: int, law: CentralLaw, start_n: int, start_d: int) -> Fracti
     return v
 
 
-def _points(law: CentralLaw) -> tuple[Floats, Floats]:
+def _points(law: CentralLaw, v: Fraction) -> tuple[Floats, Floats]:
     """Losses and masses, from above, of a list that dominates the law."""
     e = law.eps
     if law.is_laplace:
@@ -110,8 +110,10 @@ def _points(law: CentralLaw) -> tuple[Floats, Floats]:
     if not flat:
         z, tilted = np.array([-e, e]), np.array([ends, ends])
     else:
-        z = np.linspace(-e, e, _CELLS + 1)
-        share = 2.0 * flat * math.tanh(0.5 * e / _CELLS)
+        wanted = _FINE * 2.0 * e / math.sqrt(float_up(v))
+        cells = int(min(max(wanted, _LEAST_CELLS), _MOST_CELLS))
+        z = np.linspace(-e, e, cells + 1)
+        share = 2.0 * flat * math.tanh(0.5 * e / cells)
         tilted = np.full(z.size, 2.0 * share)
         tilted[[0, -1]] = share + ends
     return z, tilted * np.exp(0.5 * z) * (1.0 + _ROUNDING)
