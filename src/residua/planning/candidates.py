@@ -186,6 +186,10 @@ def _slack(setting: Setting) -> Filter:
     return made
 
 
+def _target(setting: Setting) -> Filter:
+    return _made("target_residue", eps=setting.eps, delta=setting.delta)
+
+
 def _plan(setting: Setting) -> Filter:
     plan = _told(setting, planned(setting))
     return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
@@ -223,6 +227,7 @@ _SET_UP: dict[str, Callable[..., Filter]] = {
     "gdp": _gdp,
     "gdp_residue": _gdp_residue,
     "approximate_gdp_residue": _slack,
+    "target_residue": _target,
     "plan": _plan,
     "menu": _menu,
     "auto": _auto,

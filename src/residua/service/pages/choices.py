@@ -59,6 +59,12 @@ FILTERS = (
         (Number("mu", "μ (mu)", "1"),),
         "Any query, charged by what it leaves of a Gaussian.",
     ),
+    Choice(
+        "target_residue",
+        "Gaussian residue for (ε, δ)",
+        (_EPS, _DELTA),
+        "Never refuses before plain addition of ε does; Gaussian noise is charged exactly.",
+    ),
     Choice("gdp", "Gaussian", (Number("mu", "μ (mu)", "1"),), "Charged by each query's own μ²."),
     Choice("pure", "Pure", (Number("eps", "ε (eps)", "1"),), "ε adds up."),
     Choice("basic", "Basic", (_EPS, _DELTA), "ε and δ add up."),
