@@ -92,25 +92,24 @@ class UnionFilter(Filter):
 
     def __post_init__(self) -> None:
         components = _components(self.filters)
-        stated = [each for each in map(_stated_eps, components) if each is not None]
-        if self.eps is not None:
-            eps = largest_eps(self.eps)
-        elif stated:
-            eps = max(stated)
-        else:
+        guaranteed = [each for each in map(_guaranteed_eps, components) if each is not None]
+        if self.eps is None and not guaranteed:
             raise ArgumentError("eps must be given: no component states one")
-        if stated and max(stated) > eps:
+        eps = largest_eps(max(guaranteed) if self.eps is None else self.eps)
+        most = max(_stated(components, "target_eps", "eps"), default=0.0)
+        if most > eps:
             raise ArgumentError(
                 f"eps must be at least that of every component, got {eps!r} and a component"
-                f" with {max(stated)!r}"
+                f" with {most!r}"
+            )
+        deltas = _stated(components, "target_delta", "delta")
+        if sum(map(Fraction, deltas)) >= 1:
+            raise ArgumentError(
+                "filters must have deltas that add up to less than 1,"
+                f" got {', '.join(f'{delta:g}' for delta in deltas)}"
             )
         checks.set_fields(self, filters=components, eps=eps)
         super().__post_init__()
-        if not self.delta < 1.0:
-            raise ArgumentError(
-                f"filters must have deltas that add up to less than 1 at eps {eps:g},"
-                f" got {', '.join(f'{delta:g}' for delta in self.deltas)}"
-            )
 
     # -- the promise --------------------------------------------------------------------
 
@@ -122,8 +121,8 @@ class UnionFilter(Filter):
 
     @cached_property
     def delta(self) -> float:
-        """The `delta` of the whole: the sum, rounded up."""
-        return float_up(sum(map(Fraction, self.deltas), Fraction(0)))
+        """The `delta` of the whole: the sum, rounded up; at most 1."""
+        return min(float_up(sum(map(Fraction, self.deltas), Fraction(0))), 1.0)
 
     @property
     def guarantee(self) -> Pld:
@@ -343,7 +342,15 @@ def _components(given: Any) -> tuple[Filter, ...]:
     return tuple(found)
 
 
-def _stated_eps(component: Filter) -> float | None:
+def _stated(components: Sequence[Filter], *names: str) -> list[float]:
+    """The first of these parameters that a component has; plans and budgets have it by queries."""
+    stating = [each for each in components if each.kind not in ("plan", "natural")]
+    found = [next((v for n in names if (v := getattr(each, n, None)) is not None), None)
+             for each in stating]  # fmt: skip
+    return [value for value in found if isinstance(value, float)]
+
+
+def _guaranteed_eps(component: Filter) -> float | None:
     """The `eps` of a component whose guarantee is `R_{eps,delta}`; None for any other."""
     promise = _promise(component)
     if promise.is_identity:
