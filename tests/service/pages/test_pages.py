@@ -422,6 +422,7 @@ FILTERS: list[dict[str, Any]] = [
     {"kind": "plan", "eps": 1.0, "delta": 1e-6, "plan": [LAPLACE, LAPLACE]},
     {"kind": "menu", "eps": 1.0, "delta": 1e-6, "menu": [LAPLACE]},
     {"kind": "auto", "eps": 1.0, "delta": 1e-6},
+    {"kind": "union", "filters": [{"kind": "pure", "eps": 1.0}, {"kind": "gdp", "mu": 0.2}]},
     {"kind": "natural", "budget": {"kind": "pure_dp", "eps": 1.0}, "rounds": None,
      "catalogue": None},
 ]  # fmt: skip
