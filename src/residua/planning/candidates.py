@@ -1,8 +1,8 @@
 """The filters of the yardstick, each set up for one `(eps, delta)`.
 
 Every one of them promises that the whole interaction is within `(eps, delta)`; they differ in what
-they know. Basic, zCDP, the Gaussian ones, the union and the automatic one know the budget alone. The
-Rényi order, the plan and the menu are chosen for what was expected of the workload.
+they know. Basic, zCDP, the Gaussian ones, the union and the automatic one know the budget alone.
+The Rényi order, the plan and the menu are chosen for what was expected of the workload.
 """
 
 from __future__ import annotations

@@ -107,7 +107,10 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
         (("plan", "--filter", "{", "--laplace", "scale=2"), "filter must be a JSON object"),
         (("plan", "--filter", "pure eps=1", "--state", "{}", "--laplace", "scale=2"), "kind"),
         (("plan", "--filter", "pure eps=1", "-n", "-1", "--laplace", "scale=2"), "n must be"),
-        (("plan", "--filter", "gdp mu=1 | zcdp rho=1", "--laplace", "scale=2"), "eps must be given"),
+        (
+            ("plan", "--filter", "gdp mu=1 | zcdp rho=1", "--laplace", "scale=2"),
+            "eps must be given",
+        ),
         (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "a kind with name=value"),
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
