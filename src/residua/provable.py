@@ -108,6 +108,8 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     `config` is the filter's, `relation` the budget's. A commit to a filter is not a query.
     """
     leaves, kind = [], config["kind"]
+    if kind == "union":
+        return _under_any(description, config, relation)
     for leaf, copies in _leaves(description):
         wrong = out_of_range(leaf, kind)
         if wrong is None and not copies <= LARGEST_COUNT:
@@ -142,6 +144,12 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     if what is not None:
         return f"no proof is known for compositions of {what} under the filter {kind}"
     return None
+
+
+def _under_any(description: Description, config: Description, relation: str) -> str | None:
+    """Why no component's step could be proven; a union takes what one of them takes."""
+    found = [unprovable(description, each, relation) for each in config["filters"]]
+    return None if None in found else found[0]
 
 
 def unprovable_commit(to: Any, relation: str) -> str | None:
@@ -207,6 +215,10 @@ def _leaves(description: Description, copies: int = 1) -> Iterator[tuple[Descrip
 def unprovable_filter(config: Description) -> str | None:
     """Why steps under a filter could not be proven whatever is asked, or None."""
     kind = config["kind"]
+    for place, each in enumerate(config["filters"] if kind == "union" else ()):
+        wrong = unprovable_filter(each)
+        if wrong is not None:
+            return f"filters[{place}]: {wrong}"
     for name, value, low, high in _filter_sizes(config):
         if value and not low <= value <= high:
             what = f"{name} of {kind}"

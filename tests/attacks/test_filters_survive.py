@@ -68,7 +68,10 @@ def test_commits_survive() -> None:
     assert without.worst.pld < found.worst.pld, "the commit was used"
 
 
-RANDOM = ("pure", "basic", "renyi", "gdp", "gdp_residue", "approximate_gdp_residue", "renyi_commit")
+RANDOM = (
+    *("pure", "basic", "renyi", "gdp", "gdp_residue", "approximate_gdp_residue", "renyi_commit"),
+    "union",
+)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,8 @@ from residua.adversary.plan_rule import PlanRule
 from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, fitted_query
 from residua.adversary.unsound.optimal_conversion import optimal_renyi_budget
 from residua.adversary.unsound.replay_rule import ReplayRule
+from residua.adversary.unsound.revived_union import RevivedUnion
+from residua.adversary.unsound.shared_delta import SharedDelta
 from residua.filters.conversion import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice.supremum import exact_supremum
@@ -147,6 +150,65 @@ def test_each_of_several_budgets_is_sound_alone() -> None:
         assert isinstance(alone, PlanRule)
         assert sum(alone.losses[1:], alone.losses[0]) <= promise
         assert rz.worst_case(alone).below.delta(1.0) <= 1e-6
+
+
+def test_a_union_keeps_the_sum_of_the_deltas_and_no_less() -> None:
+    """Twelve `R_.05` and then `G_.1714` or `R_.405` at `R_{1,1e-6}`: 1.75 of one shared delta."""
+    rule, promise = UNSOUND["a union with one shared delta"].make()
+    assert isinstance(rule, SharedDelta) and isinstance(rule.filter, rz.UnionFilter)
+    union = rule.filter
+    assert max(union.deltas) <= 1e-6
+    for component in union.filters:
+        alone = rz.attack(rz.as_rule(component, rule.catalogue), rz.approximate_dp(1.0, 1e-6), 2)
+        assert alone.verdict is rz.Verdict.YES
+    found = rz.attack(rule, promise, 2)
+    assert _ratio(found) == pytest.approx(1.75, abs=0.02)
+    assert rz.attack(rule, union.guarantee, 2).verdict is rz.Verdict.YES
+
+
+def test_stopped_components_that_stay_stopped_are_sound() -> None:
+    rule, promise = UNSOUND["a union whose components come back"].make()
+    assert isinstance(rule, RevivedUnion)
+    found = rz.attack_filter(rule.union, rule.catalogue, 3, accuracy=1e-2)
+    assert found.verdict is not rz.Verdict.NO and found.guarantee == promise
+    assert rz.attack(rule, promise, 2, accuracy=1e-2).gap > 0.1
+
+
+def test_random_unions_keep_the_sum_and_revived_ones_do_not() -> None:
+    """Small exact systems, in which every violation would be proven."""
+    caught = 0
+    for seed in range(60):
+        union, queries = _random_union(random.Random(seed))
+        assert rz.attack_filter(union, queries, 3).verdict is rz.Verdict.YES, seed
+        revived = rz.attack(RevivedUnion(union, queries), union.guarantee, 3)
+        caught += revived.verdict is rz.Verdict.NO
+    assert caught >= 5
+
+
+def _random_union(chance: random.Random) -> tuple[rz.UnionFilter, tuple[rz.Pld, ...]]:
+    queries = tuple(_coin(chance) for _ in range(3))
+    parts: list[rz.Filter] = []
+    for _ in range(chance.choice((2, 3))):
+        kind = chance.choice(("pure", "pure", "basic", "basic", "renyi", "zcdp"))
+        size = chance.choice((0.2, 0.3, 0.5))
+        if kind == "pure":
+            parts.append(rz.PureFilter(size))
+        elif kind == "basic":
+            parts.append(rz.BasicFilter(size, chance.choice((0.0, 0.02))))
+        elif kind == "renyi":
+            parts.append(rz.RenyiFilter(chance.choice((2.0, 8.0)), size / 8))
+        else:
+            parts.append(rz.ZcdpFilter(size / 16))
+    return rz.UnionFilter(tuple(parts), eps=0.5), queries
+
+
+def _coin(chance: random.Random) -> rz.Pld:
+    """A coin of a random bias, some with a chance to reveal everything."""
+    p, lost = chance.randint(34, 40), chance.choice((0, 0, 1))
+    return rz.from_pair(
+        [p / 64, (64 - lost - p) / 64, lost / 64, 0.0],
+        [(64 - lost - p) / 64, p / 64, 0.0, lost / 64],
+    )
 
 
 def test_replay_has_the_known_numbers() -> None:

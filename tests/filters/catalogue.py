@@ -85,6 +85,10 @@ _NATURAL = (
 )
 _ONE_THIRD = {"loss": {"kind": "gaussian", "sensitivity": 1.0, "sigma": 3.0}, "rounds": 1}
 _TENTHS = ",".join(['{"eps":0.1,"kind":"pure_dp"}'] * 10)
+_UNION = (
+    '{"eps":1.0,"filters":[{"eps":1.0,"kind":"pure"},{"kind":"gdp_residue","mu":0.2}],'
+    '"kind":"union"}'
+)
 _PRICED = (
     '{"delta":1e-06,"eps":1.0,"kind":"menu","menu":[{"eps":0.25,"kind":"pure_dp"}],"prices":[100]}'
 )
@@ -103,6 +107,7 @@ CATALOGUE: dict[str, Entry] = {
     "approximate_gdp_residue": Entry(lambda: rz.ApproximateGdpResidueFilter(1.0, 1e-3), _THIRD, 9, _same, '{"delta":0.001,"kind":"approximate_gdp_residue","mu":1.0}', (), {"left": ["8/9", "0.001"]}),  # noqa: E501
     "target_residue": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue"}'),  # noqa: E501
     "renyi_commit": Entry(lambda: rz.RenyiCommitFilter(1.0, 1e-3, 8.0), _SIXTH, 3, _rdp, '{"alpha":8.0,"delta":0.001,"eps":1.0,"kind":"renyi_commit"}', (), _OPEN),  # noqa: E501
+    "union": Entry(lambda: rz.UnionFilter([rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)]), _TENTH, 10, _same, _UNION),  # noqa: E501
     "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501
     "additive_profile": Entry(lambda: AdditiveProfileFilter(1.0, 1e-3, 4), rz.pure_dp(0.001), 4, None, '{"delta":0.001,"eps":1.0,"kind":"additive_profile","rounds":4,"target_delta":0.01,"target_eps":4.2792}'),  # noqa: E501
     "plan": Entry(lambda: rz.PlanFilter(1.0, 1e-6, [_TENTH] * 10), _TENTH, 10, _same, f'{{"delta":1e-06,"eps":1.0,"kind":"plan","plan":[{_TENTHS}]}}', (), {"left": [9]}),  # noqa: E501

@@ -43,8 +43,8 @@ FILTERS = {
 }
 """The natural filter has no amounts."""
 GRIDS = ("menu", "auto")
-IN_OTHER_UNITS = (*GRIDS, "plan")
-"""What a query costs there is said in levels, or as a part of the plan."""
+IN_OTHER_UNITS = (*GRIDS, "plan", "union")
+"""What a query costs there is said in levels, as a part of the plan, or by component."""
 SIZES = st.integers(1, 400_000).map(lambda n: n / 1e6) | st.sampled_from(
     [1e-7, 1 / 3, 0.0123456789]
 )
@@ -147,6 +147,9 @@ class Reader:
             alone = re.search(rf"needs eps {NUMBER}", needs)
             there = re.search(rf"pure_dp\({NUMBER}\)", left)
             assert not alone or not there or Decimal(alone[2]) > Decimal(there[2]), refusal.reason
+        elif self.kind == "union":
+            one = re.search(rf"needs (\S+) {NUMBER}.*, with \1 {NUMBER}", needs)
+            assert not one or Decimal(one[3]) > Decimal(one[5]), refusal.reason
         elif " needs " in needs and "by itself" not in needs:
             needed = parsed(needs.partition(" needs ")[2], self.units)
             said = parsed(left, self.units)

@@ -1,7 +1,7 @@
 """Golden files of each version of records, which must be read and verified for ever.
 
 `records` has every type of record; `kinds` has filters whose states and steps are of another kind
-(potentials and tables, plans, commitments), partitions and the other relations.
+(potentials and tables, plans, commitments, unions), partitions and the other relations.
 `python tests/ledger/test_golden.py` writes the files of the present version where there are none;
 what was released is never written again.
 """
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 VERSIONS = range(1, records.VERSION + 1)
 
 
-PROVEN = {("records", 1): 22, ("kinds", 1): 40}
+PROVEN = {("records", 1): 22, ("kinds", 1): 45}
 """How many steps each file has, all of which are proven."""
 
 
@@ -59,7 +59,7 @@ def test_golden_files_have_every_kind(version: int) -> None:
     assert filters == set(KINDS)
     assert relations == set(RELATIONS)
     assert len(parts) > 2
-    assert tables == {"potential", "guarantee", "plan"}
+    assert tables == {"potential", "guarantee", "plan", "1.potential"}
     assert "commit" in asked
 
 
@@ -200,6 +200,11 @@ def kinds_written(path: Path) -> None:
         ledger.spend("slack", SubsampledGaussian(4.0, 0.01))
         ledger.create_budget("curve", rz.RenyiCurveFilter({2.0: 0.1, 8.0: 0.5}))
         ledger.spend("curve", Gaussian(sigma=20.0))
+        menu_too = rz.UnionFilter((rz.PureFilter(1.0), rz.MenuFilter(1.0, 1e-6, menu)))
+        ledger.create_budget("union", menu_too)
+        ledger.spend("union", PureDp(0.25))
+        ledger.spend("union", Gaussian(sigma=30.0))
+        ledger.reserve("union", PureDp(0.01)).commit()
         moved = {"relation": "replace-one", "unit": "household"}
         ledger.create_budget("replaced", rz.GdpResidueFilter(1.0), **moved)
         ledger.create_budget(

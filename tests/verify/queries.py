@@ -13,8 +13,10 @@ from residua.adversary.natural.additive_profile import AdditiveProfileFilter
 FILTERS = (
     "pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp", "gdp_residue",
     "approximate_gdp_residue", "renyi_commit", "auto", "menu", "plan", "natural",
-    "additive_profile",
+    "additive_profile", "union",
 )  # fmt: skip
+SLOW = ("auto", "menu", "approximate_gdp_residue", "union")
+"""Filters that take seconds to decide."""
 _MADE_OF_OTHERS = ("composed", "self_composed", "poisson_sampled", "sampled_without_replacement")
 LEAVES = tuple(kind for kind in m.KINDS if kind not in _MADE_OF_OTHERS)
 
@@ -182,7 +184,16 @@ class Draw(random.Random):
             return rz.PlanFilter(1.0, 1e-6, (one, m.PureDp(0.03)) * self.randint(2, 10))
         if kind == "natural":
             return self._natural()
+        if kind == "union":
+            return self._union()
         return AdditiveProfileFilter(self.size(0.1, 3.0), delta, self.randint(1, 20))
+
+    def _union(self) -> rz.Filter:
+        kinds = self.sample([kind for kind in FILTERS if kind not in SLOW], self.randint(1, 4))
+        components = [self.filter(each) for each in kinds]
+        stated = [getattr(each, "eps", 0.0) for each in components]
+        stated += [getattr(each, "target_eps", 0.0) for each in components]
+        return rz.UnionFilter(tuple(components), min(max(*stated, self.size(0.1, 5.0)), 600.0))
 
     def _natural(self) -> rz.Filter:
         place = self.random()

@@ -169,6 +169,10 @@ FILTERS: dict[str, tuple[rz.Filter, list[m.Mechanism]]] = {
     ),
     "auto": (rz.AutoFilter(1.0, 1e-6), [m.PureDp(0.25), m.Gaussian(sigma=10.0)]),
     "additive_profile": (rz.AdditiveProfileFilter(1.0, 1e-6, 10), [m.PureDp(0.05), m.PureDp(0.1)]),
+    "union": (
+        rz.UnionFilter((rz.PureFilter(1.0), rz.GdpResidueFilter(0.2), rz.ZcdpFilter(0.01))),
+        [m.PureDp(0.25), m.Gaussian(sigma=15.0), m.Zcdp(0.002, relation="add-remove")],
+    ),
 }
 
 

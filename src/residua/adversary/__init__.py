@@ -7,7 +7,8 @@ Read it in this order:
     plan_rule, filter_rule        sound and doubtful rules
     any_order_renyi,
     optimal_conversion,
-    several_budgets, replay_rule  rules that are not sound, for demonstration
+    several_budgets, shared_delta,
+    revived_union, replay_rule    rules that are not sound, for demonstration
     finite, coarsen               queries as rational atoms, on a stated side
     worst_case                    the exact value of a rule
     strategy, simulate            the adversary that attains it, on paper and for real

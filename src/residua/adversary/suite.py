@@ -25,14 +25,20 @@ from residua.adversary.plan_rule import PlanRule
 from residua.adversary.rule import Rule
 from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residua.adversary.unsound.replay_rule import ReplayRule
+from residua.adversary.unsound.revived_union import RevivedUnion
 from residua.adversary.unsound.several_budgets import SeveralBudgets
+from residua.adversary.unsound.shared_delta import SharedDelta
 from residua.errors import ArgumentError
+from residua.filters.additive.gdp import GdpFilter
+from residua.filters.additive.pure import PureFilter
 from residua.filters.amounts import reported
 from residua.filters.base import Filter
 from residua.filters.codec import from_dict
 from residua.filters.divergence import renyi_cost
 from residua.filters.kinds import KINDS
+from residua.filters.potential.plan import PlanFilter
 from residua.filters.residue.gdp_residue import GdpResidueFilter
+from residua.filters.union.union import UnionFilter
 from residua.pld.constructors import (
     approximate_dp,
     from_exact,
@@ -48,6 +54,11 @@ ROUNDS = 3
 _ACCURACY = 0.05
 """Of continuous losses, in `eps`, and of their compositions: rough, so that these stay small."""
 _MENU = ({"kind": "pure_dp", "eps": 0.25}, {"kind": "pure_dp", "eps": 0.5})
+_COMPONENTS = (
+    {"kind": "pure", "eps": 1.1},
+    {"kind": "basic", "eps": 0.6, "delta": 0.06},
+    {"kind": "renyi", "alpha": 4.0, "rho": 0.3},
+)
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "pure": {"eps": 1.1},
@@ -64,6 +75,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "menu": {"eps": 1.1, "delta": 0.06, "menu": list(_MENU)},
     "renyi_commit": {"eps": 1.5, "delta": 0.06},
     "auto": {"eps": 1.5, "delta": 0.06},
+    "union": {"eps": 1.1, "filters": list(_COMPONENTS)},
     "natural": {"budget": {"kind": "approximate_dp", "eps": 1.0, "delta": 0.05}, "rounds": 3},
     "additive_profile": {"eps": 1.0, "delta": 0.05, "rounds": 3},
 }
@@ -220,6 +232,21 @@ def _several_budgets() -> tuple[Rule, Pld]:
     return SeveralBudgets(plans), approximate_dp(1.0, 1e-6)
 
 
+def _shared_delta() -> tuple[Rule, Pld]:
+    """The same two plans as a union, whose deltas are not added up."""
+    start, ends = 12 * pure_dp(0.05), (gaussian(mu=0.1714), pure_dp(0.405))
+    plans = tuple(PlanFilter(1.0, 1e-6, (start, end)) for end in ends)
+    rule = SharedDelta(UnionFilter(plans, eps=1.0), (start, *ends))
+    return rule, rule.promise
+
+
+def _revived_union() -> tuple[Rule, Pld]:
+    """Each component is used up by a query that the other does not admit."""
+    union = UnionFilter((PureFilter(1.0), GdpFilter(0.5)))
+    rule = RevivedUnion(union, (pure_dp(1.0), gaussian(mu=0.5)))
+    return rule, rule.promise
+
+
 def _replay() -> tuple[Rule, Pld]:
     ledger = GdpResidueFilter(mu=1.0)
     return ReplayRule(ledger, (pure_dp(0.7), pure_dp(0.5))), ledger.guarantee
@@ -234,6 +261,8 @@ UNSOUND = (
     Unsound("Rényi at whichever order is best", _any_order, 2),
     Unsound("Rényi at whichever order is best, optimal conversion", _any_order_optimal, 2),
     Unsound("several budgets at once", _several_budgets, 2),
+    Unsound("a union with one shared delta", _shared_delta, 2),
+    Unsound("a union whose components come back", _revived_union, 2),
     Unsound("a ledger that cancels by replay", _replay, 4, 1e-2),
 )
 """Rules that the suite must catch."""

@@ -1,7 +1,10 @@
-"""Filters on the command line: JSON as everywhere, or in short, `gdp_residue mu=1`."""
+"""Filters on the command line: JSON as everywhere, or in short, `gdp_residue mu=1`.
+
+A union in short is its components with bars between them: `pure eps=1 | gdp_residue mu=0.2`.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,15 +25,20 @@ def parse(text: str) -> "Filter":
     from residua.filters import from_json
 
     if not text.endswith(".json"):
-        return from_json(queries.described("filter", text))
+        return from_json(_described(text))
     try:
-        return from_json(
-            queries.described("filter", Path(text).read_text(encoding="utf-8").strip())
-        )
+        return from_json(_described(Path(text).read_text(encoding="utf-8").strip()))
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"filter must be a file to read, got {text} ({error})") from None
     except (ArgumentError, ArgumentTypeError) as error:
         raise ArgumentError(f"{text}: {error}") from None
+
+
+def _described(text: str) -> dict[str, Any]:
+    if text.lstrip()[:1] in ("{", "[") or "|" not in text:
+        return queries.described("filter", text)
+    parts = [queries.described("filter", part.strip()) for part in text.split("|")]
+    return {"kind": "union", "filters": parts}
 
 
 def budget(eps: float | None, delta: float | None) -> tuple[float, float]:

@@ -348,6 +348,14 @@ def is_unspent(filter: Filter) -> bool:
     return filter._desk.state is None or filter.state == filter.initial()
 
 
+def unspent_copy(filter: Filter) -> Filter:
+    """The same filter with a session of its own, which has spent nothing."""
+    made: Filter = object.__new__(type(filter))
+    made.__dict__.update(filter.__dict__)
+    object.__setattr__(made, "_desk", _Desk())
+    return made
+
+
 def _restored(
     cls: type[Filter], fields: dict[str, Any], state: State | None, relation: str | None = None
 ) -> Filter:

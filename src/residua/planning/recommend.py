@@ -40,6 +40,7 @@ _RESTS_ON = (
     ("gdp_residue", "the exact residue of a Gaussian budget, whatever comes"),
     ("approximate_gdp_residue", "a Gaussian budget with slack in delta, which sampling needs"),
     ("target_residue", "a Gaussian budget read where (eps, delta) needs it, whatever comes"),
+    ("union", "several filters at once, each with a share of delta; addition of eps is free"),
     ("auto", "nothing it was told: it makes its plan at the first query"),
     ("renyi", "a Rényi order fixed in advance for this workload"),
     ("renyi_commit", "a Rényi order fixed in advance, and a commit later on"),

@@ -83,6 +83,19 @@ def test_a_budget_means_the_automatic_filter() -> None:
     assert answer["how_many"] == rz.how_many(rz.AutoFilter(1.0, 1e-6), rz.pure_dp(0.1))
 
 
+def test_a_union_is_json_or_its_components_with_bars() -> None:
+    union = rz.UnionFilter((rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)))
+    parts = '[{"kind":"pure","eps":1},{"kind":"gdp_residue","mu":0.2}]'
+    for text in (union.to_json(), "pure eps=1 | gdp_residue mu=0.2", f"union filters={parts}"):
+        answer = run_json("plan", "--filter", text, "--pure-dp", "eps=0.1")
+        assert answer["filter"] == union.to_dict()
+        assert answer["how_many"] == rz.how_many(union, rz.pure_dp(0.1)) == 10
+    state = union.decide(union.initial(), rz.gaussian(sigma=40.0)).state
+    left = ("--state", union.state_to_json(state))
+    answer = run_json("plan", "--filter", union.to_json(), *left, "--pure-dp", "eps=0.05")
+    assert answer["how_many"] == rz.how_many(union, rz.pure_dp(0.05), state=state)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -94,6 +107,11 @@ def test_a_budget_means_the_automatic_filter() -> None:
         (("plan", "--filter", "{", "--laplace", "scale=2"), "filter must be a JSON object"),
         (("plan", "--filter", "pure eps=1", "--state", "{}", "--laplace", "scale=2"), "kind"),
         (("plan", "--filter", "pure eps=1", "-n", "-1", "--laplace", "scale=2"), "n must be"),
+        (
+            ("plan", "--filter", "gdp mu=1 | zcdp rho=1", "--laplace", "scale=2"),
+            "eps must be given",
+        ),
+        (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "a kind with name=value"),
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
         (("compare", "--laplace", "scale=2"), "FIRST and SECOND"),

@@ -50,6 +50,19 @@ def store(
         yield where
 
 
+def test_a_union_says_what_it_stops(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    made = run_json("budget", "create", "web", "--filter", "pure eps=1 | gdp_residue mu=0.2")
+    assert [each["kind"] for each in made["filter"]["filters"]] == ["pure", "gdp_residue"]
+    checked = run("check", "web", "--gaussian", "sigma=40")
+    assert "would be admitted: " in checked and "and stops pure" in checked
+    spent = run_json("spend", "web", "--gaussian", "sigma=40")
+    assert spent["admitted"] and "and stops pure" in spent["reason"]
+    refused = run("spend", "web", "--pure-dp", "eps=0.5", code=REFUSED)
+    assert "the binding one is gdp_residue" in refused
+    assert "eps of one query" in run("budget", "show", "web")
+
+
 def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESIDUA_STORE", store)
     made = run_json("budget", "create", "web", "--filter", "gdp_residue mu=1", "--unit", "home")

@@ -383,3 +383,29 @@ def test_a_commitment_leaves_only_holds_that_can_be_verified(ledger: rz.Ledger) 
     assert ledger.spend("b", Commit(rz.GdpResidueFilter(0.05))).admitted
     report = ledger.verify()
     assert report.ok, report.text
+
+
+@pytest.mark.needs("flint")
+@pytest.mark.parametrize("filter", [
+    rz.AutoFilter(1.0, 1e-6),
+    rz.UnionFilter((rz.PureFilter(1.0), rz.AutoFilter(1.0, 1e-6), rz.GdpResidueFilter(0.1))),
+], ids=lambda each: each.kind)  # fmt: skip
+def test_an_export_has_the_tables_of_open_holds(filter: Filter, tmp_path: Path) -> None:
+    """A hold that is cancelled, or has not been committed, leads to a potential of its own."""
+    from residua.verify import verify_export
+
+    with rz.open_ledger(tmp_path / "b.db") as ledger:
+        ledger.create_budget("b", filter)
+        assert ledger.spend("b", PureDp(0.05)).admitted
+        held = ledger.reserve("b", Gaussian(sigma=40.0))
+        assert held.admitted and ledger.reserve("b", Laplace(30.0)).admitted
+        assert ledger.spend("b", PureDp(0.05)).admitted
+        held.cancel()
+        ledger.export(tmp_path / "all.jsonl")
+        heads = {each.name: each.head for each in ledger.budgets()}
+    report = verify_export(tmp_path / "all.jsonl")
+    assert report.ok, report.text
+    with rz.open_ledger(tmp_path / "again.db") as again:
+        again.recover(export=tmp_path / "all.jsonl", heads=heads)
+        assert again.commit(again.holds()[0].id).admitted
+        assert again.verify().ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -407,6 +408,23 @@ def test_odd_forms_are_told_what_is_wrong(service: Service, name: str, sent: byt
             assert 400 <= found.status_code < 500 and "notice bad" in found.text
 
 
+def test_a_union_is_created_from_json_and_says_what_a_query_would_stop(
+    service: Service, name: str
+) -> None:
+    with httpx.Client(base_url=service.url, timeout=60, follow_redirects=True) as visitor:
+        visitor.post("/login", data={"token": service.tokens["admin"]})
+        page = visitor.get("/new-budget").text
+        code = re.search(r'name="form_code" value="(\w+)"', page)[1]
+        example = re.search(r'<textarea id="json".*?>(.*?)</textarea>', page, re.S)[1]
+        form = {"form_code": code, "name": name, "kind": "json", "json": html.unescape(example)}
+        made = visitor.post("/new-budget", data=form)
+        assert made.status_code == 200 and "UnionFilter" in made.text
+        sent = {"form_code": code, "kind": "gaussian", "gaussian.sigma": "40"}
+        sent |= {"gaussian.sensitivity": "1", "n": "1"}
+        found = visitor.post(f"/budgets/{name}/what-if", data=sent)
+        assert found.status_code == 200 and "and stops pure" in found.text
+
+
 LAPLACE = {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}
 FILTERS: list[dict[str, Any]] = [
     {"kind": "pure", "eps": 1.0},
@@ -422,6 +440,7 @@ FILTERS: list[dict[str, Any]] = [
     {"kind": "plan", "eps": 1.0, "delta": 1e-6, "plan": [LAPLACE, LAPLACE]},
     {"kind": "menu", "eps": 1.0, "delta": 1e-6, "menu": [LAPLACE]},
     {"kind": "auto", "eps": 1.0, "delta": 1e-6},
+    {"kind": "union", "filters": [{"kind": "pure", "eps": 1.0}, {"kind": "gdp", "mu": 0.2}]},
     {"kind": "natural", "budget": {"kind": "pure_dp", "eps": 1.0}, "rounds": None,
      "catalogue": None},
 ]  # fmt: skip

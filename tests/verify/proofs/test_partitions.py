@@ -29,6 +29,8 @@ def _divided(cap: rz.Filter, *parts: rz.Filter, relation: str = "add-remove") ->
     return _report(whole, *chains)
 
 
+UNION = rz.UnionFilter([rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)])
+STATED = rz.UnionFilter([rz.BasicFilter(1.0, 1e-7), rz.RenyiCommitFilter(0.5, 2e-7)])
 FITTING = [
     (rz.PureFilter(1.0), rz.PureFilter(1.0)),
     (rz.PureFilter(1.0), rz.PureFilter(0.1)),
@@ -45,6 +47,13 @@ FITTING = [
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.BasicFilter(4.0, 1e-2)),
     (rz.BasicFilter(5.0, 0.02), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
+    (UNION, rz.UnionFilter([rz.PureFilter(0.9), rz.GdpResidueFilter(0.19)], 1.0)),
+    (UNION, rz.PureFilter(1.0)),
+    (UNION, rz.GdpResidueFilter(0.2)),
+    (UNION, rz.BasicFilter(1.0, UNION.delta * (1 - 1e-6))),
+    (rz.BasicFilter(1.0, 1e-6), UNION),
+    (STATED, rz.BasicFilter(1.0, STATED.delta)),
+    (rz.BasicFilter(1.0, STATED.delta), STATED),
 ]
 
 
@@ -60,6 +69,11 @@ EXCEEDING = [
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.PureFilter(5.0)),
     (rz.BasicFilter(4.0, 1e-3), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.BasicFilter(1.0, 1e-6), rz.BasicFilter(1.0, 2e-6)),
+    (UNION, rz.PureFilter(1.01)),
+    (UNION, rz.BasicFilter(1.0, UNION.delta * (1 + 1e-5))),
+    (STATED, rz.BasicFilter(1.0, STATED.delta * (1 + 1e-9))),
+    (rz.BasicFilter(1.0, 1e-9), UNION),
+    (rz.PureFilter(1.0), UNION),
     (rz.AutoFilter(1.0, 1e-6), rz.GdpFilter(1.0)),
     (rz.GdpResidueFilter(1.0), rz.GdpResidueFilter(1.01)),
     (rz.GdpResidueFilter(1.0), rz.PureFilter(5.0)),

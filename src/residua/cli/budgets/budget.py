@@ -35,7 +35,9 @@ def create(
     given: Annotated[
         str | None,
         typer.Option(
-            "--filter", metavar="FILTER", help="As JSON, in short ('gdp_residue mu=1'), or a file."
+            "--filter",
+            metavar="FILTER",
+            help="As JSON, in short ('gdp_residue mu=1', 'pure eps=1 | gdp mu=0.2'), or a file.",
         ),
     ] = None,
     eps: filters.Eps = None,

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -37,12 +37,13 @@ from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from residua.filters import amounts
-from residua.filters.base import Filter, is_unspent
+from residua.filters.base import Filter, is_unspent, unspent_copy
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import largest_eps, response_eps
-from residua.filters.noise import largest_response
-from residua.filters.query import Query, loss_of
+from residua.filters.noise import largest_response, least_noise
+from residua.filters.potential.grid_filter import GridFilter
+from residua.filters.query import Query, loss_of, relation_of
 from residua.filters.state import State
 from residua.filters.wording import Amounts, joined
 from residua.mechanisms.mechanism import Mechanism
@@ -78,9 +79,9 @@ class UnionFilter(Filter):
         eps: the `eps` of the guarantee; by default the largest one that a component states.
 
     Raises:
-        ArgumentError: no components, or too many; a component has spent something; a component
-            states an `eps` above the union's; no `eps` is given and no component states one; the
-            deltas add up to 1 or more.
+        ArgumentError: no components, or too many; a component has spent something, or no known
+            guarantee; a component states an `eps` above the union's; no `eps` is given and no
+            component states one; the deltas add up to 1 or more.
     """
 
     filters: tuple[Filter, ...]
@@ -91,25 +92,24 @@ class UnionFilter(Filter):
 
     def __post_init__(self) -> None:
         components = _components(self.filters)
-        stated = [each for each in map(_stated_eps, components) if each is not None]
-        if self.eps is not None:
-            eps = largest_eps(self.eps)
-        elif stated:
-            eps = max(stated)
-        else:
+        guaranteed = [each for each in map(_guaranteed_eps, components) if each is not None]
+        if self.eps is None and not guaranteed:
             raise ArgumentError("eps must be given: no component states one")
-        if stated and max(stated) > eps:
+        eps = largest_eps(max(guaranteed) if self.eps is None else self.eps)
+        most = max(_stated(components, "target_eps", "eps"), default=0.0)
+        if most > eps:
             raise ArgumentError(
                 f"eps must be at least that of every component, got {eps!r} and a component"
-                f" with {max(stated)!r}"
+                f" with {most!r}"
+            )
+        deltas = _stated(components, "target_delta", "delta")
+        if sum(map(Fraction, deltas)) >= 1:
+            raise ArgumentError(
+                "filters must have deltas that add up to less than 1,"
+                f" got {', '.join(f'{delta:g}' for delta in deltas)}"
             )
         checks.set_fields(self, filters=components, eps=eps)
         super().__post_init__()
-        if not self.delta < 1.0:
-            raise ArgumentError(
-                f"filters must have deltas that add up to less than 1 at eps {eps:g},"
-                f" got {', '.join(f'{delta:g}' for delta in self.deltas)}"
-            )
 
     # -- the promise --------------------------------------------------------------------
 
@@ -117,12 +117,12 @@ class UnionFilter(Filter):
     def deltas(self) -> tuple[float, ...]:
         """The `delta` of each component at `eps`, rounded up."""
         assert self.eps is not None
-        return tuple(_delta_at(component.guarantee, self.eps) for component in self.filters)
+        return tuple(_delta_at(_promise(component), self.eps) for component in self.filters)
 
     @cached_property
     def delta(self) -> float:
-        """The `delta` of the whole: the sum, rounded up."""
-        return float_up(sum(map(Fraction, self.deltas), Fraction(0)))
+        """The `delta` of the whole: the sum, rounded up; at most 1."""
+        return min(float_up(sum(map(Fraction, self.deltas), Fraction(0))), 1.0)
 
     @property
     def guarantee(self) -> Pld:
@@ -135,9 +135,10 @@ class UnionFilter(Filter):
         return Parts(self.fingerprint, tuple(each.initial() for each in self.filters))
 
     def _decide(self, state: Parts, query: Query, relation: str | None) -> Decision:
+        why_not = _unverifiable(self.filters, query, relation)
         answers = [
-            None if part is None else _answer(component, part, query, relation)
-            for component, part in zip(self.filters, state.parts, strict=True)
+            None if part is None else _answer(component, part, query, relation, why)
+            for component, part, why in zip(self.filters, state.parts, why_not, strict=True)
         ]
         errors = [each for each in answers if isinstance(each, UnsupportedError)]
         if errors and len(errors) == len(state.live):
@@ -171,10 +172,54 @@ class UnionFilter(Filter):
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
         own = self.own(state)
         assert self.eps is not None
-        return largest_response(
-            self.eps,
-            lambda eps: self._decide(own, pure_dp(eps), None).admitted,
+        return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps), None))
+
+    def admits(self, state: Parts, query: Query, relation: str | None) -> bool:
+        """Whether `decide` admits a query, without working out the state that follows."""
+        why_not = _unverifiable(self.filters, query, relation)
+        return any(
+            part is not None and why is None and _admits(component, part, query, relation)
+            for component, part, why in zip(self.filters, state.parts, why_not, strict=True)
         )
+
+    @property
+    def skips(self) -> bool:
+        return all(component.skips for component in self.filters)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """As many whole rounds as all live components admit, then one that may stop some."""
+        now, done = self.own(state), 0
+        while done < most and all(self.filters[i].skips for i in now.live):
+            rounds, now = self._rounds(now, queries, most - done, relation)
+            done += rounds
+            after: State = now
+            for query in queries if done < most else ():
+                decision = self._decide(self.own(after), query, relation)
+                if not decision.admitted:
+                    return done, now
+                after = decision.state
+            done, now = min(done + 1, most), self.own(after)
+        return done, now
+
+    def _rounds(
+        self, state: Parts, queries: Sequence[Query], most: int, relation: str | None
+    ) -> tuple[int, Parts]:
+        """Rounds that every live component admits for sure, and the state after them."""
+        for query in queries:
+            why_not = _unverifiable(self.filters, query, relation)
+            if any(why_not[i] is not None for i in state.live):
+                return 0, state
+        for i in state.live:
+            part = state.parts[i]
+            assert part is not None
+            most = min(most, self.filters[i].skip(part, queries, most, relation)[0])
+        parts = (
+            None if part is None else component.skip(part, queries, most, relation)[1]
+            for component, part in zip(self.filters, state.parts, strict=True)
+        )
+        return most, Parts(state.of, tuple(parts))
 
     def amounts_in(self, state: State, left: Any) -> Amounts:
         """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
@@ -182,16 +227,9 @@ class UnionFilter(Filter):
         return () if eps is None else (("eps of one query", amounts.written(eps)),)
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        """The largest of what the live components recommend."""
-        assert isinstance(before, Parts)
-        found = [
-            fit
-            for component, part in zip(self.filters, before.parts, strict=True)
-            if part is not None
-            and (fit := component._largest(part, query, relation)) is not None
-            and self._decide(before, fit, relation).admitted
-        ]
-        return max(found, key=lambda fit: loss_of(fit, relation).delta(0.0), default=None)
+        """What would fit is found without planning ahead for it."""
+        own = self.own(before)
+        return least_noise(query, lambda asked: self.admits(own, asked, relation))
 
     # -- states -------------------------------------------------------------------------
 
@@ -208,6 +246,14 @@ class UnionFilter(Filter):
             if part is not None:
                 component.own(part)
         return state
+
+    def _adopted(self, state: State) -> State:
+        assert isinstance(state, Parts)
+        parts = (
+            None if part is None else component._adopted(part)
+            for component, part in zip(self.filters, state.parts, strict=True)
+        )
+        return super()._adopted(replace(state, parts=tuple(parts)))
 
     def state_to_json(self, state: State) -> str:
         own = self.own(state)
@@ -272,7 +318,8 @@ class UnionFilter(Filter):
         need = binding._filter._need(binding)
         left = binding._filter.left_words(binding._before)
         return (
-            f"is refused by every live component; {name}, which binds, says: it {need}, {left} left"
+            f"is refused by every live component; the binding one is {name}, where the query"
+            f" {need}, with {left} left"
         )
 
 
@@ -287,7 +334,7 @@ def _components(given: Any) -> tuple[Filter, ...]:
             raise ArgumentError(
                 f"filters must be unspent: {each.kind} has admitted queries; make a new one"
             )
-        found += each.filters if isinstance(each, UnionFilter) else [each]
+        found += each.filters if isinstance(each, UnionFilter) else [unspent_copy(each)]
     if not 1 <= len(found) <= MOST_COMPONENTS:
         raise ArgumentError(
             f"filters must be between 1 and {MOST_COMPONENTS} filters, got {len(found)}"
@@ -295,9 +342,17 @@ def _components(given: Any) -> tuple[Filter, ...]:
     return tuple(found)
 
 
-def _stated_eps(component: Filter) -> float | None:
+def _stated(components: Sequence[Filter], *names: str) -> list[float]:
+    """The first of these parameters that a component has; plans and budgets have it by queries."""
+    stating = [each for each in components if each.kind not in ("plan", "natural")]
+    found = [next((v for n in names if (v := getattr(each, n, None)) is not None), None)
+             for each in stating]  # fmt: skip
+    return [value for value in found if isinstance(value, float)]
+
+
+def _guaranteed_eps(component: Filter) -> float | None:
     """The `eps` of a component whose guarantee is `R_{eps,delta}`; None for any other."""
-    promise = component.guarantee
+    promise = _promise(component)
     if promise.is_identity:
         return 0.0
     match list(promise.terms.items()):
@@ -306,38 +361,69 @@ def _stated_eps(component: Filter) -> float | None:
     return None
 
 
+def _promise(component: Filter) -> Pld:
+    promise: Any = component.guarantee
+    if not isinstance(promise, Pld):
+        raise ArgumentError(
+            f"filters must have a known guarantee, got {component.kind} with"
+            f" {checks.shown(promise)}"
+        )
+    return promise
+
+
 def _delta_at(promise: Pld, eps: float) -> float:
     ends = (promise,) if promise.is_symmetric else (promise, promise.reverse())
     return max(float(each.delta(eps)) for each in ends)
 
 
 def _answer(
-    component: Filter, part: State, query: Query, relation: str | None
+    component: Filter, part: State, query: Query, relation: str | None, why: str | None
 ) -> Decision | UnsupportedError:
     """What a component says; where its step could not be verified, that it does not take it."""
-    if isinstance(query, Mechanism | Pld):
-        why = _unverifiable(component, query, relation or ADD_REMOVE)
-        if why is not None:
-            return make_decision(
-                component, part, None, None, query, relation, f"has no proof: {why}"
-            )
+    if why is not None:
+        why = f"has no proof: {why}"
+        return make_decision(component, part, None, None, query, relation, why)
     try:
         return component._decide(part, query, relation)
     except UnsupportedError as error:
         return error
 
 
+def _admits(component: Filter, part: State, query: Query, relation: str | None) -> bool:
+    """Whether a component admits a query, without planning ahead for it."""
+    if isinstance(component, GridFilter):
+        return component.admits(part, loss_of(query, relation))
+    found = _answer(component, part, query, relation, None)
+    return isinstance(found, Decision) and found.admitted
+
+
+def _unverifiable(
+    filters: tuple[Filter, ...], query: Query, relation: str | None
+) -> tuple[str | None, ...]:
+    """Why the verifier could not prove the step of each component; None where it can.
+
+    Where it could prove none of them, no ledger takes the query, and all decide in memory.
+    """
+    if isinstance(query, Mechanism):
+        relation = relation_of(query, relation)
+    return _without_proofs(filters, query, relation or ADD_REMOVE)
+
+
 @lru_cache(maxsize=4096)
-def _unverifiable(component: Filter, query: Mechanism | Pld, relation: str) -> str | None:
+def _without_proofs(
+    filters: tuple[Filter, ...], query: Query, relation: str
+) -> tuple[str | None, ...]:
     try:
-        description = as_mechanism(query).to_dict()
-        return unprovable(description, component.to_dict(), relation)
+        plain = as_mechanism(query).to_dict()
+        found = tuple(unprovable(plain, each.to_dict(), relation) for each in filters)
     except ArgumentError:
-        # Without a description it is decided in memory alone.
-        return None
+        # What has no description is decided in memory alone.
+        return (None,) * len(filters)
+    return found if None in found else (None,) * len(filters)
 
 
 def _largest_eps(decision: Decision, eps: float) -> float:
+    """The largest `R_e` that a component would have admitted, up to the union's `eps`."""
     component, before = decision._filter, decision._before
-    left = largest_response(eps, lambda e: component._decide(before, pure_dp(e), None).admitted)
+    left = largest_response(eps, lambda e: _admits(component, before, pure_dp(e), None))
     return response_eps(left) or 0.0

@@ -182,8 +182,13 @@ def _table_in(line: str) -> tuple[str, bytes]:
 
 
 def _tables_of(record: Record) -> list[str]:
-    """What a record names; nothing where it cannot be read, which is for a verifier to say."""
+    """What a record names, for open holds too; nothing where it cannot be read.
+
+    That is for a verifier to say.
+    """
     try:
-        return sorted(str(hash) for hash in record.body.get("tables", {}).values())
-    except (ValueError, AttributeError, RecursionError):
+        named = [record.body.get("tables", {})]
+        named += [each.get("tables", {}) for each in record.body.get("holds", ())]
+        return sorted({str(hash) for tables in named for hash in tables.values()})
+    except (ValueError, AttributeError, RecursionError, TypeError):
         return []

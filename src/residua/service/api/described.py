@@ -27,6 +27,7 @@ _WORDS: dict[str, dict[str, Any]] = {
         name: {"$ref": f"#/components/schemas/{MECHANISM}"}
         for name in ("Mechanism", "Query", "Pld")
     },
+    "Filter": {"$ref": f"#/components/schemas/{FILTER}"},
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ _LEAST_EPS = 2.0**-1000
 _LEAST_MU = 1e-100
 _ABOVE_ONE = 1.0 + 1e-9
 _MOST_ROUNDS = 100_000
+_MOST_COMPONENTS = 16
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -108,6 +110,16 @@ def _prices(value: Any) -> bool:
     return isinstance(value, list) and all(_count(each) for each in value)
 
 
+def _components(value: Any) -> bool:
+    """Filters, each of which is right by itself and none of which is a union."""
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_COMPONENTS:
+        return False
+    return all(
+        isinstance(each, Mapping) and each.get("kind") != "union" and misconfigured(each) is None
+        for each in value
+    )
+
+
 def _conversion(value: Any) -> bool:
     return value in ("best", "whitehouse")
 
@@ -129,6 +141,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "auto": _GRID,
     "plan": {**_GRID, "plan": _queries},
     "renyi_commit": {**_TARGET, "alpha": _ORDER},
+    "union": {"filters": _components, "eps": _EPS},
     "natural": {"budget": _budget},
     "additive_profile": {
         "eps": _number(1e-250, 100.0), "delta": _SOME_DELTA, "rounds": _rounds,
@@ -170,4 +183,18 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
         return "there must be one price for each query of the menu"
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
+    if kind == "union":
+        return _unlike(config)
     return None
+
+
+def _unlike(config: Mapping[str, Any]) -> str | None:
+    """What components of a union say against its `eps` or against each other."""
+    deltas = Fraction(0)
+    for each in config["filters"]:
+        if each["kind"] in ("plan", "natural"):
+            continue  # they promise no more than their queries or their budget
+        if each.get("target_eps", each.get("eps", 0.0)) > config["eps"]:
+            return "eps must be at least that of every component"
+        deltas += Fraction(each.get("target_delta", each.get("delta", 0.0)))
+    return None if deltas < 1 else "the deltas of components must add up to less than 1"

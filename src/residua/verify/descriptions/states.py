@@ -18,6 +18,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "target_residue": frozenset({"left", "reached"}),
     "natural": frozenset({"loss", "rounds"}),
     "renyi_commit": frozenset({"left", "committed", "to", "inner"}),
+    "union": frozenset({"parts"}),
 }
 """What states hold beside `kind` and `of`; where nothing is named, `left`."""
 _LEFT = frozenset({"left"})
@@ -71,12 +72,28 @@ def belongs(config: Mapping[str, Any], state: Any) -> str | None:
         return _halfway(state) or _stranger(config, state)
     if kind == "natural" and (type(state["rounds"]) is not int or state["rounds"] < 0):
         return f"rounds must be a count, got {state['rounds']!r:.60}"
+    if kind == "union":
+        return _stranger(config, state) or _wrong_parts(config, state["parts"])
     return _stranger(config, state)
 
 
 def _stranger(config: Mapping[str, Any], state: State) -> str | None:
     if state["of"] != fingerprint(config):
         return f"the state is one of another filter ({state['of']!r:.60})"
+    return None
+
+
+def _wrong_parts(config: Mapping[str, Any], parts: Any) -> str | None:
+    """Why a union does not have a state for each live component, if so."""
+    filters = config["filters"]
+    if not isinstance(parts, list) or len(parts) != len(filters):
+        return f"parts must have a state or null for each of {len(filters)} components"
+    if all(part is None for part in parts):
+        return "no component of the union is live"
+    for place, (component, part) in enumerate(zip(filters, parts, strict=True)):
+        wrong = None if part is None else belongs(component, part)
+        if wrong is not None:
+            return f"component {place}: {wrong}"
     return None
 
 

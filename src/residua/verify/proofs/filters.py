@@ -20,7 +20,15 @@ from residua.verify.descriptions.mechanisms import Underivable, loss_of
 from residua.verify.descriptions.states import UNREADABLE, State, Unreadable, amounts, belongs
 from residua.verify.losses.costs import Infinite, Unknown
 from residua.verify.losses.factors import Loss, Response, together
-from residua.verify.proofs import commits, gaussian_budget, natural, plans, potentials, target
+from residua.verify.proofs import (
+    commits,
+    gaussian_budget,
+    natural,
+    plans,
+    potentials,
+    target,
+    union,
+)
 from residua.verify.proofs.additive import missing_mass, pure, renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.conversions import advanced_within, zcdp_within
@@ -68,6 +76,8 @@ def _unprovable(config: Config, before: State, asked: Asked) -> str | None:
         return None  # for the filter that was committed to to say
     relation = asked.relation or "add-remove"
     if isinstance(asked.mechanism, Mapping) and asked.mechanism.get("kind") == "commit":
+        if config["kind"] == "union":
+            return "a union does not take commits"
         to = asked.mechanism.get("to")
         full = [read(each) for each in to] if isinstance(to, list) else to
         return unprovable_commit(full, relation)
@@ -239,6 +249,18 @@ def _renyi_commit(config: Config, before: State, after: State, asked: Asked) -> 
     )
 
 
+def _union_first(config: Config, state: State, tables: Tables) -> Proof:
+    return union.first(config, state, tables, prove_first)
+
+
+def _union(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    def step_of(place: int, component: Any, one: Any, two: Any) -> Proof:
+        tables = (union.tables_at(place, each) for each in (asked.before, asked.after))
+        return prove_step(component, one, two, Asked(asked.mechanism, asked.relation, *tables))
+
+    return union.step(config, before, after, step_of)
+
+
 KINDS: dict[str, Kind] = {
     "pure": Kind(
         _equal(1, lambda c: (written(c["eps"]),)), _spending(1, lambda c, s, loss: pure(s, loss))
@@ -268,6 +290,7 @@ KINDS: dict[str, Kind] = {
     "auto": Kind(potentials.first, _walk),
     "plan": Kind(plans.first, _plan),
     "renyi_commit": Kind(commits.first, _renyi_commit),
+    "union": Kind(_union_first, _union),
     "natural": Kind(natural.natural_first, _natural),
     "additive_profile": Kind(natural.profile_first, _profile),
 }

@@ -7,23 +7,28 @@ partition to another, and any two must lie below it together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residua.verify.arithmetic.balls import exact, written
+from residua.verify.arithmetic.balls import ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, response
 from residua.verify.descriptions.states import UNREADABLE
 from residua.verify.losses.costs import Infinite, Unknown
 from residua.verify.losses.factors import Loss, Stated
+from residua.verify.losses.hockey_stick import heights
 from residua.verify.proofs.additive import pure, renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
+_BITS = 192
+_SLACK = Fraction(1, 10**6)
+"""By how much a ledger's bound of a delta may exceed it, of its size."""
 _WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "target_residue")
 
 
@@ -83,7 +88,32 @@ def promised(config: Mapping[str, Any]) -> Loss:
         return Loss(stated=((Stated(written(config["rho"]), Fraction(0)), 1),))
     if kind in ("renyi", "renyi_curve"):
         return Loss(stated=((Stated(None, Fraction(0), _orders(config)), 1),))
+    if kind == "union":
+        return response(config["eps"], _union_delta(config))
     raise Unknown(f"no formula for what {kind} guarantees")
+
+
+def _union_delta(config: Mapping[str, Any]) -> float:
+    """The deltas of all components at the union's `eps`, added up and rounded up to a float.
+
+    Those that are not stated are known to far more digits than a float has.
+    """
+    total = Fraction(0)
+    with bits(_BITS):
+        for each in config["filters"]:
+            if each["kind"] in ("pure", *_WITH_DELTA):
+                total += exact(each.get("delta", 0.0))
+                continue
+            sides = heights(promised(each), ball(exact(config["eps"])))
+            if sides is None:
+                raise Unknown(f"no formula for the delta of {each['kind']}")
+            total += upper(sides[0].max(sides[1]))
+    near = float(total)
+    return near if Fraction(near) >= total else math.nextafter(near, math.inf)
+
+
+def _stated_deltas(config: Mapping[str, Any]) -> bool:
+    return all(each["kind"] in ("pure", *_WITH_DELTA) for each in config["filters"])
 
 
 def _orders(config: Mapping[str, Any]) -> tuple[tuple[Fraction, Fraction], ...]:
@@ -102,6 +132,14 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
         return pure((written(cap["eps"]),), loss)
     if kind in _WITH_DELTA:
         return within(loss, exact(cap["eps"]), exact(cap["delta"]))
+    if kind == "union":
+        found = within(loss, exact(cap["eps"]), exact(_union_delta(cap)))
+        if found.verdict == "refuted" and not _stated_deltas(cap):
+            # A ledger takes the deltas that are not stated with bounds of its own.
+            more = exact(_union_delta(cap)) * (1 + _SLACK)
+            if within(loss, exact(cap["eps"]), more).verdict != "refuted":
+                return undecided("not told from the parent's promise in all digits")
+        return found
     if kind == "additive_profile":
         return within(loss, exact(cap["target_eps"]), exact(cap["target_delta"]))
     if kind in ("gdp", "gdp_residue"):
