@@ -19,7 +19,7 @@ from residua.filters.base import Filter
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.receipts import Receipt, Standings
+from residua.ledger.domain.receipts import Receipt, Standings, receipt_of
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
 from residua.ledger.operations.unit_of_work import Page
@@ -87,16 +87,16 @@ class Done:
     def receipt(self) -> Receipt:
         """What its caller gets, unless it reserved."""
         record = self.record
-        return Receipt(
-            record.admitted is True,
-            str(record.reason),
-            record.seq,
-            str(record.key),
-            self.replayed,
-            record.hash,
-            record.binding,
-            self.budgets,
+        return receipt_of(
             self.standings,
+            admitted=record.admitted is True,
+            reason=str(record.reason),
+            seq=record.seq,
+            key=str(record.key),
+            replayed=self.replayed,
+            head=record.hash,
+            binding=record.binding,
+            budgets=self.budgets,
         )
 
 
