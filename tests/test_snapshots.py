@@ -136,7 +136,9 @@ def test_every_interval_overlaps_the_recorded_one() -> None:
         assert not math.isnan(now.lo) and not math.isnan(now.hi), name
         assert now.lo <= hi and lo <= now.hi, f"{name}: {now} does not meet [{lo}, {hi}]"
         widest = WIDEST * (hi - lo) + ALLOWANCE * max(1.0, abs(lo))
-        assert hi == math.inf or now.hi - now.lo <= widest, f"{name}: {now} is wide for [{lo}, {hi}]"
+        assert hi == math.inf or now.hi - now.lo <= widest, (
+            f"{name}: {now} is wide for [{lo}, {hi}]"
+        )
     assert names == list(recorded)
 
 
