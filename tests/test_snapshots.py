@@ -32,9 +32,9 @@ SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
 PACKAGES = ("adversary", "figures", "filters", "individual", "mechanisms", "planning")
 """`interop` is left out: its names need the libraries that they are for."""
 
-WIDEST, ALLOWANCE = 10.0, 1e-12
-"""How much wider than the recorded interval a new one may be: a factor, and for intervals that are
-next to points an absolute amount, relative for numbers above 1."""
+WIDEST, RELATIVE, ABSOLUTE = 10.0, 1e-12, 1e-15
+"""How wide a new interval may be: so many times the recorded width, plus, for intervals that are
+next to points, a share of the number and a tiny amount."""
 
 Property = property | cached_property
 Method = FunctionType | classmethod | staticmethod
@@ -115,6 +115,18 @@ def reads() -> Iterator[tuple[str, Read]]:
             )
 
 
+def why_not(now: Interval, before: Interval) -> str | None:
+    """What is wrong with an interval beside the recorded one; None if nothing is."""
+    if math.isnan(now.lo) or math.isnan(now.hi):
+        return f"{now} is not an interval"
+    if now.lo > before.hi or before.lo > now.hi:
+        return f"{now} does not meet {before}"
+    widest = WIDEST * (before.hi - before.lo) + RELATIVE * abs(before.hi) + ABSOLUTE
+    if before.hi < math.inf and now.hi - now.lo > widest:
+        return f"{now} is much wider than {before}"
+    return None
+
+
 def snapshot(name: str) -> Any:
     return json.loads((SNAPSHOTS / f"{name}.json").read_text())
 
@@ -132,14 +144,19 @@ def test_every_interval_overlaps_the_recorded_one() -> None:
     names = []
     for name, read in reads():
         names.append(name)
-        now, (lo, hi) = read(), map(float, recorded[name])
-        assert not math.isnan(now.lo) and not math.isnan(now.hi), name
-        assert now.lo <= hi and lo <= now.hi, f"{name}: {now} does not meet [{lo}, {hi}]"
-        widest = WIDEST * (hi - lo) + ALLOWANCE * max(1.0, abs(lo))
-        assert hi == math.inf or now.hi - now.lo <= widest, (
-            f"{name}: {now} is wide for [{lo}, {hi}]"
-        )
+        now, before = read(), Interval(*map(float, recorded[name]))
+        assert why_not(now, before) is None, f"{name}: {why_not(now, before)}"
     assert names == list(recorded)
+
+
+def test_disjoint_and_wide_intervals_are_found() -> None:
+    before = Interval(1.0, 1.001)
+    assert why_not(Interval(1.0005, 1.002), before) is None
+    assert "does not meet" in str(why_not(Interval(1.002, 1.003), before))
+    assert "wider" in str(why_not(Interval(0.95, 1.05), before))
+    assert "wider" in str(why_not(Interval(1.0, math.inf), before))
+    assert why_not(Interval(0.5, math.inf), Interval(1.0, math.inf)) is None
+    assert why_not(Interval(0.0, 1e-16), Interval(0.0, 0.0)) is None
 
 
 if __name__ == "__main__":
