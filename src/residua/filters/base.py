@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -35,8 +35,6 @@ from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
-_UNNAMED = itertools.count(1)
-
 NOTHING_FITS = "nothing of this kind fits"
 """What a refusal says that has nothing to recommend."""
 
@@ -46,11 +44,11 @@ FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 class _Desk:
     """The one mutable thing: the current state and what was asked so far."""
 
-    __slots__ = ("history", "lock", "number", "relation", "state")
+    __slots__ = ("history", "id", "lock", "relation", "state")
 
     def __init__(self, state: State | None = None):
         self.lock = Lock()
-        self.number = next(_UNNAMED)
+        self.id = secrets.token_hex(8)
         self.state = state
         self.relation: str | None = None
         self.history: list[Decision] = []
@@ -144,7 +142,7 @@ class Filter(ABC):
         try:
             description = self.to_json()
         except ArgumentError:
-            return f"{self.kind}-in-memory-{self._desk.number}"
+            return f"{self.kind}-in-memory-{self._desk.id}"
         return hashlib.sha256(description.encode()).hexdigest()[:16]
 
     # -- the desk -----------------------------------------------------------------------
@@ -188,7 +186,9 @@ class Filter(ABC):
             self._desk.history.append(decision)
         return decision
 
-    request = spend
+    def request(self, query: Query, *, relation: str | None = None) -> Decision:
+        """The same as `spend`, which it calls: subclasses override `spend` alone."""
+        return self.spend(query, relation=relation)
 
     def _meant(self, asked: Any, relation: str | None) -> str | None:
         """The relation under which something is asked; None where it has none."""

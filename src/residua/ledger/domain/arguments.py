@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
+import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -46,31 +45,9 @@ def window(value: Any) -> float | None:
     return seconds
 
 
-class _Keys:
-    """Keys that nobody else makes: what the system draws for this process, and a number.
-
-    Drawn for each key, every one would make threads wait for one another.
-    """
-
-    def __init__(self) -> None:
-        self.start()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.start)
-
-    def start(self) -> None:
-        """Draw anew: a process that was forked goes on by itself."""
-        self._drawn, self._numbers = os.urandom(12).hex(), itertools.count()
-
-    def next(self) -> str:
-        return f"{self._drawn}{next(self._numbers):08x}"
-
-
-_KEYS = _Keys()
-
-
 def key(value: Any) -> str:
-    """The caller's key, or a fresh one."""
-    return _KEYS.next() if value is None else label("key", value)
+    """The caller's key, or a random one."""
+    return secrets.token_hex(16) if value is None else label("key", value)
 
 
 def names(value: Any) -> tuple[tuple[str, ...], bool]:

@@ -11,14 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
 from residua.filters.base import Filter
 from residua.filters.state import State
-from residua.ledger.domain.budget_row import Entry, state_of
+from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.receipts import Receipt, Standings
+from residua.ledger.domain.receipts import Receipt, Standings, receipt_of
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
 from residua.ledger.operations.unit_of_work import Page
@@ -29,7 +30,7 @@ LEDGER = "ledger"
 """Who asks for what happens by itself."""
 _NONE = Canonical("{}")
 _NOTHING = Canonical("[]")
-_NO_HOLDS: Mapping[str, Canonical] = {}
+_NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,16 @@ class Done:
     def receipt(self) -> Receipt:
         """What its caller gets, unless it reserved."""
         record = self.record
-        return Receipt(
-            record.admitted is True,
-            str(record.reason),
-            record.seq,
-            str(record.key),
-            self.replayed,
-            record.hash,
-            record.binding,
-            self.budgets,
+        return receipt_of(
             self.standings,
+            admitted=record.admitted is True,
+            reason=str(record.reason),
+            seq=record.seq,
+            key=str(record.key),
+            replayed=self.replayed,
+            head=record.hash,
+            binding=record.binding,
+            budgets=self.budgets,
         )
 
 
@@ -236,7 +237,7 @@ def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[Stat
 
 def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
     """What a verifier needs beside the state, by hash; the contents go to the page."""
-    content = entry.filter.tables(state_of(entry.filter_text, state_text))
+    content = entry.filter.tables(entry.state_at(state_text))
     if not content:
         return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
@@ -293,7 +294,7 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     standings = {}
     for name in members:
         entry = page.entry(name)
-        state = state_of(entry.filter_text, canonical(state_after(found[name])))
+        state = entry.state_at(canonical(state_after(found[name])))
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
         standings[name] = Standing(entry.filter, state, holds, entry.relation)
     page.replayed.update(members)

@@ -100,7 +100,7 @@ class Ask(Request):
             max_length=MOST_BUDGETS,
             description="Other budgets that are charged as well; all of them or none.",
         ),
-    ] = []
+    ] = Field(default_factory=list)
     assume_budget_relation: Annotated[
         bool,
         Field(
