@@ -124,6 +124,18 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     assert left == {"kind": "pure_dp", "eps": 0.5, "text": "eps 0.5"}
 
 
+def test_another_relation_is_a_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    run("budget", "create", "web", "--filter", "gdp_residue mu=1")
+    for command in ("check", "spend", "reserve"):
+        ask = (command, "web", "--pure-dp", "eps=0.01,relation=replace-one")
+        said = run(*ask, code=REFUSED)
+        assert "declares replace-one, the budget's relation is add-remove" in said
+        shown = json.loads(run(*ask, "--json", code=REFUSED))
+        assert shown["admitted"] is False and shown["largest"] is None
+    assert len(run_json("history", "web", "--refused")["items"]) == 4
+
+
 def test_export(store: str, tmp_path: Path) -> None:
     at = ("--store", store)
     run("budget", "create", "web", "--filter", "pure eps=1", *at)

@@ -46,6 +46,23 @@ def test_budgets_come_in_pages(service: Service, name: str) -> None:
     assert found == sorted(set(found)) and {f"{name}-{place}" for place in range(3)} <= set(found)
 
 
+def test_another_relation_is_a_refusal(service: Service, name: str) -> None:
+    service.budget(name)
+    query = {"kind": "pure_dp", "eps": 0.01, "relation": "replace-one"}
+    for verb in ("check", "spend", "reserve"):
+        found = service.http("POST", f"/v1/budgets/{name}/{verb}", json={"mechanism": query})
+        assert found.status_code == 200, found.text
+        said = found.json()
+        assert said["admitted"] is False and said["largest"] is None
+        assert "the budget's relation is add-remove" in said["reason"]
+    plan = service.http("POST", f"/v1/budgets/{name}/plan", json={"mechanisms": [query]})
+    assert plan.status_code == 200, plan.text
+    assert plan.json()["how_many"] == 0 and plan.json()["least_noise"] is None
+    with service.client() as client:
+        refused = client.spend(name, query)
+        assert not refused.admitted and refused.largest is None
+
+
 def test_spend_says_what_the_filter_says(service: Service, name: str) -> None:
     service.budget(name)
     desk = rz.GdpResidueFilter(mu=1.0)

@@ -39,17 +39,18 @@ PATIENCE = 1.0
 
 
 class Standing(NamedTuple):
-    """Where a budget stands: its filter, committed state and open holds, in order."""
+    """Where a budget stands: its filter, committed state, open holds in order, and neighbours."""
 
     filter: Filter
     state: State
     holds: tuple[Asked, ...]
     relation: str
+    unit: str
 
     def without(self, place: int) -> Standing:
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
-        return Standing(self.filter, self.state, left, self.relation)
+        return Standing(self.filter, self.state, left, self.relation, self.unit)
 
 
 Fits = Callable[[Standing, Asked], bool]
@@ -148,7 +149,7 @@ def holds(standing: Standing, query: Asked) -> bool:
 
 def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
     """The query of this kind with the least noise that all would admit; None if there is none."""
-    if not isinstance(query.query, Mechanism):
+    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     found = least_noise(query.query, _fits_all(standings, rule))
     return found if isinstance(found, Mechanism) and _provable(standings, found) else None
@@ -158,10 +159,18 @@ def largest_soon(
     standings: Sequence[Standing], query: Asked, rule: Fits = spends
 ) -> Mechanism | None:
     """The same; None also where it takes long to work out."""
-    if not isinstance(query.query, Mechanism):
+    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     ends = time.monotonic() + PATIENCE
     return _advice(query.query, _fits_all(standings, rule), ends, standings)[0]
+
+
+def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
+    """Whether one of these has another relation or unit than the query declares.
+
+    No noise changes that.
+    """
+    return any(query.contradicts(each.relation, each.unit) is not None for each in standings)
 
 
 def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
@@ -259,7 +268,7 @@ def _said(
 
 def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
     """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
-    filter, state, open_, relation = standing
+    filter, state, open_, relation, _ = standing
     if open_:
         return rule(standing, Asked(query, ""))
     if isinstance(filter, GridFilter):

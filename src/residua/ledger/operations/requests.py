@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
-from residua.filters.base import Filter
+from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry, state_of
 from residua.ledger.domain.described_query import Asked, from_text
@@ -177,7 +177,7 @@ def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling
     for entry in entries:
         why = asked.contradicts(entry.relation, entry.unit)
         if why is not None:
-            found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
+            found[entry.name] = Ruling(False, entry.state, f"refused: {why}; {NOTHING_FITS}")
     return found
 
 
@@ -295,7 +295,7 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
         entry = page.entry(name)
         state = state_of(entry.filter_text, canonical(state_after(found[name])))
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
-        standings[name] = Standing(entry.filter, state, holds, entry.relation)
+        standings[name] = Standing(entry.filter, state, holds, entry.relation, entry.unit)
     page.replayed.update(members)
     named = tuple(named) or tuple(members)
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}
