@@ -191,6 +191,17 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing was spent" in text
 
 
+@pytest.mark.parametrize(
+    "command", [("verify",), ("budget", "list", "--store"), ("status", "--store")]
+)
+def test_a_reader_of_an_unreachable_service_does_not_hear_of_spending(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("residua.service.client.calls.FIRST_WAIT", 0.001)
+    text = run(*command, "http://127.0.0.1:9", code=LEDGER)
+    assert "cannot be reached" in text and "spent" not in text
+
+
 def test_tokens(tmp_path: Path) -> None:
     at = ("--store", "sqlite:///new.db")
     made = run_json("token", "create", *at, "--role", "analyst", "--budget", "web", "--days", "9")

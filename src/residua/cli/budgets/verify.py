@@ -9,7 +9,7 @@ import typer
 
 from residua.cli import heads, output, stores
 from residua.cli.progress import patience
-from residua.errors import ArgumentError, LedgerError, MissingPackage
+from residua.errors import ArgumentError, BrokenRecord, MissingPackage, StoreUnavailable
 
 if TYPE_CHECKING:
     from residua.verify import Report
@@ -105,7 +105,7 @@ def verify(
             found = _verified(
                 ledger, token, anchor, lambda done, whole: tell("", done, whole), options
             )
-    except (LedgerError, OSError) as error:
+    except (BrokenRecord, OSError) as error:
         print(f"residua verify: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     if report is not None:
@@ -133,8 +133,13 @@ def _verified(
             f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, and there"
             " is no such file"
         )
-    with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
-        found: Report = store.verify(progress=progress, **options)
+    try:
+        with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
+            found: Report = store.verify(progress=progress, **options)
+    except StoreUnavailable as error:
+        if anchor is not None and str(error).startswith("the anchor "):
+            raise ArgumentError(f"--anchor (or RESIDUA_ANCHOR): {error}") from None
+        raise
     if anchor is not None and "anchor" not in found.held_against:
         raise ArgumentError(
             f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, which"
