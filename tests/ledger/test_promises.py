@@ -89,6 +89,19 @@ def test_a_refusal_names_the_budget_that_binds_and_advises_for_all_that_are_char
     assert other.reason.startswith("budget 'big': would be refused: pure_dp declares replace-one")
 
 
+def test_a_hold_says_where_more_may_be_held_than_it_costs(ledger: rz.Ledger) -> None:
+    ledger.create_budget("fixed", rz.PureFilter(1.0))
+    ledger.create_budget("ordered", rz.GdpResidueFilter(1.0))
+    for name, more in (("fixed", False), ("ordered", True)):
+        hold = ledger.reserve(name, Laplace(10.0))
+        assert ("costs" in hold.reason) and (
+            hold.reason.endswith(" when it is committed; until then more may be held") is more
+        )
+        (amount,) = ledger.budget(name).amounts
+        assert (f" {amount.held}" in hold.reason) is not more
+        assert "held" not in hold.commit().reason
+
+
 def test_a_refusal_beside_holds_says_what_is_left_beside_them(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.reserve("b", PureDp(0.5))

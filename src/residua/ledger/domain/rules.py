@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from residua.filters.additive.base import Additive
 from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.grid_filter import GridFilter
-from residua.filters.potential.renyi_commit import Commit
+from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described, loss_of
 from residua.filters.state import State
 from residua.ledger.domain.described_query import Asked
@@ -113,9 +114,20 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
     decision = decided(standing.filter, last, query.query, standing.relation)
     if decision.admitted:
         reason = admitted(query, decision)
+        if _depends_on_order(standing.filter):
+            reason += " when it is committed; until then more may be held"
         return Ruling(True, standing.state, reason, (*held, decision.state))
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
+
+
+def _depends_on_order(filter: Filter) -> bool:
+    """Whether a query's cost depends on what was spent before it.
+
+    What may be spent before an open hold can then be less than the hold's cost suggests.
+    """
+    fixed = isinstance(filter, Additive) and filter.fixed_costs
+    return not fixed and not isinstance(filter, RenyiCommitFilter)
 
 
 def commit(standing: Standing, place: int) -> Ruling:
