@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,6 +123,26 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     assert run("check", *both[1:], code=REFUSED).startswith("budget 'b': would be refused: ")
     left = run_json("budget", "show", "a", *at)["remaining"]
     assert left == {"kind": "pure_dp", "eps": 0.5, "text": "eps 0.5"}
+
+
+def test_costs_records_and_hashes_of_several_budgets_are_labelled(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    run("budget", "create", "web", "--filter", "gdp_residue mu=1")
+    run("budget", "create", "app", "--filter", "pure eps=1")
+    run("spend", "web", "--laplace", "scale=10")
+    ask = ("web", "--also", "app", "--laplace", "scale=10")
+    assert run("check", *ask).startswith("budget 'app': would be admitted: ")
+    assert run("reserve", *ask).startswith("budget 'app': admitted: ")
+    key = ("--key", "k", "--replay-ok")
+    said, shown = run("spend", *ask, *key), run_json("spend", *ask, *key)
+    first, *rows = said.splitlines()
+    assert first == "budget 'app': admitted: Laplace(scale=10.0) costs eps 0.1"
+    for name, link in shown["budgets"].items():
+        for field, label in (("seq", "record"), ("head", "hash")):
+            assert any(re.fullmatch(rf"{label} of {name} +{link[field]}", row) for row in rows)
+    assert not any(re.match("(record|hash) +[0-9]", row) for row in rows)
 
 
 def test_another_relation_is_a_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

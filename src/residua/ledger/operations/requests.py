@@ -168,7 +168,10 @@ def binding(
         if not ruling.admitted:
             shown = f"budget {name!r}: " if len(entries) > 1 else ""
             return name, shown + would_be + ruling.reason
-    return None, would_be + next(iter(rulings.values())).reason
+    name, ruling = next(iter(rulings.items()))
+    # Of an admission each budget records its own reason, which needs no name.
+    shown = f"budget {name!r}: " if checked and len(entries) > 1 else ""
+    return None, shown + would_be + ruling.reason
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
