@@ -145,6 +145,15 @@ def test_costs_records_and_hashes_of_several_budgets_are_labelled(
     assert not any(re.match("(record|hash) +[0-9]", row) for row in rows)
 
 
+def test_an_undeclared_relation_is_told_the_flag(store: str) -> None:
+    run("budget", "create", "web", "--filter", "zcdp rho=1", "--store", store)
+    for command in ("check", "spend", "reserve"):
+        ask = (command, "web", "--zcdp", "rho=0.001", "--store", store)
+        said = refusal(*ask)
+        assert "give --assume-budget-relation" in said and "assume_budget_relation" not in said
+        run(*ask, "--assume-budget-relation")
+
+
 def test_another_relation_is_a_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESIDUA_STORE", store)
     run("budget", "create", "web", "--filter", "gdp_residue mu=1")
@@ -179,7 +188,16 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web"), 2, "QUERY"),
         (("spend", "web", "--laplace", "scale=-1"), 2, "scale must be positive"),
         (("budget", "create", "web"), 2, "--filter, or --eps and --delta"),
-        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs the field 'eps'"),
+        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
+        (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
+        (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
+        (
+            ("budget", "create", "web", "--filter", "pure eps=1", "--window", "0"),
+            2,
+            "window must be at least 1 second",
+        ),
+        (("verify", "."), 2, "'.' is a directory"),
+        (("verify", ""), 2, "LEDGER is empty"),
         (("budget", "create", "web", "--filter", "pure eps=1", "--eps", "1"), 2, "got both"),
         (("budget", "show", "none"), LEDGER, "none"),
         (("commit", "none"), LEDGER, "none"),

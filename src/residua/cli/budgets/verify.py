@@ -14,6 +14,11 @@ from residua.errors import ArgumentError, BrokenRecord, MissingPackage, StoreUna
 if TYPE_CHECKING:
     from residua.verify import Report
 
+_EXPECTED = (
+    "it must be an export, a ledger's file or its URL (sqlite:///budgets.db), or the URL of a"
+    " service"
+)
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -126,6 +131,8 @@ def _verified(
         with stores.books(ledger, token) as books:
             served: Report = books.verify(progress=progress, **options)
             return served
+    if not ledger.strip():
+        raise ArgumentError(f"LEDGER is empty; {_EXPECTED}")
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
     if anchor is not None and "://" not in anchor and not Path(anchor).exists():
@@ -153,10 +160,9 @@ def _is_database(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
     except FileNotFoundError:
-        raise ArgumentError(
-            f"LEDGER: there is no file {str(path)!r}; it must be an export, a ledger's file or its"
-            " URL (sqlite:///budgets.db), or the URL of a service"
-        ) from None
+        raise ArgumentError(f"LEDGER: there is no file {str(path)!r}; {_EXPECTED}") from None
+    except IsADirectoryError:
+        raise ArgumentError(f"LEDGER: {str(path)!r} is a directory; {_EXPECTED}") from None
     except OSError as error:
         raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
 
