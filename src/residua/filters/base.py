@@ -1,9 +1,9 @@
-"""What every filter is: a frozen configuration, a pure decision, and a desk for people.
+"""What every filter is: a frozen configuration, a pure decision, and a session.
 
 A filter is a value. `initial()` gives its first state and `decide(state, query)` says, without
 side effects, whether the query is admitted and which state follows; dry runs, ledgers, exact
-worst cases and verifiers share that function. For people there is a desk: `request` decides and
-moves on, `check` only decides. The desk is safe to share between threads.
+worst cases and verifiers share that function. A session keeps the current state: `spend` (`request`
+is the same) decides and moves on, `check` only decides. Threads may share a session.
 
 A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
 (`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
@@ -145,7 +145,7 @@ class Filter(ABC):
             return f"{self.kind}-in-memory-{self._desk.id}"
         return hashlib.sha256(description.encode()).hexdigest()[:16]
 
-    # -- the desk -----------------------------------------------------------------------
+    # -- the session --------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_desk", _Desk())
@@ -167,7 +167,7 @@ class Filter(ABC):
     def spend(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide, and spend if admitted. `request` is the same.
 
-        Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
+        Mechanisms are taken under add-remove unless a relation is named; a session keeps to the
         relation of the first mechanism that it admitted.
         """
         asked, relation = self._asked(query), checked_relation(relation)
@@ -215,12 +215,12 @@ class Filter(ABC):
 
     @property
     def history(self) -> tuple[Decision, ...]:
-        """Every decision of the desk so far, refusals included."""
+        """Every decision of the session so far, refusals included."""
         with self._desk.lock:
             return tuple(self._desk.history)
 
     def resume(self, state: State) -> None:
-        """Put the desk into a state (one that was stored); its history starts anew."""
+        """Put the session into a state that was stored; its history starts again."""
         state = self.own(state)
         with self._desk.lock:
             self._desk.state = state

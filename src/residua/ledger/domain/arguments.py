@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterable
 from typing import Any
@@ -40,8 +41,9 @@ def window(value: Any) -> float | None:
     """The seconds of a window, at least one, or None."""
     if value is None:
         return None
-    seconds = checks.positive("window", value)
-    checks.require(seconds >= LEAST_WINDOW, "window", "at least 1 second", value)
+    expected = "at least 1 second, and finite"
+    seconds = checks.real("window", value, expected)
+    checks.require(LEAST_WINDOW <= seconds < math.inf, "window", expected, value)
     return seconds
 
 

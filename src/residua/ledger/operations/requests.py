@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
-from residua.filters.base import Filter
+from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
@@ -169,7 +169,10 @@ def binding(
         if not ruling.admitted:
             shown = f"budget {name!r}: " if len(entries) > 1 else ""
             return name, shown + would_be + ruling.reason
-    return None, would_be + next(iter(rulings.values())).reason
+    name, ruling = next(iter(rulings.items()))
+    # Of an admission each budget records its own reason, which needs no name.
+    shown = f"budget {name!r}: " if checked and len(entries) > 1 else ""
+    return None, shown + would_be + ruling.reason
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
@@ -178,7 +181,7 @@ def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling
     for entry in entries:
         why = asked.contradicts(entry.relation, entry.unit)
         if why is not None:
-            found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
+            found[entry.name] = Ruling(False, entry.state, f"refused: {why}; {NOTHING_FITS}")
     return found
 
 
@@ -296,7 +299,7 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
         entry = page.entry(name)
         state = entry.state_at(canonical(state_after(found[name])))
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
-        standings[name] = Standing(entry.filter, state, holds, entry.relation)
+        standings[name] = Standing(entry.filter, state, holds, entry.relation, entry.unit)
     page.replayed.update(members)
     named = tuple(named) or tuple(members)
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}

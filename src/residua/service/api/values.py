@@ -115,7 +115,7 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "state": json.loads(budget.filter.state_to_json(budget.state)),
         **{
             name: plain(getattr(budget, name), words(budget, name))
-            for name in ("remaining", "spent", "capacity")
+            for name in ("remaining", "capacity")
         },
         "amounts": [dataclasses.asdict(one) for one in budget.amounts],
         "percent": percent_of(budget.amounts),
