@@ -37,18 +37,18 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html"
 
-figures: $(VENV)/.run  ## draw the pictures of the documentation anew (docs/figures)
+figures: $(VENV)/.run  ## redraw the pictures of the documentation (docs/figures)
 	@$(BIN)/residua figures --out docs/figures --format svg
 
 serve: $(VENV)/.run  ## the budget service on loopback, for a look around: no token is needed
 	@mkdir -p out
 	@$(BIN)/residua serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
-torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each, then check the books
+torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each, then check the ledgers
 	@RESIDUA_KILLS=$${RESIDUA_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
 
-package: $(VENV)/bin/python  ## build wheel and sdist; each extra alone in an environment of its own (minutes)
+package: $(VENV)/bin/python  ## build wheel and sdist; install each extra alone in a fresh environment (minutes)
 	@$(BIN)/python tests/package/each_extra.py
 
 clean:  ## remove the environment and everything the tools left behind

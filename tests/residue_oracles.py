@@ -63,3 +63,66 @@ class Check:
             best = max(around, key=lambda t: float(self.gap(c, t).mid()))
             step /= 2
         return float(self.gap(c, best).mid()), best
+
+
+class AtOne:
+    """`w R_e + (1-w) B_e`, or Laplace noise, against `G_mu` at `x = 1`, for any budget.
+
+    With `X(a) = e^{a²} erfc a` every integral against `e^{-t²/2m²}` is in closed form; the bits
+    follow the cancellation, and are doubled until the sign is known.
+    """
+
+    def __init__(self, eps: Fraction | float, response: float, is_laplace: bool):
+        self.eps, self.response, self.is_laplace = Fraction(eps), response, is_laplace
+
+    def sign_of_fit(self, v: float) -> int:
+        """Of `h_L(1) - h_{G_mu}(1)`: positive where it does not fit."""
+        for bits in (2600, 5200):
+            ctx.prec = bits
+            e, w = ball(self.eps), ball(self.response)
+            fall, half = (-e).exp(), (-e / 2).exp()
+            lacking = half
+            if not self.is_laplace:
+                lacking = 2 * w * fall / (1 + fall) + 2 * (1 - w) * half / (1 + half)
+            found = _sign((ball(v) / 8).sqrt().erfc() - lacking)
+            if found:
+                return found
+        raise ArithmeticError("undecided")
+
+    def sign_of_gap(self, v: float, c: float) -> int:
+        """Of `h_{L ⊕ G_m}(1) - h_{G_mu}(1)`, `m² = v - c`: positive where the cost is too small."""
+        left = Fraction(v) - Fraction(c)
+        sizes = (
+            abs(x.numerator.bit_length() - x.denominator.bit_length()) for x in (left, self.eps)
+        )
+        bits = 300 + 4 * sum(sizes) + int(4 * self.eps)
+        for _ in range(6):
+            ctx.prec = bits
+            found = _sign(self._gap(ball(left), ball(v), ball(c)))
+            if found:
+                return found
+            bits *= 2
+        raise ArithmeticError("undecided")
+
+    def _gap(self, m2: arb, v: arb, c: arb) -> arb:
+        e, w, m, root = ball(self.eps), ball(self.response), m2.sqrt(), arb(2).sqrt()
+        near = _scaled_erfc(m / (2 * root))
+        falling = near - (-e / 2 - e * e / (2 * m2)).exp() * _scaled_erfc((e / m + m / 2) / root)
+        level = (-e / 2).exp() * (e / (m * root)).erf()
+        budget = near - (-c / 8).exp() * _scaled_erfc((v / 8).sqrt())
+        if self.is_laplace:
+            return falling - level - budget
+        rising = (e / 2 - e * e / (2 * m2)).exp() * _scaled_erfc((m / 2 - e / m) / root) - near
+        rising *= (-e).exp()
+        query = w * (falling - rising) / (1 + (-e).exp())
+        return query + (1 - w) * (falling - 2 * level + rising) / (1 - (-e).exp()) - budget
+
+
+def _scaled_erfc(a: arb) -> arb:
+    if a > 50:
+        return (a * a).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb.pi().sqrt()
+    return (a * a).exp() * a.erfc()
+
+
+def _sign(x: arb) -> int:
+    return 1 if x > 0 else -1 if x < 0 else 0

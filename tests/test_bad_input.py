@@ -154,6 +154,17 @@ def test_a_bare_number_with_two_readings_is_refused(which):
         assert part in str(caught.value)
 
 
+def test_gaussian_noise_given_by_mu_is_told_what_to_write():
+    with pytest.raises(rz.ArgumentTypeError, match=r"Gaussian\(sigma=…\) or Gdp\(mu=…\)"):
+        rz.Gaussian(mu=1)
+
+
+@pytest.mark.parametrize("value", ["a", ["a"], None])
+def test_points_that_are_not_numbers_are_told_so(value):
+    with pytest.raises(rz.ArgumentTypeError, match="eps must be a number"):
+        rz.gaussian(mu=1.0).delta_bounds(value)
+
+
 def test_named_arguments_keep_their_signature():
     """Tools that show signatures see names only, and values pass copies unchanged."""
     for made in (rz.gaussian, rz.mechanisms.Gaussian, rz.mechanisms.DiscreteGaussian):

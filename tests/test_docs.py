@@ -69,6 +69,25 @@ def test_tutorial_runs_code() -> None:
     assert run_console(DOCS / "tutorial.md") >= 1
 
 
+def test_filters_have_sessions_and_spend() -> None:
+    base = ROOT / "src" / "residua" / "filters" / "base.py"
+    texts = {page.name: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
+    tree = ast.parse(base.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, documented)]
+    texts[base.name] = "\n".join(ast.get_docstring(node) or "" for node in nodes)
+    for name, text in texts.items():
+        assert not re.search(r"\bdesks?\b", text), name
+    for name in ("architecture.md", "filters.md"):
+        assert "filter.request" not in texts[name]
+
+
+@pytest.mark.parametrize("page", ["pages.md", "ledger.md", "filters.md"])
+def test_pages_say_whose_costs_add_up(page: str) -> None:
+    text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
+    assert re.search(r"automatic, menu and plan filters", text)
+
+
 def test_cli_reference_is_current() -> None:
     generated = _script("cli_reference").reference()
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == generated, "run: make docs"

@@ -45,10 +45,6 @@ EXCEPTIONS = {
     "residua.individual.engines.spark": {"_jsc"},
     # A method that a subclass of uvicorn's protocol has to call; uvicorn has no public one.
     "residua.service.fast_path.protocol": {"_unset_keepalive_if_required"},
-    # Arguments of the ledger's own answers, which other modules make: the ledger from a decision,
-    # a client from what a service said.
-    "residua.ledger.api.commands": {"_ledger", "_standings"},
-    "residua.service.api.values": {"_closed", "_ledger", "_line", "_parts", "_root"},
 }
 
 

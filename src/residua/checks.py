@@ -7,6 +7,7 @@ every failure names the argument and shows the value.
 from __future__ import annotations
 
 import functools
+import inspect
 import numbers as abstract_numbers
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -119,6 +120,15 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
+def has_fields(what: str, fields: Iterable[str], required: Iterable[str]) -> None:
+    """Raise `ArgumentError` unless a description has all required fields."""
+    given = sorted(fields)
+    missing = [name for name in required if name not in given]
+    if missing:
+        only = f", got only {shown(given)}" if given else ""
+        raise ArgumentError(f"{what} needs {' and '.join(missing)}{only}")
+
+
 def count(name: str, value: Any) -> int:
     """A non-negative integer."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Integral):
@@ -157,14 +167,15 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
     _unmasked(name, value, expected)
+    what = expected if "number" in expected else f"a number, {expected}"
     try:
         given = np.asarray(value)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
+        raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}") from None
     if given.dtype.kind == "O":
         given = _objects(name, given, expected, value)
     if given.dtype.kind not in "fiu":
-        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
     numbers_ = np.array(given, dtype=np.float64)
     bad = np.isnan(numbers_)
     if bad.any():
@@ -211,6 +222,7 @@ def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
     def decorate(made: _Made) -> _Made:
         is_class = isinstance(made, type)
         called: Callable[..., Any] = getattr(made, "__init__") if is_class else made  # noqa: B009
+        known = [name for name in inspect.signature(called).parameters if name != "self"]
 
         @functools.wraps(called)
         def checked(*positional: Any, **named: Any) -> Any:
@@ -220,6 +232,12 @@ def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
                     f"{made.__name__}() takes no positional arguments: {value} could mean "
                     f"{readings}; write {calls.replace('{}', value)}"
                 )
+            for name in named:
+                if name not in known:
+                    raise ArgumentTypeError(
+                        f"{made.__name__}() takes {', '.join(f'{each}=' for each in known)},"
+                        f" got {name}=; write {calls.replace('{}', '…')}"
+                    )
             return called(*positional, **named)
 
         if not is_class:

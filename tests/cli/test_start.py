@@ -62,7 +62,7 @@ def test_running_a_command_loads_no_other() -> None:
 @pytest.mark.parametrize("hidden", ["typer", "rich", "typer,rich"])
 def test_without_typer_it_says_what_to_install(hidden: str) -> None:
     result = python(WITHOUT + MAIN, hidden, "--help")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert "pip install 'residua[cli]'" in result.stderr
     for name in hidden.split(","):

@@ -354,6 +354,18 @@ def test_threads_with_queries_of_many_sizes(name):
         assert sum(each) == most - rest >= 0
 
 
+def test_overriding_spend_is_enough():
+    class Closed(rz.PureFilter):
+        def spend(self, query, *, relation=None):
+            raise rz.ArgumentError("closed")
+
+    with pytest.raises(rz.ArgumentError, match="closed"):
+        Closed(1.0).request(rz.PureDp(0.1))
+    filter = rz.PureFilter(1.0)
+    assert filter.request(rz.PureDp(0.5)).admitted and filter.spend(rz.PureDp(0.5)).admitted
+    assert not filter.request(rz.PureDp(0.5)).admitted
+
+
 def test_in_memory_filters_have_names_of_their_own():
     filters = [CATALOGUE["update"].make() for _ in range(3)]
     assert len({filter.fingerprint for filter in filters}) == 3

@@ -18,7 +18,7 @@ import residua as rz
 from residua import mechanisms
 from residua.filters.potential.renyi_commit import Commit
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.receipts import Standings
+from residua.ledger.domain.receipts import Standings, standings_of
 from residua.mechanisms import (
     ApproximateDp,
     Composed,
@@ -87,6 +87,19 @@ def test_a_refusal_names_the_budget_that_binds_and_advises_for_all_that_are_char
     assert both.reason.endswith("eps 2 left in this budget; PureDp(eps=0.3) would fit")
     other = ledger.check(["big", "quota"], PureDp(0.1, relation="replace-one"))
     assert other.reason.startswith("budget 'big': would be refused: pure_dp declares replace-one")
+
+
+def test_a_hold_says_where_more_may_be_held_than_it_costs(ledger: rz.Ledger) -> None:
+    ledger.create_budget("fixed", rz.PureFilter(1.0))
+    ledger.create_budget("ordered", rz.GdpResidueFilter(1.0))
+    for name, more in (("fixed", False), ("ordered", True)):
+        hold = ledger.reserve(name, Laplace(10.0))
+        assert ("costs" in hold.reason) and (
+            hold.reason.endswith(" when it is committed; until then more may be held") is more
+        )
+        (amount,) = ledger.budget(name).amounts
+        assert (f" {amount.held}" in hold.reason) is not more
+        assert "held" not in hold.commit().reason
 
 
 def test_a_refusal_beside_holds_says_what_is_left_beside_them(ledger: rz.Ledger) -> None:
@@ -354,11 +367,31 @@ def test_holds_on_several_budgets_are_committed_and_cancelled_together(ledger: r
 def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     refused = ledger.spend("b", PureDp(0.1, relation="replace-one"))
-    assert not refused.admitted and "declares replace-one" in refused.reason
+    assert not refused.admitted and refused.reason == (
+        "refused: pure_dp declares replace-one, the budget's relation is add-remove; nothing of"
+        " this kind fits"
+    )
     sampled = SampledWithoutReplacement(Laplace(10.0), 1000, 10)
     assert "add-remove" in ledger.spend("b", sampled).reason
     ledger.create_budget("r", rz.PureFilter(1.0), relation="replace-one")
     assert ledger.spend("r", PureDp(0.1, relation="replace-one")).admitted
+
+
+@pytest.mark.parametrize("declared", [{"relation": "replace-one"}, {"unit": "event"}])
+def test_nothing_is_recommended_for_another_relation_or_unit(
+    ledger: rz.Ledger, declared: dict[str, str]
+) -> None:
+    ledger.create_budget("b", rz.GdpResidueFilter(mu=1.0))
+    ledger.create_budget("also", rz.PureFilter(1.0), **declared)
+    ledger.reserve("b", PureDp(0.1))
+    query = PureDp(0.01, **declared)
+    for budgets in ("b", ["b", "also"]):
+        for ask in (ledger.check, ledger.spend, ledger.reserve):
+            refused = ask(budgets, query)
+            assert not refused.admitted and refused.binding == "b"
+            assert refused.largest is None and standings_of(refused).largest_soon is None
+    replayed = [ledger.spend("b", query, key="k").largest for _ in range(2)]
+    assert replayed == [None, None]
 
 
 def test_a_query_that_declares_another_unit_is_refused(ledger: rz.Ledger) -> None:
@@ -371,7 +404,8 @@ def test_a_query_that_declares_another_unit_is_refused(ledger: rz.Ledger) -> Non
         refused = ledger.spend("people", query)
         assert not refused.admitted and refused.binding == "people"
         assert refused.reason == (
-            "refused: pure_dp declares the unit 'event', the budget's is 'person'"
+            "refused: pure_dp declares the unit 'event', the budget's is 'person'; nothing of this"
+            " kind fits"
         )
     assert not ledger.reserve("people", declared).admitted
     assert ledger.check(["events", "people"], declared).binding == "people"

@@ -13,20 +13,23 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from snippets import ROOT, blocks
 
 README = ROOT / "README.md"
+TIMEOUT = 300.0
+"""Seconds for one command: the slowest one builds the wheel."""
 
 
 def wheels(folder: Path) -> Path:
     """A directory with the wheel of this checkout."""
     options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    command = [sys.executable, "-m", "pip", "wheel", "-q", *options, str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    execute([sys.executable, "-m", "pip", "wheel", "-q", *options, str(ROOT)])
     return folder
 
 
@@ -40,18 +43,26 @@ def environment(home: Path) -> Path:
     return home / "bin"
 
 
-def run(command: list[str | Path], folder: Path, **variables: str) -> str:
-    """What a command prints, run as a user would, without this checkout on the path."""
+def execute(command: Sequence[str | Path], **options: Any) -> str:
+    """What a command prints; a failure shows everything that it printed."""
     done = subprocess.run(
         [str(word) for word in command],
-        env={"PATH": os.environ["PATH"], "HOME": str(folder)} | variables,
-        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
+        timeout=TIMEOUT,
+        **options,
     )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    assert done.returncode == 0, (
+        f"{command} exits with {done.returncode}: {done.stdout}{done.stderr}"
+    )
     return done.stdout
+
+
+def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:
+    """What a command prints, run as a user would, without this checkout on the path."""
+    surroundings = {"PATH": os.environ["PATH"], "HOME": str(folder)} | variables
+    return execute(command, env=surroundings, cwd=folder)
 
 
 @pytest.mark.needs("hatchling", "typer", "sqlalchemy")
@@ -70,6 +81,7 @@ def test_the_readme_works_after_its_install_lines(tmp_path: Path) -> None:
     assert run([python, "-c", first.text], tmp_path) == first.expected
     shell = [block.text for block in blocks(README) if block.language == "sh"]
     commands = [line for text in shell for line in text.splitlines() if line.startswith("residua ")]
+    assert len(commands) >= 3, "README.md must show the first three commands of a user"
     for line in commands[:3]:
         words = shlex.split(line, comments=True)
         run([programs / words[0], *words[1:]], tmp_path)

@@ -14,16 +14,20 @@ from importlib.util import find_spec
 __all__ = ["main"]
 
 REQUIRED = ("typer", "rich")
+BAD_INPUT = 2
+"""The exit code for a missing package, as in the table of `cli/app.py`."""
 
 
 def main() -> None:
     """Run the command line; without Typer and Rich, say what to install."""
     missing = [name for name in REQUIRED if find_spec(name) is None]
     if missing:
-        sys.exit(
+        print(
             f"the residua command needs {' and '.join(missing)}, not installed here; "
-            "install with: pip install 'residua[cli]'"
+            "install with: pip install 'residua[cli]'",
+            file=sys.stderr,
         )
+        sys.exit(BAD_INPUT)
     from residua.cli.app import PIPE_CLOSED, app
 
     printed = sys.stdout

@@ -61,7 +61,7 @@ COMMANDS = {
 
 
 PIPE_CLOSED = 141
-"""The exit code where nobody reads the output any more: 128 + SIGPIPE, as shells say it.
+"""The exit code when the reader closed the pipe: 128 + SIGPIPE, as in shells.
 
 The signal itself stays ignored: it would also end a command whose connection to a database breaks.
 """
@@ -69,13 +69,13 @@ BAD_INPUT = (ArgumentError, ArgumentTypeError, MissingPackage, NotALedger, TooLa
 EXIT_CODES = {
     0: "done; the query was admitted, the proof found",
     1: "checked, and it does not hold (verify, attack); not all was drawn (figures)",
-    2: "bad input: an argument, a file that is no ledger, a package that is missing",
+    2: "bad input: an argument, a file that is not a ledger, a missing package",
     3: "refused: nothing was spent",
     4: "the ledger or the service cannot do it",
     5: "the outcome is unknown: ask again with the same key",
     6: "this key was already used (unless --replay-ok): do not run the query again",
     7: "undecided: neither proven nor refuted (verify)",
-    PIPE_CLOSED: "who reads the output left before its end, as head does; what was done is done",
+    PIPE_CLOSED: "the reader closed the pipe, as head does; what was done is done",
 }
 """What a command's exit code means; no command has meanings of its own."""
 
@@ -141,7 +141,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Differential-privacy budgets, computed as proven intervals.

@@ -77,14 +77,17 @@ def finish(
     if as_json:
         output.print_json(shown)
     else:
-        print(shown["reason"])
+        print(_labelled_reason(shown))
         left = in_words(shown["remaining"])
         rows = [(shown["remaining_is"], left)] if left else []
-        rows += [
-            (LABELS.get(name, name), str(shown[name]))
-            for name in fields
-            if shown.get(name) is not None
-        ]
+        for name in fields:
+            if name in ("seq", "head") and len(shown["budgets"]) > 1:
+                rows += [
+                    (f"{LABELS[name]} of {budget}", str(link[name]))
+                    for budget, link in shown["budgets"].items()
+                ]
+            elif shown.get(name) is not None:
+                rows.append((LABELS.get(name, name), str(shown[name])))
         if shown.get("replayed"):
             rows.append(("replayed", "yes"))
         if rows:
@@ -96,6 +99,15 @@ def finish(
             print(used, file=sys.stderr)
         raise typer.Exit(0 if replay_ok else REPLAYED)
     raise typer.Exit(0)
+
+
+def _labelled_reason(shown: dict[str, Any]) -> str:
+    """The reason; where several budgets are charged, with the one whose cost it says."""
+    reason, budgets = str(shown["reason"]), shown.get("budgets", {})
+    if len(budgets) > 1 and shown["admitted"]:
+        of = next(name for name, link in budgets.items() if link["head"] == shown["head"])
+        return f"budget {of!r}: {reason}"
+    return reason
 
 
 def warn_of_others(books: Any, key: str | None) -> None:

@@ -81,6 +81,8 @@ def books(store: str, token: str | None = None, *, read_only: bool = False) -> I
         except (UnknownBudget, AccessDenied) as error:
             said = _of_token(str(error), token)
             raise type(error)(f"{said}{_nearest(said, found)}") from None
+        except ArgumentError as error:
+            raise _with_flag(error) from None
 
 
 @contextmanager
@@ -102,6 +104,17 @@ def warn(read_only: str | None) -> None:
     """Tell who reads that the numbers may be old: nothing can be spent from this ledger."""
     if read_only is not None:
         print(f"warning: read-only: {read_only}", file=sys.stderr)
+
+
+def _with_flag(error: ArgumentError) -> ArgumentError:
+    """An error about a relation that is not declared, by the name of the flag."""
+    begins = "assume_budget_relation must be true, or a relation declared: "
+    if not str(error).startswith(begins):
+        return error
+    why = str(error).removeprefix(begins).removesuffix(", got False")
+    return ArgumentError(
+        f"{why}: declare a relation (relation=add-remove) or give --assume-budget-relation"
+    )
 
 
 def _of_token(said: str, token: str | None) -> str:

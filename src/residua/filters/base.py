@@ -1,9 +1,9 @@
-"""What every filter is: a frozen configuration, a pure decision, and a desk for people.
+"""What every filter is: a frozen configuration, a pure decision, and a session.
 
 A filter is a value. `initial()` gives its first state and `decide(state, query)` says, without
 side effects, whether the query is admitted and which state follows; dry runs, ledgers, exact
-worst cases and verifiers share that function. For people there is a desk: `request` decides and
-moves on, `check` only decides. The desk is safe to share between threads.
+worst cases and verifiers share that function. A session keeps the current state: `spend` (`request`
+is the same) decides and moves on, `check` only decides. Threads may share a session.
 
 A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
 (`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -35,8 +35,6 @@ from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
-_UNNAMED = itertools.count(1)
-
 NOTHING_FITS = "nothing of this kind fits"
 """What a refusal says that has nothing to recommend."""
 
@@ -46,11 +44,11 @@ FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 class _Desk:
     """The one mutable thing: the current state and what was asked so far."""
 
-    __slots__ = ("history", "lock", "number", "relation", "state")
+    __slots__ = ("history", "id", "lock", "relation", "state")
 
     def __init__(self, state: State | None = None):
         self.lock = Lock()
-        self.number = next(_UNNAMED)
+        self.id = secrets.token_hex(8)
         self.state = state
         self.relation: str | None = None
         self.history: list[Decision] = []
@@ -146,10 +144,10 @@ class Filter(ABC):
         try:
             description = self.to_json()
         except ArgumentError:
-            return f"{self.kind}-in-memory-{self._desk.number}"
+            return f"{self.kind}-in-memory-{self._desk.id}"
         return hashlib.sha256(description.encode()).hexdigest()[:16]
 
-    # -- the desk -----------------------------------------------------------------------
+    # -- the session --------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_desk", _Desk())
@@ -171,7 +169,7 @@ class Filter(ABC):
     def spend(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide, and spend if admitted. `request` is the same.
 
-        Mechanisms are taken under add-remove unless a relation is named; a desk keeps to the
+        Mechanisms are taken under add-remove unless a relation is named; a session keeps to the
         relation of the first mechanism that it admitted.
         """
         asked, relation = self._asked(query), checked_relation(relation)
@@ -190,7 +188,9 @@ class Filter(ABC):
             self._desk.history.append(decision)
         return decision
 
-    request = spend
+    def request(self, query: Query, *, relation: str | None = None) -> Decision:
+        """The same as `spend`, which it calls: subclasses override `spend` alone."""
+        return self.spend(query, relation=relation)
 
     def _meant(self, asked: Any, relation: str | None) -> str | None:
         """The relation under which something is asked; None where it has none."""
@@ -217,12 +217,12 @@ class Filter(ABC):
 
     @property
     def history(self) -> tuple[Decision, ...]:
-        """Every decision of the desk so far, refusals included."""
+        """Every decision of the session so far, refusals included."""
         with self._desk.lock:
             return tuple(self._desk.history)
 
     def resume(self, state: State) -> None:
-        """Put the desk into a state (one that was stored); its history starts anew."""
+        """Put the session into a state that was stored; its history starts again."""
         state = self.own(state)
         with self._desk.lock:
             self._desk.state = state

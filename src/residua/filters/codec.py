@@ -46,6 +46,12 @@ def to_json(filter: Filter) -> str:
 
 def from_json(given: Any) -> Filter:
     """The filter that a JSON text (or parsed object) describes."""
+    bare = isinstance(given, str) and given.lstrip()[:1] not in ("{", "[")
+    if bare or not isinstance(given, str | bytes | bytearray | Mapping):
+        raise (ArgumentError if bare else ArgumentTypeError)(
+            'filter must be a filter or its JSON, such as {"kind": "gdp_residue", "mu": 1.0},'
+            f" got {checks.shown(given)}"
+        )
     return from_dict(parsed_json("filter", given))
 
 
@@ -54,9 +60,8 @@ def from_dict(given: Any) -> Filter:
     fields, cls = _opened(given)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     _only_known(cls.kind, fields, known)
-    for name, field in known.items():
-        if field.default is dataclasses.MISSING and name not in fields:
-            raise ArgumentError(f"{cls.kind} needs the field {name!r}, got only {sorted(fields)!r}")
+    required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
+    checks.has_fields(cls.kind, fields, required)
     return cls(
         **{
             name: _filters(name, value) if name in cls.nested_filters else _parsed(value)

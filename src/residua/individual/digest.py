@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 Words = NDArray[np.uint64]
 
 _LANES = 2
-_RNG = np.random.Generator(np.random.PCG64(20))
-_SEEDS = _RNG.integers(1, 2**63, size=4, dtype=np.uint64)
+_DRAWN = np.random.Generator(np.random.PCG64(20)).integers(1, 2**63, size=4100, dtype=np.uint64)
+_SEEDS = _DRAWN[:4]
 _SECOND = np.uint64(0x9E3779B97F4A7C15)
-_POWERS = _RNG.integers(1, 2**63, size=4096, dtype=np.uint64) | np.uint64(1)
+_POWERS = _DRAWN[4:] | np.uint64(1)
 _BLOCK = 1 << 15
 
 

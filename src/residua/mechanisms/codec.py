@@ -122,12 +122,8 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
                 f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field"
                 f" {checks.shown(name)}{checks.near(name, known)}"
             )
-    for name, field in known.items():
-        required = field.default is dataclasses.MISSING
-        if required and name not in fields:
-            raise ArgumentError(
-                f"{kind} needs the field {name!r}, got only {checks.shown(sorted(fields))}"
-            )
+    required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
+    checks.has_fields(kind, fields, required)
     made = cls(**{name: _parsed(value, depth + 1) for name, value in fields.items()})
     return made if steps is None else SelfComposed(made, steps)
 

@@ -22,7 +22,7 @@ from residua.filters.additive.base import Additive
 from residua.ledger.api.commands import Call
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.described_query import Asked, asked, from_text
-from residua.ledger.domain.receipts import Receipt, Reservation, standings_of
+from residua.ledger.domain.receipts import Receipt, Reservation, Standings, standings_of
 from residua.records import canonical
 from residua.service.problems import Problem
 
@@ -143,8 +143,10 @@ def is_quick(receipt: Receipt | Reservation) -> bool:
     """Whether what is left can be worked out in no time, and there is nothing else to."""
     if not receipt.admitted:
         return False
-    standings = standings_of(receipt).all.values()
-    return all(isinstance(one.filter, Additive) and not one.holds for one in standings)
+    standings = standings_of(receipt)
+    return isinstance(standings, Standings) and all(
+        isinstance(one.filter, Additive) and not one.holds for one in standings.all.values()
+    )
 
 
 def _settle(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:

@@ -6,7 +6,6 @@ handle.
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import re
@@ -27,7 +26,6 @@ from residua.service.problems import Problem
 from residua.service.settings import Settings
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_PROCESS, _NUMBERS = secrets.token_hex(5), itertools.count(1)
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = (
@@ -231,7 +229,7 @@ def internal() -> Problem:
 def request_id(given: bytes | None) -> str:
     """The caller's own id for a request if it is a plain one, and a new one otherwise."""
     text = (given or b"").decode("latin-1")
-    return text if _ID.fullmatch(text) else f"{_PROCESS}{next(_NUMBERS):x}"
+    return text if _ID.fullmatch(text) else secrets.token_hex(8)
 
 
 def _host(text: bytes) -> str | None:

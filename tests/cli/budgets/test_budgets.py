@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,6 +138,47 @@ def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
     assert left == {"kind": "pure_dp", "eps": 0.5, "text": "eps 0.5"}
 
 
+def test_costs_records_and_hashes_of_several_budgets_are_labelled(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    run("budget", "create", "web", "--filter", "gdp_residue mu=1")
+    run("budget", "create", "app", "--filter", "pure eps=1")
+    run("spend", "web", "--laplace", "scale=10")
+    ask = ("web", "--also", "app", "--laplace", "scale=10")
+    assert run("check", *ask).startswith("budget 'app': would be admitted: ")
+    assert run("reserve", *ask).startswith("budget 'app': admitted: ")
+    key = ("--key", "k", "--replay-ok")
+    said, shown = run("spend", *ask, *key), run_json("spend", *ask, *key)
+    first, *rows = said.splitlines()
+    assert first == "budget 'app': admitted: Laplace(scale=10.0) costs eps 0.1"
+    for name, link in shown["budgets"].items():
+        for field, label in (("seq", "record"), ("head", "hash")):
+            assert any(re.fullmatch(rf"{label} of {name} +{link[field]}", row) for row in rows)
+    assert not any(re.match("(record|hash) +[0-9]", row) for row in rows)
+
+
+def test_an_undeclared_relation_is_told_the_flag(store: str) -> None:
+    run("budget", "create", "web", "--filter", "zcdp rho=1", "--store", store)
+    for command in ("check", "spend", "reserve"):
+        ask = (command, "web", "--zcdp", "rho=0.001", "--store", store)
+        said = refusal(*ask)
+        assert "give --assume-budget-relation" in said and "assume_budget_relation" not in said
+        run(*ask, "--assume-budget-relation")
+
+
+def test_another_relation_is_a_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    run("budget", "create", "web", "--filter", "gdp_residue mu=1")
+    for command in ("check", "spend", "reserve"):
+        ask = (command, "web", "--pure-dp", "eps=0.01,relation=replace-one")
+        said = run(*ask, code=REFUSED)
+        assert "declares replace-one, the budget's relation is add-remove" in said
+        shown = json.loads(run(*ask, "--json", code=REFUSED))
+        assert shown["admitted"] is False and shown["largest"] is None
+    assert len(run_json("history", "web", "--refused")["items"]) == 4
+
+
 def test_export(store: str, tmp_path: Path) -> None:
     at = ("--store", store)
     run("budget", "create", "web", "--filter", "pure eps=1", *at)
@@ -159,7 +201,16 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web"), 2, "QUERY"),
         (("spend", "web", "--laplace", "scale=-1"), 2, "scale must be positive"),
         (("budget", "create", "web"), 2, "--filter, or --eps and --delta"),
-        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs the field 'eps'"),
+        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
+        (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
+        (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
+        (
+            ("budget", "create", "web", "--filter", "pure eps=1", "--window", "0"),
+            2,
+            "window must be at least 1 second",
+        ),
+        (("verify", "."), 2, "'.' is a directory"),
+        (("verify", ""), 2, "LEDGER is empty"),
         (("budget", "create", "web", "--filter", "pure eps=1", "--eps", "1"), 2, "got both"),
         (("budget", "show", "none"), LEDGER, "none"),
         (("commit", "none"), LEDGER, "none"),
@@ -190,6 +241,17 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("residua.service.client.calls.FIRST_WAIT", 0.001)
     text = run("spend", "web", "--pure-dp", "eps=1", "--store", "http://127.0.0.1:9", code=LEDGER)
     assert "nothing was spent" in text
+
+
+@pytest.mark.parametrize(
+    "command", [("verify",), ("budget", "list", "--store"), ("status", "--store")]
+)
+def test_a_reader_of_an_unreachable_service_does_not_hear_of_spending(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("residua.service.client.calls.FIRST_WAIT", 0.001)
+    text = run(*command, "http://127.0.0.1:9", code=LEDGER)
+    assert "cannot be reached" in text and "spent" not in text
 
 
 def test_tokens(tmp_path: Path) -> None:

@@ -133,3 +133,16 @@ def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Le
     first, failed, second = shared._gate.submit_all([good, Failing("local"), good])
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)
     assert first.record.admitted and second.replayed
+
+
+@pytest.mark.parametrize("given", ["gdp_residue", "", 5, None, ["gdp_residue"]])
+def test_a_filter_or_its_json_is_expected(ledger: rz.Ledger, given: Any) -> None:
+    with pytest.raises((rz.ArgumentError, rz.ArgumentTypeError)) as caught:
+        ledger.create_budget("b", given)
+    assert str(caught.value).startswith("filter must be a filter or its JSON, such as {")
+
+
+@pytest.mark.parametrize("window", [0, 0.5, -1.0])
+def test_a_window_is_at_least_a_second(ledger: rz.Ledger, window: float) -> None:
+    with pytest.raises(rz.ArgumentError, match="window must be at least 1 second"):
+        ledger.create_budget("b", rz.PureFilter(1.0), window=window)

@@ -61,7 +61,9 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
     assert rows(ledger) == before, "asking again writes nothing"
     exported = io.StringIO()
     lines = ledger.export(exported)
-    assert lines == exported.getvalue().count("\n") == sum(b.seq + 1 for b in ledger.budgets())
+    # Of the records: by now a window may be over, and a view counts the record of the next one.
+    written = sum(len(ledger.history(each.name)) for each in ledger.budgets())
+    assert lines == exported.getvalue().count("\n") == written
     wipe(ledger)
     again = open_()
     assert again.read_only is not None

@@ -137,6 +137,19 @@ def erfcx_points(rng: np.random.Generator) -> Floats:
     )
 
 
+def erf_points(rng: np.random.Generator) -> Floats:
+    # Both are rational fits between 0.84375, 1.25, 1 / 0.35, 6 and 28.
+    borders = np.array([0.84375, 1.25, 1.0 / 0.35, 6.0])
+    return np.concatenate(
+        [
+            log_uniform(rng, 1e-150, 1.0),
+            uniform(rng, 0.0, 3.0),
+            uniform(rng, 0.0, 26.5),
+            near(rng, borders, 1e-3),
+        ]
+    )
+
+
 def gammaln_points(rng: np.random.Generator) -> Floats:
     return np.concatenate(
         [
@@ -212,6 +225,8 @@ CASES = {
     "cos": Case("SINCOS_ULPS", np.cos, lambda x: x.cos(), angle_points, absolute),
     "tanh": Case("TANH_ULPS", np.tanh, lambda x: x.tanh(), tanh_points),
     "math.tanh": Case("TANH_ULPS", scalar(math.tanh), lambda x: x.tanh(), tanh_points),
+    "math.erf": Case("ERF_ULPS", scalar(math.erf), lambda x: x.erf(), erf_points),
+    "math.erfc": Case("ERFC_ULPS", scalar(math.erfc), lambda x: x.erfc(), erf_points),
     "erfcx": Case("ERFCX_ULPS", scipy_function("erfcx"), exact_erfcx, erfcx_points),
     "mills_ratio": Case("MILLS_ULPS", ulp_bounds.mills_ratio, exact_mills, erfcx_points),
     "gammaln": Case(

@@ -1,8 +1,9 @@
-"""The scalar equation of a central law: one reading of both sides, against 60 digits."""
+"""The scalar equation of a central law: one reading of both sides, against 60 digits and more."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from mpmath import mp, mpf
 import residua as rz
 from residua.pld.residue import single_contact
 from residua.pld.residue.initial_guess import about
-from residua.pld.residue.symmetric_family import CentralLaw, density
+from residua.pld.residue.symmetric_family import CentralLaw, density, height
+from residue_oracles import AtOne
 
 
 def gap(law: CentralLaw, v: mpf, c: mpf) -> mpf:
@@ -71,11 +73,11 @@ def test_a_reading_nearby_proves_nothing_wrong(off: float) -> None:
         both = single_contact._lacking if law.eps > 3.0 else single_contact._themselves
         _, near, _ = single_contact._root(law, v, both)
         c = min(near * (1.0 + off), 0.5 * (near + v))
-        at, weight, error = both(law, v - c, c), density(law, v - c), 1e-13
-        high = single_contact._above(law, v, at, weight, error)
-        low = single_contact._below(v, at, weight, error)
-        raised = single_contact._raised(law, v, near, both, error)
-        lowered = single_contact._lowered(law, v, near, both, error)
+        at, weight = both(law, v - c, c), density(law, v - c)
+        high = single_contact._above(law, v, at, weight)
+        low = single_contact._below(v, at, weight)
+        raised = single_contact._raised(law, v, near, both)
+        lowered = single_contact._lowered(law, v, near, both)
         with mp.workdps(60 + int(v)):
             exact = mpf(v)
             if high is not None:
@@ -123,3 +125,136 @@ def test_within_a_hair_of_the_whole_budget(query: rz.Pld) -> None:
         admitted.append(left is not None)
         assert left is None or 0.0 <= left < 0.2 * nu
     assert admitted == sorted(admitted) and admitted[-1]
+
+
+def law_of(eps: float, response: float | None) -> CentralLaw:
+    """Laplace noise for None."""
+    if response is None:
+        return CentralLaw(eps, 0.0, 0.0, True)
+    return CentralLaw(eps, response, 1.0 - response, False)
+
+
+def oracle(law: CentralLaw) -> AtOne:
+    return AtOne(law.eps, law.response, law.is_laplace)
+
+
+def least_budget(law: CentralLaw) -> float:
+    """About the least `v` that the law fits."""
+    from scipy.special import erfcinv, erfinv
+
+    at_one, lacking = height(law)
+    return 8.0 * float(erfinv(at_one) if at_one < 0.5 else erfcinv(lacking)) ** 2
+
+
+def drawn_law(rng: np.random.Generator, low: float, high: float) -> CentralLaw:
+    """Of every kind, the largest loss log-uniform between powers of 10."""
+    eps = min(10.0 ** rng.uniform(low, high), 600.0)
+    share = 10.0 ** rng.uniform(-12.0, 0.0)
+    kinds = (1.0, 0.0, None, rng.uniform(), share, 1.0 - share)
+    return law_of(eps, kinds[rng.integers(len(kinds))])
+
+
+def assert_bounds(law: CentralLaw, v: float, v_up: float, widest: float) -> None:
+    found = single_contact.cost_at_zero(law, v, v_up)
+    if found is None:
+        assert v < least_budget(law) * (1.0 + 1e-12)
+        return
+    low, high = found
+    exact = oracle(law)
+    assert exact.sign_of_fit(v) < 0
+    assert 0.0 <= low <= high <= v
+    assert low == 0.0 or exact.sign_of_gap(v_up, low) >= 0, (law, v, v_up, low)
+    assert high == v or exact.sign_of_gap(v, high) <= 0, (law, v, high)
+    assert high - low <= widest * high, (law, v, low, high)
+
+
+EPS = {"any": (-130.0, 2.78), "usual": (-6.0, 2.78), "large": (2.0, 2.78), "borders": (0.3, 0.85)}
+"""Powers of 10. Borders: where lacks take over, and where `B` has its closed form."""
+BUDGETS = {
+    "nearly used up": lambda rng, least: least * (1.0 + 10.0 ** rng.uniform(-16.0, -0.5)),
+    "ample": lambda rng, least: least * (1.0 + 10.0 ** rng.uniform(-3.0, 4.0)),
+    "any": lambda rng, least: max(10.0 ** rng.uniform(0.0, 200.0), 1.001 * least),
+}
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("eps", EPS)
+def test_bounds_hold_for_any_loss_and_budget(eps: str, budget: str, thorough: bool) -> None:
+    rng = np.random.default_rng(41)
+    for place in range(1000 if thorough else 50):
+        law = drawn_law(rng, *EPS[eps])
+        v = BUDGETS[budget](rng, least_budget(law))
+        v_up = math.nextafter(v, math.inf) if place % 2 else v
+        # Next to the least budget the cost is hardly determined.
+        assert_bounds(law, v, v_up, 1.0 if budget == "nearly used up" else 1e-10)
+
+
+@pytest.mark.parametrize(
+    "law, v",
+    [
+        # The lack of Laplace noise and bounded range is largest at 0, far from that of a response.
+        (law_of(456.793654044342, None), 2284.357680716651),
+        (law_of(507.65897822599356, 0.0), 4460.13020557212),
+        (law_of(530.5435635655052, 0.9868156372712134), 2655.9143526224143),
+        # The share of the budget underflows.
+        (law_of(5.79035562476547e-62, 1.0), 1.4404549637523748e199),
+        (law_of(4.991238390241924e-129, 0.0), 1.2547975795711158e54),
+        (law_of(4.822621642428095e-99, None), 1.1690124510702823e179),
+        # `Σ √(pq)` is far below `u`: the search began at a share of the budget.
+        (law_of(80.41013979518547, 1.0), 4.1267495094929555e174),
+        (law_of(296.58937379823243, 0.0), 1.2934588793765425e194),
+    ],
+)
+def test_losses_and_budgets_that_were_wrong_once(law: CentralLaw, v: float) -> None:
+    assert_bounds(law, v, v, 1e-10)
+    assert_bounds(law, v, math.nextafter(v, math.inf), 1e-10)
+
+
+@pytest.mark.parametrize("response", [1.0, 0.0, None], ids=["response", "range", "laplace"])
+def test_a_budget_next_to_the_least_is_not_mistaken(response: float | None, thorough: bool) -> None:
+    """`erfc` of a rounded root is off by `v/4` roundings: as much as a step of `v` changes it."""
+    rng = np.random.default_rng(4)
+    losses = [10.0 ** rng.uniform(1.5, 2.77) for _ in range(2000 if thorough else 150)]
+    # Those that were mistaken once.
+    for eps in [530.9677720183008, 321.15578029265066, 547.3891779005183, *losses]:
+        law = law_of(eps, response)
+        exact, v = oracle(law), least_budget(law)
+        while exact.sign_of_fit(v) > 0:
+            v = math.nextafter(v, math.inf)
+        while exact.sign_of_fit(v) < 0:
+            v = math.nextafter(v, 0.0)
+        assert not single_contact.fits(law, v)
+        assert not single_contact.refuses(law, math.nextafter(v, math.inf))
+        assert single_contact.fits(law, v * (1.0 + 1e-13))
+        assert single_contact.refuses(law, v * (1.0 - 1e-13))
+
+
+def test_lower_ends_hold_for_the_exact_laplace_noise() -> None:
+    """Its largest loss is a quotient, which the law rounds up."""
+    rng = np.random.default_rng(42)
+    for _ in range(40):
+        scale, mu = 10.0 ** rng.uniform(-2.7, 3.0), 10.0 ** rng.uniform(-3.0, 2.5)
+        cost = rz.gdp_residue_cost(Fraction(mu) ** 2, rz.laplace(scale=scale))
+        left = rz.gdp_residue(mu, rz.laplace(scale=scale))
+        if cost is None:
+            assert left is None
+            continue
+        exact = AtOne(1 / Fraction(scale), 0.0, True)
+        square = Fraction(mu) ** 2
+        assert exact.sign_of_gap(square, cost.lo) >= 0
+        assert cost.hi >= square or exact.sign_of_gap(square, cost.hi) <= 0
+        assert left is not None
+        assert left == 0.0 or exact.sign_of_gap(square, square - Fraction(left) ** 2) <= 0
+
+
+@pytest.mark.parametrize("mu", [1e-152, 1e-150, 1e-140, 1e-130, 1.0, 1e100])
+@pytest.mark.parametrize("eps", [2.0**-1000, 1e-200, 1e-162, 1e-150, 1e-140])
+def test_losses_whose_squares_underflow(eps: float, mu: float) -> None:
+    for query in (rz.pure_dp(eps), rz.laplace(scale=1.0 / eps), rz.bounded_range(eps)):
+        cost = rz.gdp_residue_cost(Fraction(mu) ** 2, query)
+        # Between those of bounded range, eps²/3, and of a response, eps², for an ample budget.
+        if cost is None:
+            assert mu < 2.0 * eps or mu < 2.0**-499
+            continue
+        assert cost.hi >= min(Fraction(mu) ** 2, Fraction(eps) ** 2 / 16)
+        assert cost.lo <= 2 * Fraction(eps) ** 2

@@ -10,6 +10,7 @@ import pytest
 
 import residua as rz
 from residua.records import from_line
+from residua.service.api.models import Budgeted
 from residua.service.api.routes.curves import widest
 from service.running import FILTER, LAPLACE, Service
 
@@ -32,6 +33,22 @@ def test_a_budget_from_creation_to_retirement(service: Service, name: str) -> No
     assert refused.status_code == 409 and refused.json()["type"].endswith(":retired-budget")
 
 
+@pytest.mark.parametrize("filter", [{"kind": "zcdp", "rho": 0.5}, {"kind": "pure", "eps": 1.0}])
+def test_what_is_spent_is_in_the_amounts_alone(
+    service: Service, name: str, filter: dict[str, object]
+) -> None:
+    service.budget(name, filter=filter)
+    service.spend(name, mechanism={"kind": "laplace", "scale": 1.004})
+    shown = service.http("GET", f"/v1/budgets/{name}").json()
+    assert "spent" not in shown and shown["amounts"][0]["spent"] != "0"
+    with service.client() as client:
+        assert client.budget(name).spent is not None
+    if filter["kind"] == "pure":
+        assert shown["percent"] == 0 and shown["amounts"][0]["remaining"] != "0"
+    meaning = Budgeted.model_fields["percent"].description
+    assert meaning is not None and "0 also means less than 1 percent" in meaning
+
+
 def test_budgets_come_in_pages(service: Service, name: str) -> None:
     for place in range(3):
         service.budget(f"{name}-{place}")
@@ -44,6 +61,23 @@ def test_budgets_come_in_pages(service: Service, name: str) -> None:
         if after is None:
             break
     assert found == sorted(set(found)) and {f"{name}-{place}" for place in range(3)} <= set(found)
+
+
+def test_another_relation_is_a_refusal(service: Service, name: str) -> None:
+    service.budget(name)
+    query = {"kind": "pure_dp", "eps": 0.01, "relation": "replace-one"}
+    for verb in ("check", "spend", "reserve"):
+        found = service.http("POST", f"/v1/budgets/{name}/{verb}", json={"mechanism": query})
+        assert found.status_code == 200, found.text
+        said = found.json()
+        assert said["admitted"] is False and said["largest"] is None
+        assert "the budget's relation is add-remove" in said["reason"]
+    plan = service.http("POST", f"/v1/budgets/{name}/plan", json={"mechanisms": [query]})
+    assert plan.status_code == 200, plan.text
+    assert plan.json()["how_many"] == 0 and plan.json()["least_noise"] is None
+    with service.client() as client:
+        refused = client.spend(name, query)
+        assert not refused.admitted and refused.largest is None
 
 
 def test_spend_says_what_the_filter_says(service: Service, name: str) -> None:

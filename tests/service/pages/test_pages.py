@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 import residua as rz
+from cli.running import run
 from residua.service.pages import gauge
 from service.browser import PHONE, Visit, launched
 from service.running import Service, serving
@@ -308,6 +310,35 @@ def test_roles_hold_on_pages_too(service: Service, name: str) -> None:
     with httpx.Client(base_url=service.url, timeout=60) as visitor:
         visitor.cookies.set("residua_session", revoked[:-1] + "!")
         assert visitor.get("/").headers["location"].startswith("/login")
+
+
+def test_the_list_counts_records_as_the_command_does(tmp_path: Path) -> None:
+    with (
+        serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service,
+        httpx.Client(base_url=service.url, timeout=60) as visitor,
+    ):
+        service.budget("web")
+        visitor.post("/login", data={"token": service.tokens["admin"]})
+        assert "; 1 record<" in visitor.get("/").text
+        service.spend("web")
+        assert "; 2 records<" in visitor.get("/").text
+        at = ("--store", service.url, "--token", service.tokens["admin"])
+        heading, row = run("budget", "list", *at).splitlines()
+        assert row.split()[heading.split().index("records")] == "2"
+
+
+def test_another_relation_is_a_refusal_on_the_page(service: Service, name: str) -> None:
+    service.budget(name)
+    query = {"kind": "pure_dp", "eps": 0.01, "relation": "replace-one"}
+    with httpx.Client(base_url=service.url, timeout=60) as visitor:
+        visitor.post("/login", data={"token": service.tokens["admin"]})
+        page = visitor.get(f"/budgets/{name}")
+        code = re.search(r'name="form_code" value="(\w+)"', page.text)[1]
+        sent = {"kind": "json", "json": json.dumps(query), "form_code": code}
+        tried = visitor.post(f"/budgets/{name}/what-if", data=sent)
+        assert tried.status_code == 200
+        assert "It would be refused" in tried.text and "no amount of noise" in tried.text
+        assert visitor.post(f"/budgets/{name}/spend", data=sent).status_code == 303
 
 
 def test_who_may_let_go(service: Service, name: str) -> None:

@@ -32,7 +32,7 @@ class NaturalRule(Rule):
     catalogue: Sequence[Query]
     budget: Pld
     lenient: bool = False
-    _fits: dict[Counts, bool] = field(default_factory=dict, repr=False, compare=False, hash=False)
+    _fits: dict[Counts, bool] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "catalogue", as_queries(self.catalogue))

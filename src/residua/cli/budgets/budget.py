@@ -181,13 +181,15 @@ def _print(budget: "Budget", as_json: bool) -> None:
         return
     rows = []
     for name, value in shown.items():
-        if name in ("remaining", "spent", "capacity"):
+        if name in ("remaining", "capacity"):
             value = words(budget, name) or None
+            if name == "capacity" and words(budget, "spent"):
+                rows.append(("spent", words(budget, "spent")))
         elif name == "amounts":
             some = any(one.held != "0" for one in budget.amounts)
             name = "held" if budget.remaining is not None else "unused"
             value = words(budget, "held") if some else None
-        if value is None or name in ("state", "head"):
+        if value is None or name in ("spent", "state", "head"):
             continue
         if name == "percent":
             value = f"{percent_words(budget.amounts)} left"

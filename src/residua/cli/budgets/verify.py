@@ -9,10 +9,15 @@ import typer
 
 from residua.cli import heads, output, stores
 from residua.cli.progress import patience
-from residua.errors import ArgumentError, LedgerError, MissingPackage
+from residua.errors import ArgumentError, BrokenRecord, MissingPackage, StoreUnavailable
 
 if TYPE_CHECKING:
     from residua.verify import Report
+
+_EXPECTED = (
+    "it must be an export, a ledger's file or its URL (sqlite:///budgets.db), or the URL of a"
+    " service"
+)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -105,7 +110,7 @@ def verify(
             found = _verified(
                 ledger, token, anchor, lambda done, whole: tell("", done, whole), options
             )
-    except (LedgerError, OSError) as error:
+    except (BrokenRecord, OSError) as error:
         print(f"residua verify: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     if report is not None:
@@ -126,6 +131,8 @@ def _verified(
         with stores.books(ledger, token) as books:
             served: Report = books.verify(progress=progress, **options)
             return served
+    if not ledger.strip():
+        raise ArgumentError(f"LEDGER is empty; {_EXPECTED}")
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
     if anchor is not None and "://" not in anchor and not Path(anchor).exists():
@@ -133,8 +140,13 @@ def _verified(
             f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, and there"
             " is no such file"
         )
-    with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
-        found: Report = store.verify(progress=progress, **options)
+    try:
+        with stores.ledger_at(ledger, create=False, read_only=True, anchor=anchor) as store:
+            found: Report = store.verify(progress=progress, **options)
+    except StoreUnavailable as error:
+        if anchor is not None and str(error).startswith("the anchor "):
+            raise ArgumentError(f"--anchor (or RESIDUA_ANCHOR): {error}") from None
+        raise
     if anchor is not None and "anchor" not in found.held_against:
         raise ArgumentError(
             f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, which"
@@ -148,10 +160,9 @@ def _is_database(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
     except FileNotFoundError:
-        raise ArgumentError(
-            f"LEDGER: there is no file {str(path)!r}; it must be an export, a ledger's file or its"
-            " URL (sqlite:///budgets.db), or the URL of a service"
-        ) from None
+        raise ArgumentError(f"LEDGER: there is no file {str(path)!r}; {_EXPECTED}") from None
+    except IsADirectoryError:
+        raise ArgumentError(f"LEDGER: {str(path)!r} is a directory; {_EXPECTED}") from None
     except OSError as error:
         raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
 

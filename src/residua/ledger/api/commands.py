@@ -10,7 +10,7 @@ from residua import checks
 from residua.errors import ArgumentTypeError
 from residua.ledger.domain import arguments
 from residua.ledger.domain.described_query import asked
-from residua.ledger.domain.receipts import Reservation
+from residua.ledger.domain.receipts import Reservation, reservation_of
 from residua.ledger.operations.holding import Cancel, Commit, Reserve
 from residua.ledger.operations.requests import Done, Request
 from residua.ledger.operations.spending import Spend
@@ -100,7 +100,9 @@ def answer(ledger: Ledger, done: Any) -> Any:
 
 def _reservation(ledger: Ledger, done: Done) -> Reservation:
     record = done.record
-    return Reservation(
+    return reservation_of(
+        done.standings,
+        ledger,
         id=record.body["hold"],
         admitted=record.admitted is True,
         reason=str(record.reason),
@@ -111,6 +113,4 @@ def _reservation(ledger: Ledger, done: Done) -> Reservation:
         head=record.hash,
         binding=record.binding,
         budgets=done.budgets,
-        _standings=done.standings,
-        _ledger=ledger,
     )

@@ -25,7 +25,7 @@ from residua.ledger.api.status import ANCHOR_STANDBYS, Status, by_data, promises
 from residua.ledger.api.views import Budget, view
 from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.described_query import asked
-from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
 from residua.ledger.operations.budgets import Create, Refresh, Retire
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.requests import binding, standings_now
@@ -139,7 +139,7 @@ class Ledger:
             entries, rulings = judged(page, request, rules.spend)
             refused_by, reason = binding(rulings, entries, checked=True)
             standings = standings_now(page, request.asked, request.names, request.one, entries)
-            return Answer(refused_by is None, reason, refused_by, standings)
+            return answer_of(standings, refused_by is None, reason, refused_by)
 
     def spend(
         self,

@@ -51,11 +51,12 @@ class Budget:
     retired: bool
     state: State
     holds: tuple[str, ...]
-    _line: tuple[rules.Standing, ...] = field(repr=False, compare=False)
-    _closed: bool = field(repr=False, compare=False)
-    _root: tuple[str, Pld, int] = field(repr=False, compare=False)
+    _line: tuple[rules.Standing, ...] = field(default=(), repr=False, compare=False)
+    """Where it and the ancestors that it charges stand; only `view` knows this and what follows."""
+    _closed: bool = field(default=False, repr=False, compare=False)
+    _root: tuple[str, Pld, int] | None = field(default=None, repr=False, compare=False)
     """The name, guarantee and windows of what caps it."""
-    _parts: tuple[Pld, ...] = field(repr=False, compare=False)
+    _parts: tuple[Pld, ...] = field(default=(), repr=False, compare=False)
     """The guarantees of its partitions; of those that are alike, two."""
 
     @cached_property
@@ -88,6 +89,7 @@ class Budget:
     @cached_property
     def guarantee(self) -> Promise:
         """What is promised. Only the cap on a data set is a guarantee; quotas are allocation."""
+        assert self._root is not None
         root, cap, windows = self._root
         subject = f"one {self.unit} under {self.relation}"
         if cap.is_infinite and not self._parts:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import os
+import math
+import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,36 +41,15 @@ def window(value: Any) -> float | None:
     """The seconds of a window, at least one, or None."""
     if value is None:
         return None
-    seconds = checks.positive("window", value)
-    checks.require(seconds >= LEAST_WINDOW, "window", "at least 1 second", value)
+    expected = "at least 1 second, and finite"
+    seconds = checks.real("window", value, expected)
+    checks.require(LEAST_WINDOW <= seconds < math.inf, "window", expected, value)
     return seconds
 
 
-class _Keys:
-    """Keys that nobody else makes: what the system draws for this process, and a number.
-
-    Drawn for each key, every one would make threads wait for one another.
-    """
-
-    def __init__(self) -> None:
-        self.start()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.start)
-
-    def start(self) -> None:
-        """Draw anew: a process that was forked goes on by itself."""
-        self._drawn, self._numbers = os.urandom(12).hex(), itertools.count()
-
-    def next(self) -> str:
-        return f"{self._drawn}{next(self._numbers):08x}"
-
-
-_KEYS = _Keys()
-
-
 def key(value: Any) -> str:
-    """The caller's key, or a fresh one."""
-    return _KEYS.next() if value is None else label("key", value)
+    """The caller's key, or a random one."""
+    return secrets.token_hex(16) if value is None else label("key", value)
 
 
 def names(value: Any) -> tuple[tuple[str, ...], bool]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -15,15 +14,18 @@ from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
 
+_CACHED = 1024
+"""Few: the garbage collector visits everything in a cache, which took a sixth of a spend."""
 
-@lru_cache(maxsize=1024)
+
+@lru_cache(maxsize=_CACHED)
 def filter_of(text: str) -> Filter:
-    """The filter that a description says; one object for all who ask."""
+    """The filter that a description says; one object for all callers."""
     return filter_from_json(text)
 
 
 class Head(NamedTuple):
-    """What the gate needs of a head record."""
+    """What a transaction needs of a head record."""
 
     state_text: str
     time: str
@@ -33,39 +35,18 @@ class Head(NamedTuple):
 RETIRING = ("retire", "recover")
 """Records after which a budget is closed for good."""
 
-_STATES: dict[tuple[str, str], State] = {}
-_HEADS: dict[str, Head] = {}
-"""What texts say that were read or written before; heads by their hash. All are pure functions."""
-_MOST = 1024
-"""Few: whatever is kept is looked at by the collector of garbage, which took a sixth of a spend."""
 
-
+@lru_cache(maxsize=_CACHED)
 def state_of(filter_text: str, state_text: str) -> State:
     """The state that a text says."""
-    found = _STATES.get((filter_text, state_text))
-    if found is None:
-        found = filter_of(filter_text).state_from_json(state_text)
-        _keep(_STATES, (filter_text, state_text), found)
-    return found
+    return filter_of(filter_text).state_from_json(state_text)
 
 
-def _head_of(hash: str, text: str) -> Head:
-    """What a record says that has this hash, which was checked."""
-    found = _HEADS.get(hash)
-    if found is None:
-        record = Record(text)
-        text = canonical(state_after(record))
-        found = Head(text, record.time, record.type in RETIRING)
-        _keep(_HEADS, hash, found)
-    return found
-
-
-def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(known) >= _MOST:
-        # The oldest goes, so that there are as many as before: then nothing is collected.
-        with suppress(KeyError, RuntimeError, StopIteration):
-            del known[next(iter(known))]
-    known[key] = value
+@lru_cache(maxsize=_CACHED)
+def _head_of(text: str) -> Head:
+    """The head that a record is; its hash was checked."""
+    record = Record(text)
+    return Head(canonical(state_after(record)), record.time, record.type in RETIRING)
 
 
 class BudgetRow(NamedTuple):
@@ -118,6 +99,8 @@ class Entry:
     state_text: str
     time: str
     """Of the head record."""
+    _moved: dict[str, State] = field(init=False, default_factory=dict, repr=False, compare=False)
+    """States that were written since the head, by their texts, and the state at the head."""
 
     @cached_property
     def filter(self) -> Filter:
@@ -125,7 +108,12 @@ class Entry:
 
     @property
     def state(self) -> State:
-        return state_of(self.filter_text, self.state_text)
+        return self.state_at(self.state_text)
+
+    def state_at(self, text: str) -> State:
+        """The state of this budget's filter that a text describes."""
+        found = self._moved.get(text)
+        return state_of(self.filter_text, text) if found is None else found
 
     @property
     def filter_in_force(self) -> str:
@@ -140,17 +128,16 @@ class Entry:
         return found
 
     def moved(self, state: State) -> str:
-        """The text of a state that is to follow, remembered so that it need not be read again."""
+        """The text of a state that is to follow; this entry need not parse it again."""
         text = self.filter.state_to_json(state)
-        _keep(_STATES, (self.filter_text, text), state)
+        self._moved[text] = state
         return text
 
     def follow(self, head: Record, state_text: str) -> None:
         """The chain grew by a record, and the committed state is `state_text` then."""
         self.head_seq, self.head_hash = head.seq, head.hash
         self.time, self.state_text = head.time, state_text
-        # The next transaction will find it at the head.
-        _keep(_HEADS, self.head_hash, Head(state_text, self.time, head.type in RETIRING))
+        self._moved = {text: state for text, state in self._moved.items() if text == state_text}
 
     def lacks(self, mark: tuple[int, str] | None) -> bool:
         """Whether a record that was acknowledged is later than the head, or another one there."""
@@ -170,7 +157,7 @@ def from_row(row: BudgetRow) -> Entry:
         raise BrokenRecord(
             f"record {row.name!r} {row.head_seq} was tampered with: it does not hash to the head"
         )
-    head = _head_of(row.head_hash, row.text)
+    head = _head_of(row.text)
     return Entry(
         id=int(row.id),
         name=row.name,

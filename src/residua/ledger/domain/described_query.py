@@ -79,14 +79,14 @@ class Asked:
                 continue
             declared = getattr(part, "relation", None)
             if declared is not None and declared != relation:
-                return f"{part.kind} declares {declared}, the budget is {relation}"
+                return f"{part.kind} declares {declared}, the budget's relation is {relation}"
             whose = getattr(part, "unit", None)
             if whose is not None and whose != unit:
                 return f"{part.kind} declares the unit {whose!r}, the budget's is {unit!r}"
         query = self.query.to if isinstance(self.query, Commit) else self.query
         if isinstance(query, Mechanism) and relation not in query.supported:
             known = " and ".join(query.supported) or "none"
-            return f"{query.kind} has a pair for {known} only, the budget is {relation}"
+            return f"{query.kind} has a pair for {known} only, the budget's relation is {relation}"
         return None
 
     def unprovable(self, filter_text: str, relation: str) -> str | None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from residua.errors import ArgumentError
 from residua.filters.describe import as_mechanism
@@ -69,6 +69,22 @@ class Standings:
         return rules.largest_soon(tuple(self.all.values()), self.asked, self.rule)
 
 
+class Remainder(Protocol):
+    """What a request left; `Standings` of a ledger, or what a service said."""
+
+    @property
+    def remaining(self) -> Any: ...
+
+    @property
+    def remaining_data(self) -> Any: ...
+
+    @property
+    def largest(self) -> Mechanism | None: ...
+
+    @property
+    def largest_soon(self) -> Mechanism | None: ...
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a check says. Nothing was spent, and nothing is promised for later."""
@@ -76,7 +92,7 @@ class Answer:
     admitted: bool
     reason: str
     binding: str | None
-    _standings: Standings = field(repr=False, compare=False)
+    _standings: Remainder = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.admitted
@@ -105,7 +121,7 @@ class Receipt:
     binding: str | None
     budgets: Mapping[str, tuple[int, str]]
     """Of every budget that was charged or asked, the record's number and hash."""
-    _standings: Standings = field(repr=False, compare=False)
+    _standings: Remainder = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.admitted
@@ -135,8 +151,9 @@ class Reservation:
     head: str
     binding: str | None
     budgets: Mapping[str, tuple[int, str]]
-    _standings: Standings = field(repr=False, compare=False)
-    _ledger: Ledger = field(repr=False, compare=False)
+    _standings: Remainder = field(repr=False, compare=False)
+    _ledger: Ledger | None = field(repr=False, compare=False)
+    """Which commits or cancels it; None where the caller does that."""
 
     def __bool__(self) -> bool:
         return self.admitted
@@ -153,11 +170,19 @@ class Reservation:
 
     def commit(self, key: str | None = None) -> Receipt:
         """Debit what is held. Only then, and only once, may the mechanism start."""
-        return self._ledger.commit(self.id, key)
+        return self._owner.commit(self.id, key)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Let the hold go: the mechanism was not started and never will be."""
-        self._ledger.cancel(self.id, reason)
+        self._owner.cancel(self.id, reason)
+
+    @property
+    def _owner(self) -> Ledger:
+        if self._ledger is None:
+            raise ArgumentError(
+                f"reservation {self.id!r} has no ledger: commit or cancel it by its id"
+            )
+        return self._ledger
 
 
 @dataclass(frozen=True)
@@ -175,7 +200,22 @@ class Hold:
     overdue: bool
 
 
-def standings_of(receipt: Answer | Receipt | Reservation) -> Standings:
+def answer_of(standings: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
+    """What a check says, with where the budgets stand."""
+    return Answer(admitted, reason, binding, standings)
+
+
+def receipt_of(standings: Remainder, **fields: Any) -> Receipt:
+    """A receipt with its public fields, and where the budgets stood after it."""
+    return Receipt(**fields, _standings=standings)
+
+
+def reservation_of(standings: Remainder, ledger: Ledger | None, **fields: Any) -> Reservation:
+    """A reservation with its public fields, which `ledger` commits or cancels."""
+    return Reservation(**fields, _standings=standings, _ledger=ledger)
+
+
+def standings_of(receipt: Answer | Receipt | Reservation) -> Remainder:
     """Where the budgets of a request stood after it."""
     return receipt._standings
 

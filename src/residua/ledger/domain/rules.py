@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from residua.filters.additive.base import Additive
 from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.grid_filter import GridFilter
-from residua.filters.potential.renyi_commit import Commit
+from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described, loss_of
 from residua.filters.state import State
 from residua.filters.union.union import UnionFilter
@@ -40,17 +41,18 @@ PATIENCE = 1.0
 
 
 class Standing(NamedTuple):
-    """Where a budget stands: its filter, committed state and open holds, in order."""
+    """Where a budget stands: its filter, committed state, open holds in order, and neighbours."""
 
     filter: Filter
     state: State
     holds: tuple[Asked, ...]
     relation: str
+    unit: str
 
     def without(self, place: int) -> Standing:
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
-        return Standing(self.filter, self.state, left, self.relation)
+        return Standing(self.filter, self.state, left, self.relation, self.unit)
 
 
 Fits = Callable[[Standing, Asked], bool]
@@ -113,9 +115,20 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
     decision = decided(standing.filter, last, query.query, standing.relation)
     if decision.admitted:
         reason = admitted(query, decision)
+        if _depends_on_order(standing.filter):
+            reason += " when it is committed; until then more may be held"
         return Ruling(True, standing.state, reason, (*held, decision.state))
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
+
+
+def _depends_on_order(filter: Filter) -> bool:
+    """Whether a query's cost depends on what was spent before it.
+
+    What may be spent before an open hold can then be less than the hold's cost suggests.
+    """
+    fixed = isinstance(filter, Additive) and filter.fixed_costs
+    return not fixed and not isinstance(filter, RenyiCommitFilter)
 
 
 def commit(standing: Standing, place: int) -> Ruling:
@@ -149,7 +162,7 @@ def holds(standing: Standing, query: Asked) -> bool:
 
 def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
     """The query of this kind with the least noise that all would admit; None if there is none."""
-    if not isinstance(query.query, Mechanism):
+    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     found = least_noise(query.query, _fits_all(standings, rule))
     return found if isinstance(found, Mechanism) and _provable(standings, found) else None
@@ -159,10 +172,18 @@ def largest_soon(
     standings: Sequence[Standing], query: Asked, rule: Fits = spends
 ) -> Mechanism | None:
     """The same; None also where it takes long to work out."""
-    if not isinstance(query.query, Mechanism):
+    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     ends = time.monotonic() + PATIENCE
     return _advice(query.query, _fits_all(standings, rule), ends, standings)[0]
+
+
+def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
+    """Whether one of these has another relation or unit than the query declares.
+
+    No noise changes that.
+    """
+    return any(query.contradicts(each.relation, each.unit) is not None for each in standings)
 
 
 def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
@@ -260,7 +281,7 @@ def _said(
 
 def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
     """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
-    filter, state, open_, relation = standing
+    filter, state, open_, relation, _ = standing
     if open_:
         return rule(standing, Asked(query, ""))
     if isinstance(filter, GridFilter):

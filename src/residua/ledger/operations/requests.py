@@ -11,14 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
-from residua.filters.base import Filter
+from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.state import State
-from residua.ledger.domain.budget_row import Entry, state_of
+from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.receipts import Receipt, Standings
+from residua.ledger.domain.receipts import Receipt, Standings, receipt_of
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
 from residua.ledger.operations.unit_of_work import Page
@@ -29,7 +30,7 @@ LEDGER = "ledger"
 """Who asks for what happens by itself."""
 _NONE = Canonical("{}")
 _NOTHING = Canonical("[]")
-_NO_HOLDS: Mapping[str, Canonical] = {}
+_NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,16 @@ class Done:
     def receipt(self) -> Receipt:
         """What its caller gets, unless it reserved."""
         record = self.record
-        return Receipt(
-            record.admitted is True,
-            str(record.reason),
-            record.seq,
-            str(record.key),
-            self.replayed,
-            record.hash,
-            record.binding,
-            self.budgets,
+        return receipt_of(
             self.standings,
+            admitted=record.admitted is True,
+            reason=str(record.reason),
+            seq=record.seq,
+            key=str(record.key),
+            replayed=self.replayed,
+            head=record.hash,
+            binding=record.binding,
+            budgets=self.budgets,
         )
 
 
@@ -168,7 +169,10 @@ def binding(
         if not ruling.admitted:
             shown = f"budget {name!r}: " if len(entries) > 1 else ""
             return name, shown + would_be + ruling.reason
-    return None, would_be + next(iter(rulings.values())).reason
+    name, ruling = next(iter(rulings.items()))
+    # Of an admission each budget records its own reason, which needs no name.
+    shown = f"budget {name!r}: " if checked and len(entries) > 1 else ""
+    return None, shown + would_be + ruling.reason
 
 
 def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
@@ -177,7 +181,7 @@ def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling
     for entry in entries:
         why = asked.contradicts(entry.relation, entry.unit)
         if why is not None:
-            found[entry.name] = Ruling(False, entry.state, f"refused: {why}")
+            found[entry.name] = Ruling(False, entry.state, f"refused: {why}; {NOTHING_FITS}")
     return found
 
 
@@ -236,7 +240,7 @@ def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[Stat
 
 def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
     """What a verifier needs beside the state, by hash; the contents go to the page."""
-    content = entry.filter.tables(state_of(entry.filter_text, state_text))
+    content = entry.filter.tables(entry.state_at(state_text))
     if not content:
         return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
@@ -293,9 +297,9 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     standings = {}
     for name in members:
         entry = page.entry(name)
-        state = state_of(entry.filter_text, canonical(state_after(found[name])))
+        state = entry.state_at(canonical(state_after(found[name])))
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
-        standings[name] = Standing(entry.filter, state, holds, entry.relation)
+        standings[name] = Standing(entry.filter, state, holds, entry.relation, entry.unit)
     page.replayed.update(members)
     named = tuple(named) or tuple(members)
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}

@@ -245,7 +245,7 @@ class Page:
     def standing(self, entry: Entry) -> Standing:
         """Where a budget stands."""
         held = tuple(self.holds[id].asked for id in entry.holds) if entry.holds else ()
-        return Standing(entry.filter, entry.state, held, entry.relation)
+        return Standing(entry.filter, entry.state, held, entry.relation, entry.unit)
 
     # -- what requests do ---------------------------------------------------------------
 

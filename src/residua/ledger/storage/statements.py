@@ -7,7 +7,7 @@ the same text, and the database its plan, however many are asked for or written.
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,6 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.types import NULLTYPE
 
-_NUMBERS = itertools.count(1)
 _SQLITE: Any = SQLiteDialect(paramstyle="qmark")
 _POSTGRES: Any = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -82,7 +81,6 @@ class Prepared:
 
     def __init__(self, statement: ClauseElement):
         self.statement = statement
-        self.name = f"residua_{next(_NUMBERS)}".encode()
 
     @cached_property
     def sqlite(self) -> tuple[str, tuple[str, ...]]:
@@ -95,6 +93,11 @@ class Prepared:
         text, order = _compiled(self.statement, _POSTGRES)
         return text.encode(), order
 
+    @cached_property
+    def name(self) -> bytes:
+        """The name of the prepared statement on a PostgreSQL connection."""
+        return _name_of(self.postgres[0])
+
 
 class Write:
     """Rows to be added to a table, or to be changed where `key` agrees."""
@@ -105,7 +108,6 @@ class Write:
         self.columns = columns or tuple(each.name for each in table.columns)
         self.key = key
         self.known = known
-        self.name = f"residua_{next(_NUMBERS)}".encode()
 
     @cached_property
     def sqlite(self) -> tuple[str, tuple[str, ...]]:
@@ -133,6 +135,11 @@ class Write:
             statement = update(self.table).where(there).values(new)
         text, _ = _compiled(statement, _POSTGRES)
         return text.encode()
+
+    @cached_property
+    def name(self) -> bytes:
+        """The name of the prepared statement on a PostgreSQL connection."""
+        return _name_of(self.postgres)
 
     def adding(self, parameter: str) -> PgInsert:
         """For PostgreSQL, the statement that adds rows, which are given under a name."""
@@ -170,6 +177,11 @@ class Guard:
 
 Question = tuple[Prepared, Mapping[str, str]]
 """A statement that reads, with its values."""
+
+
+def _name_of(text: bytes) -> bytes:
+    """A name that only statements with the same text share."""
+    return b"residua_" + hashlib.sha256(text).hexdigest()[:32].encode()
 
 
 def _compiled(statement: ClauseElement, dialect: Any) -> tuple[str, tuple[str, ...]]:

@@ -27,6 +27,9 @@ LOG1P_ULPS = 10.0
 SINCOS_ULPS = 10.0
 """Absolute error of sin and cos, in units of `u`, for arguments up to 1e7."""
 TANH_ULPS = 12.0
+ERF_ULPS = 10.0
+ERFC_ULPS = 12.0
+"""For arguments of either that are not negative."""
 ERFCX_ULPS = 22.0
 """For arguments at least -0.3."""
 GAMMALN_ULPS = 32.0

@@ -75,4 +75,8 @@ def _renyi(law: CentralLaw) -> float:
     if law.flat:
         flat = 1.0 - 2.0 * x * math.exp(-x) / -math.expm1(-2.0 * x) if x > 1e-2 else x * x / 6.0
         missing += law.flat * flat
-    return -8.0 * math.log1p(-missing) if missing < 1.0 else math.inf
+    if missing < 0.9:
+        return -8.0 * math.log1p(-missing)
+    # Σ √(pq) = e^-x 2 (w / (1 + e^-2x) + (1-w) x / (1 - e^-2x)): sums of positive terms.
+    shared = law.response / (1.0 + fall) + law.flat * x / -math.expm1(-2.0 * x)
+    return 8.0 * (x - math.log(2.0 * shared))

@@ -41,7 +41,7 @@ def parameters(factor: Central) -> CentralLaw | None:
 
 
 def height(law: CentralLaw) -> tuple[float, float]:
-    """`h_L(1) = e_L(0)` and `1 - h_L(1)`, relative errors below `_ROUNDING`."""
+    """`h_L(1) = e_L(0)` and `1 - h_L(1)`, relative errors below 64 u."""
     e = law.eps
     if law.is_laplace:
         return -math.expm1(-0.5 * e), math.exp(-0.5 * e)

@@ -61,7 +61,6 @@ _BUDGET: dict[str, Any] = {
     "retired": False,
     "state": _state("0.941699787283476572"),
     "remaining": _LEFT,
-    "spent": _gaussian(0.24145436984350363, "mu² 0.058301"),
     "capacity": _WHOLE,
     "amounts": [
         {

@@ -100,7 +100,7 @@ class Ask(Request):
             max_length=MOST_BUDGETS,
             description="Other budgets that are charged as well; all of them or none.",
         ),
-    ] = []
+    ] = Field(default_factory=list)
     assume_budget_relation: Annotated[
         bool,
         Field(
@@ -268,15 +268,16 @@ class Budgeted(Answer):
     retired: bool
     state: dict[str, Any]
     remaining: dict[str, Any] | None
-    spent: dict[str, Any] | None
     capacity: dict[str, Any] | None
     amounts: Annotated[
-        list[Amount], Field(description="What is left by unit; empty where there is no unit.")
+        list[Amount],
+        Field(description="What is spent, held and left by unit; empty where there is no unit."),
     ]
     percent: Annotated[
         int | None,
         Field(
-            description="What is left of the capacity, rounded down; of several units the least."
+            description="What is left of the capacity, rounded down; of several units the least. 0"
+            " also means less than 1 percent; nothing is left where `remaining` in `amounts` is 0."
         ),
     ]
     guarantee: Promised

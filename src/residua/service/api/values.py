@@ -20,7 +20,17 @@ from residua.filters import budgets as amounts
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.ledger.api.views import Budget, Promise
 from residua.ledger.api.wording import Amount, percent_of, words
-from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, plain, standings_of
+from residua.ledger.domain.receipts import (
+    Answer,
+    Hold,
+    Receipt,
+    Reservation,
+    answer_of,
+    plain,
+    receipt_of,
+    reservation_of,
+    standings_of,
+)
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -105,7 +115,7 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "state": json.loads(budget.filter.state_to_json(budget.state)),
         **{
             name: plain(getattr(budget, name), words(budget, name))
-            for name in ("remaining", "spent", "capacity")
+            for name in ("remaining", "capacity")
         },
         "amounts": [dataclasses.asdict(one) for one in budget.amounts],
         "percent": percent_of(budget.amounts),
@@ -188,7 +198,7 @@ class Said:
 class ServedBudget(Budget):
     """A budget as a service shows it."""
 
-    _said: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+    _said: Mapping[str, Any] = dataclasses.field(repr=False, compare=False, kw_only=True)
 
     @cached_property
     def remaining(self) -> Any:
@@ -207,26 +217,30 @@ class ServedBudget(Budget):
 
 def answer_from(data: Any) -> Answer:
     """What a check said."""
-    with_reading = _Reading(data)
-    return Answer(
-        with_reading["admitted"],
-        with_reading["reason"],
-        with_reading["binding"],
-        Said(with_reading["remaining"], with_reading["largest"]),  # type: ignore[arg-type]
+    given = _Reading(data)
+    return answer_of(
+        Said(given["remaining"], given["largest"]),
+        given["admitted"],
+        given["reason"],
+        given["binding"],
     )
 
 
 def receipt_from(data: Any) -> Receipt:
     """A durable decision."""
-    return Receipt(**_receipt_fields(_Reading(data)))
+    given = _Reading(data)
+    return receipt_of(_said_in(given), **_receipt_fields(given))
 
 
 def reservation_from(data: Any, desk: Any) -> Reservation:
     """A reservation, which `desk` commits or cancels."""
     given = _Reading(data)
-    return Reservation(
-        **_receipt_fields(given), id=given["id"], expires=given["expires"], _ledger=desk
-    )
+    fields = _receipt_fields(given)
+    return reservation_of(_said_in(given), desk, **fields, id=given["id"], expires=given["expires"])
+
+
+def _said_in(given: _Reading) -> Said:
+    return Said(given["remaining"], given.perhaps("largest"))
 
 
 def _receipt_fields(given: _Reading) -> dict[str, Any]:
@@ -235,7 +249,6 @@ def _receipt_fields(given: _Reading) -> dict[str, Any]:
         **{name: given[name] for name in ("admitted", "reason", "seq", "key", "replayed", "head")},
         "binding": given["binding"],
         "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
-        "_standings": Said(given["remaining"], given.perhaps("largest")),
     }
 
 
@@ -257,10 +270,6 @@ def budget_from(data: Any) -> Budget:
         filter=filter,
         state=filter.state_from_json(given["state"]),
         holds=tuple(given["holds"]),
-        _line=(),
-        _closed=given["retired"],
-        _root=(given["name"], filter.guarantee, 1),
-        _parts=(),
         _said=data,
     )
 

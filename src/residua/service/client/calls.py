@@ -38,7 +38,7 @@ class Call(Generic[T]):
     params: Mapping[str, Any] = field(default_factory=dict)
     repeatable: bool = True
     key: str | None = None
-    """The key it carries, for the message where its outcome stays unknown."""
+    """The key of a call that may spend, for the message where its outcome stays unknown."""
     text: bool = False
     """Whether the answer is text rather than JSON."""
 
@@ -109,8 +109,9 @@ def result(call: Call[T], outcome: Outcome, url: str) -> T:
             raise OutcomeUnknown(
                 f"{url} was asked and gave no answer ({_named(outcome.error)}); {again}"
             ) from outcome.error
+        unspent = "; nothing was spent" if call.key else ""
         raise StoreUnavailable(
-            f"{url} cannot be reached ({_named(outcome.error)}); nothing was spent"
+            f"{url} cannot be reached ({_named(outcome.error)}){unspent}"
         ) from outcome.error
     if outcome.status >= 300:
         raise problems.raised(outcome.status, outcome.data)

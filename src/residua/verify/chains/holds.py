@@ -65,7 +65,10 @@ def _following(after: Any, open_: list[Record], stated: list[Any]) -> Iterator[F
         fields = {name: value for name, value in own.items() if name != "tables"}
         for name, value in fields.items():
             if name not in after or canonical(after[name]) == canonical(value):
-                raise ValueError(f"a state of holds has {name!r}, which `after` has not otherwise")
+                raise ValueError(
+                    f"a state of holds has the field {name!r}, which must be in `after` with a"
+                    f" different value, got {value!r:.60}"
+                )
         yield Following(hold, {**after, **fields}, own.get("tables"))
 
 

@@ -75,13 +75,13 @@ def check_walk(before: State, after: State, loss: Loss, used: bool) -> Proof | N
     `used`: by a copy that was paid for before.
     """
     if not _counts_on(before["seen"], after["seen"]):
-        return refuted("seen does not count the query")
+        return refuted("`seen` does not count the query")
     asked = after["seen"][0][0]
     if not _alike(loss_of(*named(asked)), loss):
-        return undecided("the query is not told from the one that seen counts")
+        return undecided("cannot match the query to the first entry of `seen`")
     begins = before["left"] == -1
     if after["first"] != (asked if begins else before["first"]):
-        return refuted("first is not the first query")
+        return refuted("`first` is not the first query")
     if used and (after["left"] != before["left"] or after["plan"] != before["plan"]):
         return refuted("using a held copy moves the level")
     plan = after["plan"]

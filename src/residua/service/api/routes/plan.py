@@ -13,6 +13,7 @@ from residua.errors import TooLargeError
 from residua.filters.base import Filter
 from residua.filters.describe import as_mechanism
 from residua.ledger.api.ledger import Ledger
+from residua.ledger.domain.described_query import asked as described
 from residua.ledger.domain.receipts import plain
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
@@ -51,6 +52,15 @@ def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
     asked = [from_dict(one) for one in body.mechanisms]
     budget = ledger.budget(name)
     at: dict[str, Any] = {"state": budget.state, "relation": budget.relation}
+    if any(described(one).contradicts(budget.relation, budget.unit) for one in asked):
+        return {
+            "how_many": 0,
+            "rounds": 0,
+            "counting_ended": False,
+            "n": body.n,
+            "least_noise": None,
+            "remaining": plain(budget.remaining),
+        }
     count, most, pace = counted(budget.filter, asked, body.most, at)
     if pace * body.n * len(asked) > PATIENCE:
         raise TooLargeError(
