@@ -43,8 +43,8 @@ FILTERS = {
 }
 """The natural filter has no amounts."""
 GRIDS = ("menu", "auto")
-IN_OTHER_UNITS = (*GRIDS, "plan", "union")
-"""What a query costs there is said in levels, as a part of the plan, or by component."""
+IN_OTHER_UNITS = (*GRIDS, "plan", "union", "target_residue")
+"""What a query costs there is said in levels, as a part of the plan, by component, or in mu²."""
 SIZES = st.integers(1, 400_000).map(lambda n: n / 1e6) | st.sampled_from(
     [1e-7, 1 / 3, 0.0123456789]
 )

@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 VERSIONS = range(1, records.VERSION + 1)
 
 
-PROVEN = {("records", 1): 22, ("kinds", 1): 45}
+PROVEN = {("records", 1): 22, ("kinds", 1): 50}
 """How many steps each file has, all of which are proven."""
 
 
@@ -194,6 +194,11 @@ def kinds_written(path: Path) -> None:
         ledger.reserve("commit", Gaussian(sigma=50.0)).commit()
         ledger.create_budget("commit to one", rz.RenyiCommitFilter(1.0, 1e-3, 8.0))
         ledger.spend("commit to one", Commit(Gaussian(sigma=10.0)))
+        ledger.create_budget("target", rz.TargetResidueFilter(1.0, 1e-6))
+        ledger.spend("target", PureDp(0.1))
+        ledger.spend("target", Laplace(20.0))
+        ledger.spend("target", Gaussian(sigma=50.0))
+        ledger.spend("target", PureDp(0.02))
         ledger.create_budget("gdp", rz.GdpFilter(1.0))
         ledger.spend("gdp", Gaussian(sigma=10.0))
         ledger.create_budget("slack", rz.ApproximateGdpResidueFilter(1.0, 1e-6))

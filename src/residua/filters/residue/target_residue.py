@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters import amounts
+from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
@@ -47,7 +47,7 @@ from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import target
-from residua.filters.wording import Amounts
+from residua.filters.wording import SQUARES, Amounts
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
@@ -160,6 +160,15 @@ class TargetResidueFilter(Filter):
         """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
         eps = response_eps(left)
         return () if eps is None else (("eps of one query", amounts.written(eps)),)
+
+    def _cost_value(self, price: Fraction) -> float:
+        return amounts.charged(price)
+
+    def cost_words(self, decision: Decision) -> str:
+        """What is taken of `mu²`."""
+        before, after = decision._before, decision.state
+        assert isinstance(before, Reach) and isinstance(after, Reach)
+        return wording.cost_words(((SQUARES, before.left),), ((SQUARES, after.left),))
 
     @property
     def guarantee(self) -> Pld:
