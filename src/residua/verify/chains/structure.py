@@ -7,7 +7,8 @@ begins before the last one is over or while something is held; a bound without a
 is recorded with `assumed: true`. Names, times and flags are what a ledger accepts as such.
 
 Across chains: the records of one request name the same group, in which each is where the others
-say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
+say (`groups.py`); a hold is of one request, and what ends it names all its budgets (`holds.py`);
+what stands above a quota is in it and the whole of a partition is not, all the way up; no two
 partitions of a budget have one label; a key belongs to one request of its principal; nothing is
 asked of a budget, or created under it, after one above it was retired (`retirement.py`).
 """
@@ -22,7 +23,8 @@ from typing import Any
 from residua.errors import BrokenRecord
 from residua.records import LONGEST_HOLD, Record, canonical, follows, read, state_after
 from residua.verify.chains.chain import ASKING, Chain, parent_of
-from residua.verify.chains.holds import check_expiries
+from residua.verify.chains.groups import check_group, members_of, together
+from residua.verify.chains.holds import check_ends
 from residua.verify.chains.retirement import check_retired
 from residua.verify.chains.windows import early, is_time, later, no_window
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
@@ -216,7 +218,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     _check_children(chains)
     _check_roots(chains)
     check_retired(chains)
-    check_expiries(chains)
+    check_ends(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -225,17 +227,17 @@ def check_across(chains: Mapping[str, Chain]) -> None:
             if record.type not in _GROUPED:
                 continue
             wrong = _Wrong(chain, record.seq)
-            members = _check_group(record, chains, wrong)
+            members = check_group(record, chains, wrong)
             body = record.body
             if record.type == "hold" and is_time(body["expires"]):
-                made = max(each.body["time"] for each in _together(record, chains))
+                made = max(each.body["time"] for each in together(record, chains))
                 if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
                     wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
             if record.type in ASKING:
                 _check_line(chain, chains, members, wrong)
                 if chain.name in partitioned and body["admitted"]:
                     wrong("a budget that is divided into partitions is charged itself")
-                place = (body["request"], record.type, _names(body["group"]))
+                place = (body["request"], record.type, members_of(body["group"]))
                 if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
                     wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
                 if body["relation"] != chain.first.get("relation"):
@@ -243,60 +245,6 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                 for unit in units_of(body["mechanism"]) if body["admitted"] else ():
                     if unit != chain.first.get("unit"):
                         wrong(f"{unit!r} is declared, which is not the budget's unit")
-
-
-def _names(group: Any) -> tuple[tuple[Any, Any], ...]:
-    if not isinstance(group, list):
-        return ()
-    return tuple((m.get("budget"), m.get("seq")) for m in group if isinstance(m, dict))
-
-
-def _check_group(
-    record: Record, chains: Mapping[str, Chain], wrong: Callable[[str], None]
-) -> set[str]:
-    group = record.body["group"]
-    members: set[str] = set()
-    if not isinstance(group, list):
-        wrong("the group is not a list")
-        return members
-    for member in group:
-        if not isinstance(member, dict) or set(member) != {"budget", "seq", "prev"}:
-            wrong("a member of the group is not a budget with its record")
-            continue
-        name = str(member["budget"])
-        if name in members:
-            wrong(f"{name!r} is in the group twice")
-        members.add(name)
-        other = chains.get(name)
-        found = None if other is None else other.at(member["seq"])
-        if other is None:
-            wrong(f"the budget {name!r} of the group is not here")
-        elif found is None or found.prev != member["prev"]:
-            wrong(f"the record {name!r} {member['seq']} of the group is not where it should be")
-        elif found is not record and not _same_request(record, found):
-            wrong(f"the record {name!r} {member['seq']} of the group says something else")
-    if record.budget not in members or not any(
-        isinstance(m, dict) and m.get("budget") == record.budget and m.get("seq") == record.seq
-        for m in group
-    ):
-        wrong("the record is not in its own group")
-    return members
-
-
-def _together(record: Record, chains: Mapping[str, Chain]) -> list[Record]:
-    """The records of a group that are here, this one too."""
-    found = [record]
-    for name, seq in _names(record.body["group"]):
-        chain = chains.get(name) if isinstance(name, str) else None
-        other = None if chain is None else chain.at(seq)
-        if other is not None:
-            found.append(other)
-    return found
-
-
-def _same_request(one: Record, two: Record) -> bool:
-    names = {"by", "type", "group", "key", "request", "mechanism", "admitted", "binding", "hold"}
-    return all(one.body.get(name) == two.body.get(name) for name in names)
 
 
 def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
