@@ -208,8 +208,9 @@ class Refresh(Request):
         if not due(page, entry):
             if self.demanded and entry.window is None:
                 raise LedgerError(f"budget {self.name!r} has no window: what is spent stays spent")
-            if self.demanded and entry.retired:
-                raise RetiredBudget(f"budget {self.name!r} is retired")
+            closed = page.closed_by(self.name)
+            if self.demanded and closed is not None:
+                raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
         text = entry.moved(first)
@@ -228,8 +229,8 @@ class Refresh(Request):
 
 
 def due(page: Page, entry: Entry) -> bool:
-    """Whether a budget's window is over."""
-    return clock.is_over(entry.window_ends, page.now) and not entry.retired
+    """Whether a budget's window is over, and a new one may begin: nothing above it is retired."""
+    return clock.is_over(entry.window_ends, page.now) and page.closed_by(entry.name) is None
 
 
 def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:

@@ -2,7 +2,7 @@
 
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
-cancels and expiries move nothing; nothing is asked after a retirement; windows count up, and none
+cancels and expiries move nothing; nothing follows a retirement; windows count up, and none
 begins before the last one is over or while something is held; a bound without a declared relation
 is recorded with `assumed: true`. Names, times and flags are what a ledger accepts as such.
 
@@ -10,7 +10,7 @@ Across chains: the records of one request name the same group, in which each is 
 say (`groups.py`); a hold is of one request, and what ends it names all its budgets (`holds.py`);
 what stands above a quota is in it and the whole of a partition is not, all the way up; no two
 partitions of a budget have one label; a key belongs to one request of its principal; nothing is
-asked of a budget, or created under it, after one above it was retired (`retirement.py`).
+asked of a budget, or created or renewed under it, after one above it was retired (`retirement.py`).
 """
 
 from __future__ import annotations
@@ -97,11 +97,13 @@ def check_states(chain: Chain) -> None:
             _check_asked(body, kind, wrong)
         elif body.get("before") != body.get("after"):
             wrong(f"a {kind} moves the committed state")
-        if retired and kind in (*ASKING, "refresh", "create"):
-            wrong(f"a {kind} after the budget was retired")
+        if retired:
+            wrong(f"the budget was retired before this {kind}")
         if "reason" in body and not _is_reason(body["reason"], kind):
             wrong(f"reason must be a text, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
+        if "hold" in body and type(body["hold"]) is not str:
+            wrong(f"hold must be a text, got {body['hold']!r:.60}")
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
         ):
@@ -116,11 +118,13 @@ def check_states(chain: Chain) -> None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
                 wrong("the commit is of another mechanism than its hold")
+            elif kind == "commit" and made.body["assumed"] != body["assumed"]:
+                wrong("the commit does not assume the relation as its hold does")
             elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
                 wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
                 held.pop(id, None)
-        if held and kind in ("refresh", "retire"):
+        if held and kind in ("refresh", "retire", "recover"):
             wrong(f"a {kind} while {len(held)} reservations are open")
         if kind == "refresh":
             generation += 1
@@ -131,7 +135,7 @@ def check_states(chain: Chain) -> None:
                 soon = early(chain.first["time"], window, began, body["time"])
                 if soon is not None:
                     wrong(soon)
-            if body["generation"] != generation:
+            if type(body["generation"]) is not int or body["generation"] != generation:
                 wrong(f"generation {body['generation']} stands where {generation} should")
         if kind == "create":
             _check_created(body, wrong)
@@ -167,6 +171,8 @@ def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> Non
     for name in ("data", "parent", "partition"):
         if body[name] is not None and not is_label(body[name]):
             wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
+    if type(body["library"]) is not str:
+        wrong(f"library must be a text, got {body['library']!r:.60}")
     if type(body["shares_data"]) is not bool:
         wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
 
@@ -196,6 +202,11 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
         wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
     if not _is_name(body["key"]):
         wrong(f"key must be one line of printable text, got {body['key']!r:.60}")
+    if type(body["request"]) is not str:
+        wrong(f"request must be a text, got {body['request']!r:.60}")
+    named = {name for name, _ in members_of(body["group"])}
+    if body["binding"] is not None and body["binding"] not in sorted(named):
+        wrong(f"binding must be a budget of the group, got {body['binding']!r:.60}")
     if body["admitted"] and body["binding"] is not None:
         wrong("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
