@@ -18,6 +18,7 @@ from typing import Any
 from residua.errors import ArgumentError, BrokenRecord, NotALedger
 from residua.records import Record, digest, from_line
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
+from residua.verify.chains.chain import lost_notes
 from residua.verify.chains.heads import check_heads, check_verified, expected_marks, verified_marks
 from residua.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of
 from residua.verify.chains.structure import check_across, check_states, load, part_of
@@ -75,7 +76,7 @@ def verify_records(
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
-        NOTES if held else (*NOTES, UNHELD),
+        (*NOTES, *lost_notes(read.values()), *([] if held else [UNHELD])),
         tuple(held),
     )
 

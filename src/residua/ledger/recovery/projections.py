@@ -7,6 +7,8 @@ are written once all chains are there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from residua.errors import BrokenRecord
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
@@ -30,6 +32,7 @@ class Derivation:
         self._asked: dict[tuple[str, str], Record] = {}
         self._made: dict[str, Record] = {}
         self._ended: dict[str, Record] = {}
+        self._grouped: dict[tuple[str, int], Record] = {}
         self._closed: list[tuple[str, str, int]] = []
         """Each budget that was retired, one under it, and the number of the last record of that."""
         self._times: dict[str, str] = {}
@@ -46,7 +49,12 @@ class Derivation:
                 entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
             page.add(entry)
             if entry.parent is not None:
-                parent = page.entry(entry.parent)
+                parent = page.entries.get(entry.parent)
+                if parent is None:
+                    raise BrokenRecord(
+                        f"the export of {entry.name!r} cannot be taken over without that of"
+                        f" {entry.parent!r}, which is above it and must come first"
+                    )
                 parent.children = "quotas" if entry.partition is None else "partitions"
                 page.touch(parent)
         else:
@@ -57,6 +65,7 @@ class Derivation:
         self._follow(entry, record)
         if "group" in body:
             self._held[entry.name, record.seq] = entry.holds
+            self._grouped[entry.name, record.seq] = record
 
     def _follow(self, entry: Entry, record: Record) -> None:
         body, type = record.body, record.type
@@ -70,7 +79,9 @@ class Derivation:
             self._times[id] = max(body["time"], self._times.get(id, ""))
             entry.holds = (*entry.holds, id) if id not in entry.holds else entry.holds
         elif type in _ENDED and admitted:
-            self._ended.setdefault(body["hold"], record)
+            # A recovery may have let it go where the record of its commit was lost.
+            if type == "commit" or body["hold"] not in self._ended:
+                self._ended[body["hold"]] = record
             entry.holds = tuple(id for id in entry.holds if id != body["hold"])
         elif type == "refresh":
             entry.generation = body["generation"]
@@ -84,7 +95,7 @@ class Derivation:
     def missing(self) -> dict[str, str]:
         """Budgets that lack a record which the group of an applied one names, and which."""
         lacking: dict[str, str] = {}
-        for record in (*self._asked.values(), *self._ended.values()):
+        for record in self._grouped.values():
             for each in record.body["group"]:
                 name, seq = each["budget"], each["seq"]
                 entry = self.page.entries.get(name)
@@ -107,16 +118,23 @@ class Derivation:
             if row is None:
                 raise BrokenRecord(f"the export ends the reservation {id!r}, which nobody made")
             if row.status == "open":
-                places = {each["budget"]: (each["seq"], "") for each in record.body["group"]}
+                places = {name: (seq, "") for name, seq in self._left(record)}
                 by = committed_at(places, self._open_after(record))
                 page.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
         for who, record in self._asked.items():
             if who not in page.keys:
-                place = record.body["group"][0]
-                row_ = KeyRow(
-                    record.body["request"], place["budget"], place["seq"], self._open_after(record)
-                )
+                place = next(self._left(record))
+                row_ = KeyRow(record.body["request"], *place, self._open_after(record))
                 page.add_key(*who, row_)
+
+    def _left(self, record: Record) -> Iterator[tuple[str, int]]:
+        """Where the records of a group are that were not lost."""
+        for each in record.body["group"]:
+            name, seq = each["budget"], each["seq"]
+            entry, other = self.page.entries.get(name), self._grouped.get((name, seq), record)
+            lost = entry is None or entry.head_seq < seq
+            if not lost and other.body["group"] == record.body["group"]:
+                yield name, seq
 
     def _hold(self, id: str, record: Record) -> HoldRow:
         body = record.body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,3 +59,13 @@ def parent_of(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
     """The chain of the parent, if it is here."""
     parent = chain.first.get("parent")
     return chains.get(parent) if isinstance(parent, str) else None
+
+
+def lost_notes(chains: Iterable[Chain]) -> Iterator[str]:
+    """What to say of budgets that lost records in a recovery."""
+    for chain in chains:
+        if chain.lost_from is not None:
+            yield (
+                f"The budget {chain.name!r} lost records in a recovery, from number"
+                f" {chain.lost_from} on, and is closed as fully spent. What they were is not shown."
+            )

@@ -59,14 +59,12 @@ def check_group(
         found = None if other is None else other.at(seq)
         if other is None:
             wrong(f"the budget {name!r} of the group is not here")
-        elif found is record or (found is not None and _matches(record, found, member["prev"])):
+        elif found is not None and _matches(record, found, member["prev"]):
             continue
-        elif other.has_lost(seq) and name != record.budget:
-            continue
-        elif found is None or found.prev != member["prev"]:
-            wrong(f"the record {name!r} {seq} of the group is not where it should be")
-        else:
-            wrong(f"the record {name!r} {seq} of the group says something else")
+        elif name == record.budget or not other.has_lost(seq):
+            here = found is not None and found.prev == member["prev"]
+            how = "says something else" if here else "is not where it should be"
+            wrong(f"the record {name!r} {seq} of the group {how}")
     if (record.budget, record.seq) not in members_of(group):
         wrong("the record is not in its own group")
     return members

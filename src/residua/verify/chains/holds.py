@@ -4,8 +4,8 @@ A ledger admits a spend, a hold or a commit only if all holds that are open then
 one after another, in the order in which they were made (`residua.ledger.domain.rules`). Its record
 states the committed state after each of them, so that every one is checked as a spend is: no rule
 of a filter is needed beside the one that checks a step. Cancels and expiries only make room. A hold
-expires when its time is over, or where a new window or the loss of a budget ends it. Whatever ends a
-hold ends it in all its budgets: a commit of some of them would leave the others uncharged.
+expires when its time is over, or where a new window or the loss of a budget ends it. Whatever ends
+a hold ends it in all its budgets: a commit of some of them would leave the others uncharged.
 """
 
 from __future__ import annotations
