@@ -94,7 +94,9 @@ def _followed(page: Page, entry: Entry, after: Any, open_: Sequence[Asked]) -> s
     text = canonical(after)
     try:
         state = state_of(entry.filter_text, text)
-        states = rules.fold(Standing(entry.filter, state, (), entry.relation), state, open_)
+        states = rules.fold(
+            Standing(entry.filter, state, (), entry.relation, entry.unit), state, open_
+        )
         return None if states is None else holds_after(page, entry, text, states)
     except ResiduaError:
         return None
