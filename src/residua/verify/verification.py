@@ -18,6 +18,7 @@ from typing import Any
 from residua.errors import ArgumentError, BrokenRecord, NotALedger
 from residua.records import Record, digest, from_line
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
+from residua.verify.chains.chain import Chain, lost_notes
 from residua.verify.chains.heads import check_heads, check_verified, expected_marks, verified_marks
 from residua.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of
 from residua.verify.chains.structure import check_across, check_states, load, part_of
@@ -58,10 +59,7 @@ def verify_records(
     )
     given, verified = expected_marks(expect_head), verified_marks(since)
     held = [ANCHOR] * (anchored is not None) + [GIVEN] * bool(given)
-    read = {name: load(name, items) for name, items in chains.items()}
-    for chain in read.values():
-        check_states(chain)
-    check_across(read)
+    read = _checked(chains)
     missing = check_heads(read, [*expected_marks(anchored), *given])
     done_before = check_verified(read, verified, missing)
     tasks = [
@@ -75,9 +73,28 @@ def verify_records(
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
-        NOTES if held else (*NOTES, UNHELD),
+        (*NOTES, *lost_notes(read.values()), *([] if held else [UNHELD])),
         tuple(held),
     )
+
+
+def check_records(
+    chains: Mapping[str, Iterable[Record | str | bytes]], tables: TableSource
+) -> tuple[Problem, ...]:
+    """What is wrong with the records of chains, whatever can be proven of their steps."""
+    read = _checked(chains)
+    for chain in read.values():
+        every = {chain.name: chain.records[-1].seq} if chain.records else {}
+        list(tasks_of(chain, part_of(chain, read), tables, every))
+    return tuple(problem for chain in read.values() for problem in chain.problems)
+
+
+def _checked(chains: Mapping[str, Iterable[Record | str | bytes]]) -> dict[str, Chain]:
+    read = {name: load(name, items) for name, items in chains.items()}
+    for chain in read.values():
+        check_states(chain)
+    check_across(read)
+    return read
 
 
 def _positive(name: str, value: Any, default: float, unit: str) -> float:

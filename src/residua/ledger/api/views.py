@@ -137,6 +137,7 @@ def view(page: Page, name: str) -> Budget:
     entry = page.entry(name)
     line = page.line(name)
     root = _cap(page, entry)
+    closed = page.closed_by(name) is not None
     return Budget(
         name=entry.name,
         filter=entry.filter,
@@ -153,9 +154,9 @@ def view(page: Page, name: str) -> Budget:
         state=entry.state,
         holds=entry.holds,
         _line=tuple(page.standing(each) for each in line),
-        _closed=page.closed_by(name) is not None,
+        _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
-        _parts=tuple(_partitions(page, name, entry.children, entry.relation)),
+        _parts=tuple(_partitions(page, name, entry.children, entry.relation, closed)),
     )
 
 
@@ -166,19 +167,20 @@ def _cap(page: Page, entry: Entry) -> Entry:
     return entry
 
 
-def _partitions(page: Page, name: str, children: str, relation: str) -> Sequence[Pld]:
+def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Sequence[Pld]:
     """What each partition promises so far; one that is divided itself, what its own come to."""
     if children != "partitions":
         return ()
     counts: dict[Pld, int] = {}
     for row in page.children(name):
-        inner = _partitions(page, row.name, row.children, relation)
+        ended = closed or bool(row.retired)
+        inner = _partitions(page, row.name, row.children, relation, ended)
         if inner:
             made = _whole(inner, relation)
         else:
             # A window that is over counts as begun, as it does where the partition is shown.
             over = clock.is_over(row.window_ends, page.now)
-            windows = row.generation + (2 if over and not row.retired else 1)
+            windows = row.generation + (2 if over and not ended else 1)
             made = windows * filter_of(row.filter).guarantee
         counts[made] = counts.get(made, 0) + 1
     # Two that are alike are enough to see what any two come to.

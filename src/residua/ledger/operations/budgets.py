@@ -15,9 +15,10 @@ from residua.filters.base import Filter
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
 from residua.ledger.operations.holding import let_go
-from residua.ledger.operations.requests import LEDGER, Request, tables_of
+from residua.ledger.operations.requests import LEDGER, Request, append_group, tables_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import schema
+from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.provable import unprovable_filter
 from residua.version import __version__
@@ -208,8 +209,9 @@ class Refresh(Request):
         if not due(page, entry):
             if self.demanded and entry.window is None:
                 raise LedgerError(f"budget {self.name!r} has no window: what is spent stays spent")
-            if self.demanded and entry.retired:
-                raise RetiredBudget(f"budget {self.name!r} is retired")
+            closed = page.closed_by(self.name)
+            if self.demanded and closed is not None:
+                raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
         text = entry.moved(first)
@@ -228,8 +230,8 @@ class Refresh(Request):
 
 
 def due(page: Page, entry: Entry) -> bool:
-    """Whether a budget's window is over."""
-    return clock.is_over(entry.window_ends, page.now) and not entry.retired
+    """Whether a budget's window is over, and a new one may begin: nothing above it is retired."""
+    return clock.is_over(entry.window_ends, page.now) and page.closed_by(entry.name) is None
 
 
 def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:
@@ -240,14 +242,16 @@ def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> Non
 
 
 def write_off(page: Page, name: str, why: str, by: str) -> None:
-    """Retire a budget that lost spends, as fully spent; it need not be known but by its name."""
+    """Retire a budget that lost spends, as fully spent; it need not be known but by its name.
+
+    Its holds expire in every budget where they are still open: some of their records may be lost.
+    """
     if name not in page.entries:
         _gravestone(page, name, by)
     entry = page.entries[name]
-    for id in entry.holds:
-        row = page.holds[id]
-        row.members = tuple(member for member in row.members if member in page.entries)
-    drop_holds(page, entry, "expire", LEDGER, f"budget {name!r} is retired")
+    others = (id for id, row in page.holds.items() if name in row.members)
+    for id in dict.fromkeys((*entry.holds, *sorted(others))):
+        _expire_open(page, page.holds[id], f"budget {name!r} is retired")
     entry.retired = True
     state = entry.plain_state
     below = page.heads_below(name)
@@ -255,6 +259,19 @@ def write_off(page: Page, name: str, why: str, by: str) -> None:
         "reason": f"fully spent: {why}", "below": below, "before": state, "after": state,
     }  # fmt: skip
     page.append(entry, "recover", by, fields, entry.state_text)
+
+
+def _expire_open(page: Page, row: HoldRow, reason: str) -> None:
+    """Let a hold go from the budgets where it is open; it may be over in others."""
+    known = (page.entries.get(name) for name in row.members)
+    entries = [entry for entry in known if entry is not None and row.id in entry.holds]
+    if not entries:
+        return
+    append_group(page, "expire", LEDGER, entries, {"hold": row.id, "reason": reason}, {})
+    for entry in entries:
+        entry.holds = tuple(id for id in entry.holds if id != row.id)
+    if row.status == "open":
+        page.close_hold(row, "expired", None)
 
 
 def _gravestone(page: Page, name: str, by: str) -> None:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import Entry
-from residua.ledger.operations.budgets import due
 from residua.ledger.operations.unit_of_work import Page
 
 LIFETIME = 1.0
@@ -68,7 +67,7 @@ class Memory:
         if self._doubted and any(self._doubted.get(name, now) > now for name in names):
             return False
         page.now = clock.written(self._base + (now - self._read))
-        if any(due(page, each.entry) for each in known):
+        if any(clock.is_over(each.entry.window_ends, page.now) for each in known):
             return False
         self._out = {each.entry.name: each.read for each in known}
         page.recall([(each.entry, each.row) for each in known], self._facts)

@@ -289,15 +289,18 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     """The decision at a place, once more."""
     record = page.record_at(row.budget, row.seq)
     members = [each["budget"] for each in record.body["group"]]
-    found = {
-        each["budget"]: page.record_at(each["budget"], each["seq"]) for each in record.body["group"]
-    }
+    found: dict[str, Record] = {}
+    for each in record.body["group"]:
+        other = _of_group(page, record, each["budget"], each["seq"])
+        if other is not None:
+            found[each["budget"]] = other
     held: dict[str, list[str]] = json.loads(row.held) if row.held else {}
     page.load_holds(id for ids in held.values() for id in ids if id not in page.holds)
     standings = {}
     for name in members:
         entry = page.entry(name)
-        state = entry.state_at(canonical(state_after(found[name])))
+        text = canonical(state_after(found[name])) if name in found else entry.state_text
+        state = entry.state_at(text)
         holds = tuple(page.holds[id].asked for id in held.get(name, ()))
         standings[name] = Standing(entry.filter, state, holds, entry.relation, entry.unit)
     page.replayed.update(members)
@@ -305,9 +308,21 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     lines = {name: tuple(e.name for e in page.line(name)) for name in named}
     asked = from_text(canonical(record.body["mechanism"]))
     rule = holds_ if record.type == "hold" else spends
+    lost = frozenset(members) - found.keys()
     return Done(
-        found[named[0]],
+        found.get(named[0], record),
         {name: (each.seq, each.hash) for name, each in found.items()},
-        Standings(asked, named, one, lines, standings, rule=rule),
+        Standings(asked, named, one, lines, standings, lost, rule),
         True,
     )
+
+
+def _of_group(page: Page, record: Record, name: str, seq: int) -> Record | None:
+    """The record that a budget got together with this one; None where a recovery lost it."""
+    if record.budget == name:
+        return record
+    entry = page.entry(name)
+    if entry.retired and entry.head_seq < seq:
+        return None
+    found = page.record_at(name, seq)
+    return None if entry.retired and found.body.get("group") != record.body["group"] else found

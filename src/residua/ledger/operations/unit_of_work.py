@@ -327,6 +327,17 @@ class Page:
         """Contents that records name by their hash."""
         self._tables.update(made)
 
+    def table(self, hash: str) -> bytes | None:
+        """The content of a table that is about to be stored."""
+        return self._tables.get(hash)
+
+    def appended(self) -> dict[str, list[Record]]:
+        """The records that are about to be stored, by budget."""
+        found: dict[str, list[Record]] = {}
+        for entry, made in self._records:
+            found.setdefault(entry.name, []).append(made)
+        return found
+
     # -- writing ------------------------------------------------------------------------
 
     @property

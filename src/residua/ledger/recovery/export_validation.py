@@ -2,47 +2,104 @@
 
 Hashes show that an export is whole, not that a ledger wrote it: whoever has the last record can add
 others to it. So every state must follow from the one before it. It moves by what was admitted, to
-where the filter decides; it begins anew with a window that was due; and nothing is asked of a
-budget that is closed.
+where the filter decides; it begins anew with a window that was due; the open holds are stated as
+they follow it; and nothing is asked of a budget that is closed. What concerns several chains is
+left to the verifier (`recover.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from residua.errors import BrokenRecord, ResiduaError
+from residua.errors import ResiduaError
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.budget_row import Entry
-from residua.ledger.domain.described_query import from_text
+from residua.ledger.domain.budget_row import Entry, state_of
+from residua.ledger.domain.described_query import Asked, from_text
+from residua.ledger.domain.rules import Standing
+from residua.ledger.operations.requests import holds_after, tables_of
+from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.recovery.export_fields import wrong
 from residua.records import Record, canonical, state_after
 
 _ASKED = ("spend", "commit", "hold")
 
 
-def retraced(entry: Entry, record: Record) -> bool:
+def retraced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
     """Whether this process decides as the next record of a budget says; raises if nobody could.
 
-    Where decisions rest on rounded numbers, another machine may have decided otherwise, and then
-    it takes a proof.
+    `held` has the queries of the open holds, in the order in which they were made. Where decisions
+    rest on rounded numbers, another machine may have decided otherwise, and then it takes a proof.
     """
     body, type = record.body, record.type
-    moves = type in ("spend", "commit") and body["admitted"] is True
+    moves = type in ("spend", "commit") and body["admitted"]
+    if entry.retired:
+        raise wrong(record, f"a {type} follows, and the budget is retired")
     if type == "create":
-        return canonical(body["state"]) == _first(entry)
-    if entry.retired and type in (*_ASKED, "refresh"):
-        raise _wrong(record, f"a {type} follows, and the budget is retired")
+        return canonical(body["state"]) == _first(entry) and _has_tables(page, entry, record)
     if type == "refresh":
         due = entry.window is not None and clock.is_over(entry.window_ends, body["time"])
         if not due or body["generation"] != entry.generation + 1:
-            raise _wrong(record, "a new window begins that was not due")
-        return canonical(body["state"]) == _first(entry)
+            raise wrong(record, "a new window begins that was not due")
+        if entry.holds:
+            raise wrong(record, f"a new window begins while {len(entry.holds)} holds are open")
+        return canonical(body["state"]) == _first(entry) and _has_tables(page, entry, record)
     if canonical(body["before"]) != entry.state_text:
-        raise _wrong(record, "the state before is not what the records so far leave")
+        raise wrong(record, "the state before is not what the records so far leave")
     if not moves and body["before"] != body["after"]:
-        raise _wrong(record, f"a {type} moves the committed state")
-    if type == "commit" and body["hold"] not in entry.holds:
-        raise _wrong(record, f"a commit of {body['hold']!r}, which is not held")
-    return not moves or _decided(entry, body) == canonical(state_after(record))
+        raise wrong(record, f"a {type} moves the committed state")
+    if type in ("commit", "cancel", "expire") and body["hold"] not in entry.holds:
+        raise wrong(record, f"a {type} of {body['hold']!r}, which is not held")
+    if type == "hold" and body["hold"] in entry.holds:
+        raise wrong(record, f"a hold {body['hold']!r}, which is held already")
+    if type not in _ASKED:
+        return True
+    same = not moves or _decided(entry, body) == canonical(state_after(record))
+    return _states_holds(page, entry, record, held) and same and _has_tables(page, entry, record)
+
+
+def _has_tables(page: Page, entry: Entry, record: Record) -> bool:
+    """Whether a record names the tables of the state that it leads to."""
+    body = record.body
+    if body.get("before") == state_after(record):
+        if body["tables"] != {}:
+            raise wrong(record, "tables are named, and the committed state does not move")
+        return True
+    return canonical(body["tables"]) == _text(
+        tables_of(page, entry, canonical(state_after(record)))
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
+    """Whether a record states what follows with the open holds as it follows here."""
+    body = record.body
+    open_: list[Asked] = [each for id, each in held.items() if id != body.get("hold")]
+    if record.type == "hold":
+        open_.append(from_text(canonical(body["mechanism"])))
+    wanted = len(open_) if body["admitted"] else 0
+    if len(body["holds"]) != wanted:
+        raise wrong(
+            record,
+            f"holds must have a state for each of {wanted} open holds, got {len(body['holds'])}",
+        )
+    return wanted == 0 or canonical(body["holds"]) == _followed(page, entry, body["after"], open_)
+
+
+def _followed(page: Page, entry: Entry, after: Any, open_: Sequence[Asked]) -> str | None:
+    """What a gate writes of the open holds; None where it refuses one."""
+    text = canonical(after)
+    try:
+        state = state_of(entry.filter_text, text)
+        states = rules.fold(
+            Standing(entry.filter, state, (), entry.relation, entry.unit), state, open_
+        )
+        return None if states is None else holds_after(page, entry, text, states)
+    except ResiduaError:
+        return None
 
 
 def _first(entry: Entry) -> str:
@@ -59,7 +116,3 @@ def _decided(entry: Entry, body: Any) -> str | None:
     except ResiduaError:
         return None
     return entry.moved(decision.state) if decision.admitted else None
-
-
-def _wrong(record: Record, what: str) -> BrokenRecord:
-    return BrokenRecord(f"the export of {record.budget!r} at number {record.seq}: {what}")

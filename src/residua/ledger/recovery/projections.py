@@ -7,11 +7,15 @@ are written once all chains are there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from residua.errors import BrokenRecord
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
+from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.operations.holding import committed_at
 from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.recovery.export_fields import wrong
 from residua.ledger.recovery.export_validation import retraced
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Record, canonical, state_after
@@ -30,8 +34,9 @@ class Derivation:
         self._asked: dict[tuple[str, str], Record] = {}
         self._made: dict[str, Record] = {}
         self._ended: dict[str, Record] = {}
-        self._closed: list[tuple[str, str, int]] = []
-        """Each budget that was retired, one under it, and the number of the last record of that."""
+        self._grouped: dict[tuple[str, int], Record] = {}
+        self._closed: list[Record] = []
+        """What retired budgets."""
         self._times: dict[str, str] = {}
         """When each hold was made, by the latest of its budgets."""
         self.doubted: dict[str, int] = {}
@@ -46,17 +51,29 @@ class Derivation:
                 entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
             page.add(entry)
             if entry.parent is not None:
-                parent = page.entry(entry.parent)
+                parent = page.entries.get(entry.parent)
+                if parent is None:
+                    raise BrokenRecord(
+                        f"the export of {entry.name!r} cannot be taken over without that of"
+                        f" {entry.parent!r}, which is above it and must come first"
+                    )
                 parent.children = "quotas" if entry.partition is None else "partitions"
                 page.touch(parent)
         else:
             entry = page.entry(record.budget)
-        if not retraced(entry, record):
+        held = {id: self._query(id) for id in entry.holds}
+        if not retraced(page, entry, record, held):
             self.doubted.setdefault(entry.name, record.seq)
         page.adopt(entry, record, canonical(state_after(record)))
         self._follow(entry, record)
         if "group" in body:
             self._held[entry.name, record.seq] = entry.holds
+            self._grouped[entry.name, record.seq] = record
+
+    def _query(self, id: str) -> Asked:
+        """What a hold is for, which the store or an applied record says."""
+        made = self._made.get(id)
+        return self.page.holds[id].asked if made is None else from_text(_mechanism(made))
 
     def _follow(self, entry: Entry, record: Record) -> None:
         body, type = record.body, record.type
@@ -70,7 +87,9 @@ class Derivation:
             self._times[id] = max(body["time"], self._times.get(id, ""))
             entry.holds = (*entry.holds, id) if id not in entry.holds else entry.holds
         elif type in _ENDED and admitted:
-            self._ended.setdefault(body["hold"], record)
+            # A recovery may have let it go where the record of its commit was lost.
+            if type == "commit" or body["hold"] not in self._ended:
+                self._ended[body["hold"]] = record
             entry.holds = tuple(id for id in entry.holds if id != body["hold"])
         elif type == "refresh":
             entry.generation = body["generation"]
@@ -78,27 +97,36 @@ class Derivation:
             entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
         elif type in RETIRING:
             entry.retired = True
-            below = body["below"].items()
-            self._closed += [(entry.name, name, int(seq)) for name, seq in below]
+            self._closed.append(record)
 
     def missing(self) -> dict[str, str]:
         """Budgets that lack a record which the group of an applied one names, and which."""
         lacking: dict[str, str] = {}
-        for record in (*self._asked.values(), *self._ended.values()):
+        for record in self._grouped.values():
             for each in record.body["group"]:
                 name, seq = each["budget"], each["seq"]
                 entry = self.page.entries.get(name)
                 if entry is None or entry.head_seq < seq:
                     lacking[name] = f"number {seq} was written together with one of others"
-        for above, name, seq in self._closed:
-            entry = self.page.entries.get(name)
-            if entry is None or entry.head_seq < seq:
-                lacking[name] = f"number {seq} was written before {above!r} was retired"
+        for record in self._closed:
+            for name, seq in record.body["below"].items():
+                entry = self.page.entries.get(name)
+                if entry is None or entry.head_seq < seq:
+                    above = record.budget
+                    lacking[name] = f"number {seq} was written before {above!r} was retired"
         return lacking
+
+    def _check_below(self) -> None:
+        """Raise where a retirement does not name all budgets under it."""
+        for record in self._closed:
+            for name in self.page.heads_below(record.budget):
+                if name not in record.body["below"]:
+                    raise wrong(record, f"below must name {name!r}, which is under it")
 
     def finish(self) -> None:
         """Write holds and keys, as far as the store has none of that name."""
         page = self.page
+        self._check_below()
         for id, record in self._made.items():
             if id not in page.holds:
                 page.new_hold(self._hold(id, record))
@@ -107,21 +135,28 @@ class Derivation:
             if row is None:
                 raise BrokenRecord(f"the export ends the reservation {id!r}, which nobody made")
             if row.status == "open":
-                places = {each["budget"]: (each["seq"], "") for each in record.body["group"]}
+                places = {name: (seq, "") for name, seq in self._left(record)}
                 by = committed_at(places, self._open_after(record))
                 page.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
         for who, record in self._asked.items():
             if who not in page.keys:
-                place = record.body["group"][0]
-                row_ = KeyRow(
-                    record.body["request"], place["budget"], place["seq"], self._open_after(record)
-                )
+                place = next(self._left(record))
+                row_ = KeyRow(record.body["request"], *place, self._open_after(record))
                 page.add_key(*who, row_)
+
+    def _left(self, record: Record) -> Iterator[tuple[str, int]]:
+        """Where the records of a group are that were not lost."""
+        for each in record.body["group"]:
+            name, seq = each["budget"], each["seq"]
+            entry, other = self.page.entries.get(name), self._grouped.get((name, seq), record)
+            lost = entry is None or entry.head_seq < seq
+            if not lost and other.body["group"] == record.body["group"]:
+                yield name, seq
 
     def _hold(self, id: str, record: Record) -> HoldRow:
         body = record.body
         return HoldRow(
-            id, body["by"], body["key"], _members(record), canonical(body["mechanism"]),
+            id, body["by"], body["key"], _members(record), _mechanism(record),
             body["assumed"], self._times[id], body["expires"], "open",
         )  # fmt: skip
 
@@ -130,6 +165,10 @@ class Derivation:
         places = ((each["budget"], each["seq"]) for each in record.body["group"])
         held = {place[0]: list(ids) for place in places if (ids := self._held.get(place, ()))}
         return canonical(held) if held else None
+
+
+def _mechanism(record: Record) -> str:
+    return canonical(record.body["mechanism"])
 
 
 def _members(record: Record) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from residua.errors import (
     LedgerError,
     OutcomeUnknown,
     ReadOnlyLedger,
-    ResiduaError,
     StoreUnavailable,
 )
 from residua.ledger.domain import clock
@@ -37,6 +36,7 @@ from residua.ledger.operations.budgets import write_off
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.export import Exported, chain, read_export, table
+from residua.ledger.recovery.export_fields import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
@@ -182,6 +182,8 @@ class _Recovery:
         self.incarnation = ""
         self.result = Recovered(0, ())
         self._applied: dict[str, int] = {}
+        self._firsts: dict[str, int] = {}
+        """The number of the first record of each budget that was taken over."""
         self._begun = ""
         """The incarnation of the anchor that was begun with the store, before it was another's."""
 
@@ -224,6 +226,7 @@ class _Recovery:
                 known.append(f"{int(clock.seconds(page.now))}-")
             self.incarnation = next_incarnation(*known)
             self._say(connection, said or self._begun)
+            self._check_whole()
             page.flush()
             store.commit(connection, self._landed)
         self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
@@ -318,29 +321,64 @@ class _Recovery:
             if known is not None:
                 _check_same(page.connection, known, records)
             new = records[seq + 1 :]
-            try:
-                page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
-                page.load_holds(r.body["hold"] for r in new if "hold" in r.body)
-                for record in new:
-                    top += record.type == "create"
+            for record in new:
+                check_fields(record)
+            page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
+            page.load_holds(r.body["hold"] for r in new if "hold" in r.body)
+            for record in new:
+                top += record.type == "create"
+                with naming(record):
                     derived.apply(record, top)
-                if name in derived.doubted:
-                    self._prove(name, records, derived.doubted[name])
-            except ResiduaError:
-                raise
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                raise BrokenRecord(f"the export of {name!r} cannot be read: {error!r}") from error
+            if name in derived.doubted:
+                self._prove(name, records, derived.doubted[name])
             if new:
-                self._applied[name] = len(new)
+                self._applied[name], self._firsts[name] = len(new), seq + 1
         derived.finish()
         page.add_tables(self.given.tables)
         return derived.missing()
+
+    def _check_whole(self) -> None:
+        """Raise where the verifier finds fault with what was taken over, before it is written.
+
+        It looks at all chains together: groups, holds, families and retirements. Without the
+        packages that it needs, this is left to whoever verifies the ledger.
+        """
+        if not self._applied:
+            return
+        try:
+            verifier = import_module("residua.verify.verification")
+        except ModuleNotFoundError:
+            return
+        page, connection = self.page, self.page.connection
+        new = page.appended()
+        chains = {
+            name: [*chain(connection, entry.id), *new.get(name, ())]
+            for name, entry in page.entries.items()
+        }
+        for problem in verifier.check_records(
+            chains, lambda hash: page.table(hash) or table(connection, hash)
+        ):
+            entry = self.page.entries[problem.budget]
+            first = self._firsts.get(problem.budget)
+            # What was wrong in the store before is not for a recovery to judge.
+            if first is not None and (problem.seq is None or problem.seq >= first):
+                where = entry.head_seq if problem.seq is None else problem.seq
+                raise BrokenRecord(
+                    f"the export of {entry.name!r} at number {where}: {problem.what}"
+                )
 
     def _prove(self, name: str, records: Sequence[Record], first: int) -> None:
         """Raise unless the verifier proves each step from a number on."""
         assert self.given is not None
         tables, connection = self.given.tables, self.page.connection
-        report = import_module("residua.verify").verify_records(
+        try:
+            verifier = import_module("residua.verify")
+        except ModuleNotFoundError as error:
+            raise BrokenRecord(
+                f"the export of {name!r} at number {first} is not what its filter decides here, and"
+                f" {error.name} is missing to have it proven: install residua[verify]"
+            ) from error
+        report = verifier.verify_records(
             {name: records},
             tables=lambda hash: tables.get(hash) or table(connection, hash),
             since={name: first - 1} if first else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +37,35 @@ class Chain:
             return self.records[seq]
         return next((record for record in self.records if record.seq == seq), None)
 
+    @property
+    def lost_from(self) -> int | None:
+        """The number from which on records may have been lost; None unless it ends in `recover`.
+
+        A recovery adds the expiry of each open hold to what was left, and then `recover`.
+        """
+        if not self.records or self.records[-1].type != "recover":
+            return None
+        place = len(self.records) - 1
+        while place and self.records[place - 1].type == "expire":
+            place -= 1
+        return self.records[place].seq
+
+    def has_lost(self, seq: int) -> bool:
+        """Whether a recovery says that the record of this number may have been lost."""
+        return self.lost_from is not None and seq >= self.lost_from
+
 
 def parent_of(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
     """The chain of the parent, if it is here."""
     parent = chain.first.get("parent")
     return chains.get(parent) if isinstance(parent, str) else None
+
+
+def lost_notes(chains: Iterable[Chain]) -> Iterator[str]:
+    """What to say of budgets that lost records in a recovery."""
+    for chain in chains:
+        if chain.lost_from is not None:
+            yield (
+                f"The budget {chain.name!r} lost records in a recovery, from number"
+                f" {chain.lost_from} on, and is closed as fully spent. What they were is not shown."
+            )

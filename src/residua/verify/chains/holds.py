@@ -4,7 +4,8 @@ A ledger admits a spend, a hold or a commit only if all holds that are open then
 one after another, in the order in which they were made (`residua.ledger.domain.rules`). Its record
 states the committed state after each of them, so that every one is checked as a spend is: no rule
 of a filter is needed beside the one that checks a step. Cancels and expiries only make room. A hold
-expires when its time is over, or where a new window or the loss of a budget ends it.
+expires when its time is over, or where a new window or the loss of a budget ends it. Whatever ends
+a hold ends it in all its budgets: a commit of some of them would leave the others uncharged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from residua.records import Record, canonical
 from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.groups import members_of
 
 
 class Following(NamedTuple):
@@ -72,33 +74,74 @@ def _following(after: Any, open_: list[Record], stated: list[Any]) -> Iterator[F
         yield Following(hold, {**after, **fields}, own.get("tables"))
 
 
-def check_expiries(chains: Mapping[str, Chain]) -> None:
-    """That holds expire when their time is over, unless a budget of theirs lets all of them go."""
+_ENDING = ("commit", "cancel", "expire")
+
+
+def check_ends(chains: Mapping[str, Chain]) -> None:
+    """That a hold is of one request, and ends in all its budgets at once, not before its time."""
+    made: dict[str, Record] = {}
+    ended: set[tuple[str, str]] = set()
     for chain in chains.values():
-        ends = {
-            canonical(record.body["hold"]): record.body["expires"]
-            for record in chain.records
-            if record.type == "hold" and record.body["admitted"] is True
-        }
         for record in chain.records:
-            if record.type != "expire":
-                continue
-            expires = ends.get(canonical(record.body["hold"]))
-            if isinstance(expires, str) and record.time < expires and not _ended(record, chains):
-                chain.wrong(record.seq, f"a hold expires before its time is over at {expires}")
+            id = canonical(record.body.get("hold"))
+            if record.type == "hold":
+                first = made.setdefault(id, record)
+                if _places(first) != _places(record):
+                    chain.wrong(
+                        record.seq,
+                        f"the hold {record.body['hold']!r:.60} is that of another request, too",
+                    )
+            elif record.type in _ENDING and record.body.get("admitted", True) is True:
+                ended.add((chain.name, id))
+    for chain in chains.values():
+        for record in chain.records:
+            id = canonical(record.body.get("hold"))
+            if record.type in _ENDING and id in made:
+                _check_end(chain, record, made[id], chains, ended)
+
+
+def _places(record: Record) -> tuple[tuple[str, int], ...]:
+    return members_of(record.body["group"])
+
+
+def _names(record: Record) -> set[str]:
+    return {name for name, _ in _places(record)}
+
+
+def _check_end(
+    chain: Chain,
+    record: Record,
+    hold: Record,
+    chains: Mapping[str, Chain],
+    ended: set[tuple[str, str]],
+) -> None:
+    """That what ends a hold names the budgets of the hold, and that an expiry is due.
+
+    A recovery ends the holds of a budget that lost records, in those of their budgets where they
+    are still open.
+    """
+    id, kind = canonical(hold.body["hold"]), record.type
+    lost = {name for name in _names(hold) if name in chains and chains[name].lost_from is not None}
+    for name in sorted(_names(record) - _names(hold)):
+        chain.wrong(record.seq, f"the {kind} names {name!r}, which is not a budget of the hold")
+    for name in sorted(_names(hold) - _names(record)):
+        over = name in lost or (lost and (name, id) in ended)
+        if kind != "expire" or not over:
+            chain.wrong(record.seq, f"the {kind} lacks {name!r}, which is a budget of the hold")
+    expires = hold.body["expires"]
+    early = kind == "expire" and isinstance(expires, str) and record.time < expires
+    if early and not lost and not _ended(record, chains):
+        chain.wrong(record.seq, f"a hold expires before its time is over at {expires}")
 
 
 def _ended(record: Record, chains: Mapping[str, Chain]) -> bool:
-    """Whether all holds of a budget ended with this one, as a new window or recovery does."""
-    group = record.body["group"]
-    for member in group if isinstance(group, list) else ():
-        name = member.get("budget") if isinstance(member, Mapping) else None
-        chain = chains.get(name) if isinstance(name, str) else None
-        if chain is None or type(member.get("seq")) is not int:
+    """Whether all holds of a budget ended with this one, as they do with its window."""
+    for name, seq in _places(record):
+        chain = chains.get(name)
+        if chain is None:
             continue
-        start = member["seq"] if chain.whole and member["seq"] > 0 else 0
-        some = islice(chain.records, start, None)
-        later = (each.type for each in some if each.seq > member["seq"])
-        if next((kind for kind in later if kind != "expire"), None) in ("refresh", "recover"):
+        some = islice(chain.records, seq if chain.whole and seq > 0 else 0, None)
+        later = (each.type for each in some if each.seq > seq)
+        if next((kind for kind in later if kind != "expire"), None) == "refresh":
             return True
     return False

@@ -1,4 +1,4 @@
-"""That nothing is asked of a budget, and nothing created under it, once one above it was retired.
+"""That a budget is not asked, renewed or created once one above it was retired.
 
 Each chain has its own numbers, and clocks may be set back, so neither tells what came first in two
 chains. A retirement does: it states, for every budget under the retired one, the number of its last
@@ -52,12 +52,12 @@ def _check_named(chain: Chain, seq: int, below: Any, chains: Mapping[str, Chain]
 
 
 def _check_after(chain: Chain, ancestor: str, last: Any) -> None:
-    """That a chain asks for nothing after its ancestor was retired."""
+    """That a chain asks for nothing, and begins no window, after its ancestor was retired."""
     if last is None:
         chain.wrong(0, f"created under {ancestor!r}, which was retired")
     elif type(last) is int:
         for record in chain.records:
-            if record.seq > last and record.type in ASKING:
+            if record.seq > last and record.type in (*ASKING, "refresh"):
                 chain.wrong(record.seq, f"a {record.type} after {ancestor!r} above it was retired")
 
 

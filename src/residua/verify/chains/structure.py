@@ -2,14 +2,15 @@
 
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
-cancels and expiries move nothing; nothing is asked after a retirement; windows count up, and none
+cancels and expiries move nothing; nothing follows a retirement; windows count up, and none
 begins before the last one is over or while something is held; a bound without a declared relation
 is recorded with `assumed: true`. Names, times and flags are what a ledger accepts as such.
 
 Across chains: the records of one request name the same group, in which each is where the others
-say; what stands above a quota is in it and the whole of a partition is not, all the way up; no two
+say (`groups.py`); a hold is of one request, and what ends it names all its budgets (`holds.py`);
+what stands above a quota is in it and the whole of a partition is not, all the way up; no two
 partitions of a budget have one label; a key belongs to one request of its principal; nothing is
-asked of a budget, or created under it, after one above it was retired (`retirement.py`).
+asked of a budget, or created or renewed under it, after one above it was retired (`retirement.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 from residua.errors import BrokenRecord
 from residua.records import LONGEST_HOLD, Record, canonical, follows, read, state_after
 from residua.verify.chains.chain import ASKING, Chain, parent_of
-from residua.verify.chains.holds import check_expiries
+from residua.verify.chains.groups import check_group, members_of, together
+from residua.verify.chains.holds import check_ends
 from residua.verify.chains.retirement import check_retired
 from residua.verify.chains.windows import early, is_time, later, no_window
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
@@ -95,11 +97,13 @@ def check_states(chain: Chain) -> None:
             _check_asked(body, kind, wrong)
         elif body.get("before") != body.get("after"):
             wrong(f"a {kind} moves the committed state")
-        if retired and kind in (*ASKING, "refresh", "create"):
-            wrong(f"a {kind} after the budget was retired")
+        if retired:
+            wrong(f"the budget was retired before this {kind}")
         if "reason" in body and not _is_reason(body["reason"], kind):
             wrong(f"reason must be a text, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
+        if "hold" in body and type(body["hold"]) is not str:
+            wrong(f"hold must be a text, got {body['hold']!r:.60}")
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
         ):
@@ -114,11 +118,13 @@ def check_states(chain: Chain) -> None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
                 wrong("the commit is of another mechanism than its hold")
+            elif kind == "commit" and made.body["assumed"] != body["assumed"]:
+                wrong("the commit does not assume the relation as its hold does")
             elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
                 wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
                 held.pop(id, None)
-        if held and kind in ("refresh", "retire"):
+        if held and kind in ("refresh", "retire", "recover"):
             wrong(f"a {kind} while {len(held)} reservations are open")
         if kind == "refresh":
             generation += 1
@@ -129,7 +135,7 @@ def check_states(chain: Chain) -> None:
                 soon = early(chain.first["time"], window, began, body["time"])
                 if soon is not None:
                     wrong(soon)
-            if body["generation"] != generation:
+            if type(body["generation"]) is not int or body["generation"] != generation:
                 wrong(f"generation {body['generation']} stands where {generation} should")
         if kind == "create":
             _check_created(body, wrong)
@@ -165,6 +171,8 @@ def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> Non
     for name in ("data", "parent", "partition"):
         if body[name] is not None and not is_label(body[name]):
             wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
+    if type(body["library"]) is not str:
+        wrong(f"library must be a text, got {body['library']!r:.60}")
     if type(body["shares_data"]) is not bool:
         wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
 
@@ -194,6 +202,11 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
         wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
     if not _is_name(body["key"]):
         wrong(f"key must be one line of printable text, got {body['key']!r:.60}")
+    if type(body["request"]) is not str:
+        wrong(f"request must be a text, got {body['request']!r:.60}")
+    named = {name for name, _ in members_of(body["group"])}
+    if body["binding"] is not None and body["binding"] not in sorted(named):
+        wrong(f"binding must be a budget of the group, got {body['binding']!r:.60}")
     if body["admitted"] and body["binding"] is not None:
         wrong("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
@@ -216,7 +229,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     _check_children(chains)
     _check_roots(chains)
     check_retired(chains)
-    check_expiries(chains)
+    check_ends(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -225,17 +238,17 @@ def check_across(chains: Mapping[str, Chain]) -> None:
             if record.type not in _GROUPED:
                 continue
             wrong = _Wrong(chain, record.seq)
-            members = _check_group(record, chains, wrong)
+            members = check_group(record, chains, wrong)
             body = record.body
             if record.type == "hold" and is_time(body["expires"]):
-                made = max(each.body["time"] for each in _together(record, chains))
+                made = max(each.body["time"] for each in together(record, chains))
                 if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
                     wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
             if record.type in ASKING:
                 _check_line(chain, chains, members, wrong)
                 if chain.name in partitioned and body["admitted"]:
                     wrong("a budget that is divided into partitions is charged itself")
-                place = (body["request"], record.type, _names(body["group"]))
+                place = (body["request"], record.type, members_of(body["group"]))
                 if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
                     wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
                 if body["relation"] != chain.first.get("relation"):
@@ -243,60 +256,6 @@ def check_across(chains: Mapping[str, Chain]) -> None:
                 for unit in units_of(body["mechanism"]) if body["admitted"] else ():
                     if unit != chain.first.get("unit"):
                         wrong(f"{unit!r} is declared, which is not the budget's unit")
-
-
-def _names(group: Any) -> tuple[tuple[Any, Any], ...]:
-    if not isinstance(group, list):
-        return ()
-    return tuple((m.get("budget"), m.get("seq")) for m in group if isinstance(m, dict))
-
-
-def _check_group(
-    record: Record, chains: Mapping[str, Chain], wrong: Callable[[str], None]
-) -> set[str]:
-    group = record.body["group"]
-    members: set[str] = set()
-    if not isinstance(group, list):
-        wrong("the group is not a list")
-        return members
-    for member in group:
-        if not isinstance(member, dict) or set(member) != {"budget", "seq", "prev"}:
-            wrong("a member of the group is not a budget with its record")
-            continue
-        name = str(member["budget"])
-        if name in members:
-            wrong(f"{name!r} is in the group twice")
-        members.add(name)
-        other = chains.get(name)
-        found = None if other is None else other.at(member["seq"])
-        if other is None:
-            wrong(f"the budget {name!r} of the group is not here")
-        elif found is None or found.prev != member["prev"]:
-            wrong(f"the record {name!r} {member['seq']} of the group is not where it should be")
-        elif found is not record and not _same_request(record, found):
-            wrong(f"the record {name!r} {member['seq']} of the group says something else")
-    if record.budget not in members or not any(
-        isinstance(m, dict) and m.get("budget") == record.budget and m.get("seq") == record.seq
-        for m in group
-    ):
-        wrong("the record is not in its own group")
-    return members
-
-
-def _together(record: Record, chains: Mapping[str, Chain]) -> list[Record]:
-    """The records of a group that are here, this one too."""
-    found = [record]
-    for name, seq in _names(record.body["group"]):
-        chain = chains.get(name) if isinstance(name, str) else None
-        other = None if chain is None else chain.at(seq)
-        if other is not None:
-            found.append(other)
-    return found
-
-
-def _same_request(one: Record, two: Record) -> bool:
-    names = {"by", "type", "group", "key", "request", "mechanism", "admitted", "binding", "hold"}
-    return all(one.body.get(name) == two.body.get(name) for name in names)
 
 
 def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
