@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,14 @@ FITTING = [
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.BasicFilter(4.0, 1e-2)),
     (rz.BasicFilter(5.0, 0.02), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
+    (rz.BasicFilter(1.0, 1e-6), rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4)),
+    (rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4), rz.PureFilter(0.1)),
+    (rz.ApproximateGdpResidueFilter(2.0, 1e-4), rz.PureFilter(1.0)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-2), rz.BasicFilter(0.82, 1e-3)),
+    (rz.PureFilter(1.0), rz.NaturalFilter(rz.pure_dp(1.0))),
+    (rz.NaturalFilter(rz.pure_dp(1.0)), rz.PureFilter(1.0)),
+    (rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), rz.GdpFilter(0.5)),
+    (rz.NaturalFilter(rz.approximate_dp(0.3, 1e-6), 5),) * 2,
 ]
 
 
@@ -52,6 +61,35 @@ FITTING = [
 def test_a_partition_below_its_parent_is_proven(cap: rz.Filter, part: rz.Filter) -> None:
     report = _divided(cap, part)
     assert report.ok, report.text
+
+
+def test_two_partitions_may_fill_the_parent() -> None:
+    parts = rz.PureFilter(0.5), rz.BasicFilter(0.5, 1e-6)
+    assert _divided(rz.AutoFilter(1.0, 1e-6), *parts, relation="replace-one").ok
+
+
+NATURAL = rz.NaturalFilter(rz.approximate_dp(0.3, 1e-6), 5)
+REJECTED = [
+    (rz.PureFilter(1.0), rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), rz.ZcdpFilter(0.01), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), rz.RenyiFilter(8.0, 0.1), "add-remove"),
+    (rz.ApproximateGdpResidueFilter(2.0, 1e-4), rz.RenyiCurveFilter({2: 0.1}), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), NATURAL, "add-remove"),
+    (NATURAL, rz.PureFilter(0.1), "add-remove"),
+    (NATURAL, NATURAL, "replace-one"),
+]
+
+
+@pytest.mark.parametrize(("cap", "part", "relation"), REJECTED, ids=lambda each: str(each)[:40])
+def test_a_partition_without_a_proof_is_not_created(
+    cap: rz.Filter, part: rz.Filter, relation: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlalchemy")
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("all", cap, relation=relation)
+    with pytest.raises(rz.ArgumentError, match="^filter must"):
+        ledger.create_budget("p", part, parent="all", partition="1")
+    assert ledger.verify().ok
 
 
 EXCEEDING = [

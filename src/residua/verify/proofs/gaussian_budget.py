@@ -185,9 +185,7 @@ def _weighed(
     make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
 ) -> Proof:
     if m2 == 0:
-        if eta:
-            return undecided("nothing but slack is left")
-        return below_gaussian(make, v)
+        return below_gaussian(make, v, eta)
     if m2 == v:
         if not eta:
             return refuted(_NOTHING) if tight else undecided(_NOTHING)
@@ -258,8 +256,10 @@ def _power(factor: Factor, n: int) -> Finite:
 # -- below one Gaussian -----------------------------------------------------------------------
 
 
-def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
-    """Whether a law lies below `G_nu`."""
+def below_gaussian(
+    make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)
+) -> Proof:
+    """Whether a law lies below `G_nu ⊕ R_{0,η}`; without a list of outcomes, below `G_nu`."""
     if nu2 <= 0:
         return refuted(_NOTHING)
     proof = undecided("not settled")
@@ -270,14 +270,22 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
                 if law.p_inf > 0 or law.q_inf > 0:
                     return refuted("mass at infinity, which no Gaussian covers")
                 return undecided("mass at infinity that is not known to be none")
-            proof = _vertices(law, nu) if isinstance(law, Finite) else _curve(law, nu)
+            if isinstance(law, Finite):
+                proof = _vertices(law, nu, ball(1 - eta))
+            else:
+                proof = _curve(law, nu)
+        if proof.verdict == "refuted" and eta and not isinstance(law, Finite):
+            return undecided("not below the Gaussian without slack")
         if proof.verdict != "undecided":
             break
     return proof
 
 
-def _vertices(law: Finite, nu: Ball) -> Proof:
-    """The corners of the tradeoff curve lie on or above that of `G_nu`, which is convex."""
+def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
+    """The corners of the tradeoff curve lie on or above that of the other, which is convex.
+
+    For `G_nu ⊕ R_{0,η}` that is the one of `G_nu` with both errors scaled by `1-η`, and 0 beyond.
+    """
     order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
     for i, j in pairwise(order):
         if not law.z[i] < law.z[j]:
@@ -285,7 +293,14 @@ def _vertices(law: Finite, nu: Ball) -> Proof:
     work(200 * len(order))
     below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
     for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
-        needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
+        if kept < 1:
+            if p_low >= kept or q_high >= kept:
+                continue
+            if not (p_low < kept and q_high < kept):
+                return undecided("errors are not told from 1 - delta")
+            needed = -quantile(p_low / kept) - quantile(q_high / kept)
+        else:
+            needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
         if needed > nu:
             return refuted(f"the loss needs nu = {near(needed):.9g}, taken was {near(nu):.9g}")
         if not needed <= nu:
