@@ -50,6 +50,7 @@ FITTING = [
     (rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4), rz.PureFilter(0.1)),
     (rz.ApproximateGdpResidueFilter(2.0, 1e-4), rz.PureFilter(1.0)),
     (rz.ApproximateGdpResidueFilter(1.0, 1e-2), rz.BasicFilter(0.82, 1e-3)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-2), rz.GdpFilter(1.001)),
     (rz.PureFilter(1.0), rz.NaturalFilter(rz.pure_dp(1.0))),
     (rz.NaturalFilter(rz.pure_dp(1.0)), rz.PureFilter(1.0)),
     (rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), rz.GdpFilter(0.5)),

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, quantile, upper
+from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal, quantile, upper
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Factor, Loss, Response, sure, together
@@ -87,7 +87,10 @@ def approximate_gdp_residue(
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
     if m2 > v:
-        return _beyond_slack(m2, v, eta)
+        found = _beyond_slack(m2, v, eta)
+        if found.verdict == "proven" and loss.factors:
+            return undecided("slack covers the Gaussian part, but other losses are there too")
+        return found
     split = _split(loss.rest)
     rest = loss.rest
     if split is not None:
@@ -145,13 +148,21 @@ def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
 
 
 def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
-    """A Gaussian larger than the budget's: refuted where slack does not make up for it."""
-    with bits(_BITS[0]):
-        m, mu, slack = ball(m2).sqrt(), ball(v).sqrt(), ball(eta)
-        for share in range(41):
-            t = m * share / 4
-            below = gaussian_curve(t, mu) if v else arb(0)
-            if gaussian_curve(t, m) > (1 - slack) * below + slack:
+    """`G_m ⪯ G_mu ⊕ R_{0,η}` for `m > mu`, which is a matter of `x = 1`.
+
+    There `h_m <= (1-η) h_mu + η` says `Φ(-m/2) >= (1-η) Φ(-mu/2)`. The slopes in `x = e^t` are
+    `-Φ(-a_m)` and `-(1-η) Φ(-a_mu)`, `a_y = t/y + y/2`, so the gap falls on `t >= 0` if the ratio
+    of the first to the second rises from there. With `λ = φ/Φ` at `-a` its logarithm has the slope
+    `λ(a_mu)/mu - λ(a_m)/m`, and `λ(a_y)/y` falls in `y`: that is `(λ-a)(y/2 - t/y) <= 1`, which
+    follows from `y/2 - t/y <= a` and the bound `λ < a + 1/a`. For `t < 0` by symmetry.
+    """
+    for precision in _BITS:
+        with bits(precision):
+            kept, height = ball(1 - eta), normal(-ball(m2).sqrt() / 2)
+            least = kept * normal(-ball(v).sqrt() / 2)
+            if height >= least:
+                return proven("slack covers what the Gaussian part exceeds the budget by")
+            if height < least:
                 return refuted("mu² falls by less than the Gaussian part")
     return undecided("mu² falls by less than the Gaussian part, which slack may cover")
 
@@ -362,7 +373,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
 
 def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
     """The second derivative of `h_nu - h_L` in `t`."""
-    from residua.verify.arithmetic.balls import density, normal
+    from residua.verify.arithmetic.balls import density
 
     u = nu / 2 - t / nu
     budget = density(u) / nu - t.exp() * normal(u - nu)
@@ -374,8 +385,6 @@ def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
 
 def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
     """Chord of `h_L` in `x` below a tangent of `h_nu`."""
-    from residua.verify.arithmetic.balls import normal
-
     a, b = low.exp(), high.exp()
     at_a, at_b = law.curve(low), law.curve(high) if high < law.e else arb(0)
     middle = ((low + high) / 2).mid()
