@@ -121,6 +121,7 @@ WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.BasicFilter(600.0, 1e-8), m.DiscreteGaussian(sigma=0.127399, sensitivity=3), "add-remove"),
     (rz.PlanFilter(1.0, 1e-6, (m.PureDp(0.05),) * 4), m.ExponentialMechanism(0.14), "add-remove"),
     (rz.PlanFilter(1.0, 1e-6, (m.ExponentialMechanism(0.2),) * 4), m.PureDp(0.0999), "add-remove"),
+    (rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)]), m.Gaussian(sigma=100.0), "add-remove"),
 ]
 
 
@@ -162,6 +163,13 @@ def test_a_plan_with_laplace_noise_refuses_what_lies_below_no_planned_query() ->
     filter = rz.PlanFilter(1.0, 1e-6, [m.Laplace(20.0)] * 12)
     assert not filter.check(m.Laplace(12.0)).admitted
     assert filter.check(m.Laplace(25.0)).admitted
+
+
+def test_a_plan_does_not_split_points_for_a_gaussian() -> None:
+    """Two of them lie above it, and one does not: there is no proof that what is left does."""
+    filter = rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)] * 4)
+    assert filter.check(m.Gaussian(sigma=40.0)).admitted
+    assert not filter.check(m.Gaussian(sigma=20.0)).admitted
 
 
 def test_commits_and_menus_reject_what_has_too_many_outcomes() -> None:

@@ -137,7 +137,7 @@ class PlanFilter(Filter):
         covering = [
             i
             for i, kind in enumerate(self.kinds)
-            if left[i] and (_is_single(kind) or _is_listed({kind: 1})) and _below(loss, kind)
+            if left[i] and _is_comparable(loss, kind) and _below(loss, kind)
         ]
         if covering:
             least = min(covering, key=lambda i: float(self.kinds[i].delta(0.0)))
@@ -147,8 +147,9 @@ class PlanFilter(Filter):
         found: list[tuple[float, int, int]] = []
         comparable = [
             i
-            for i in range(len(left))
-            if _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
+            for i, kind in enumerate(self.kinds)
+            if not (loss.gaussian and kind.gaussian is None)
+            and _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
         ]
         for i in comparable:
             kind = self.kinds[i]
@@ -212,6 +213,14 @@ def _total(counts: dict[Pld, int]) -> Pld:
 
 def _is_single(kind: Pld) -> bool:
     return kind.gaussian is None and list(kind.terms.values()) == [1]
+
+
+def _is_comparable(loss: Pld, kind: Pld) -> bool:
+    """Whether it can be proven that a query lies below one on the plan."""
+    if loss.gaussian and kind.gaussian is None:
+        # At one point: below (eps, delta)-DP.
+        return _is_single(kind) and isinstance(next(iter(kind.terms)), RandomizedResponse)
+    return _is_single(kind) or _is_listed({kind: 1})
 
 
 def _is_listed(counts: dict[Pld, int]) -> bool:
