@@ -25,7 +25,7 @@ from residua.verify.arithmetic.balls import Ball, ball, exact, normal
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable, amounts
 from residua.verify.losses.costs import Unknown
-from residua.verify.losses.factors import Loss, Response
+from residua.verify.losses.factors import Loss, Response, together
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.adaptive import keeps, largest_total
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
@@ -114,14 +114,33 @@ def natural_step(
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-    charge = _between(spent, now)
-    if charge is None or not below(loss, charge):
+    charge = _between(_parted(spent), _parted(now))
+    if charge is None or not below(_parted(loss), charge):
         return undecided("what was spent is not what was spent before and the query")
     if catalogue is not None and not isinstance(catalogue, str):
-        members = [loss_of(each, None) for each in catalogue]
-        if charge not in members:
+        members = [_parted(loss_of(each, None)) for each in catalogue]
+        if not any(_same(charge, member) for member in members):
             return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
+
+
+def _parted(loss: Loss) -> Loss:
+    """The same with every `R_{eps,delta}` as `R_eps ⊕ R_{0,delta}`, which it is."""
+    zero, parts = Fraction(0), [Loss(loss.variance, stated=loss.stated)]
+    for factor, n in loss.factors:
+        if isinstance(factor, Response) and factor.eps and factor.delta:
+            lost = Response(zero, factor.delta, zero, factor.written_delta)
+            parts.append(Loss(factors=((factor.core(), n), (lost, n))))
+        else:
+            parts.append(Loss(factors=((factor, n),)))
+    return together(parts)
+
+
+def _same(one: Loss, two: Loss) -> bool:
+    """Whether two compositions have the same parts, in whatever order."""
+    return one.variance == two.variance and (
+        (dict(one.factors), dict(one.stated)) == (dict(two.factors), dict(two.stated))
+    )
 
 
 def _between(before: Loss, after: Loss) -> Loss | None:
