@@ -137,6 +137,15 @@ def test_what_ranges_were_widened_for_is_proven(
     assert report.ok, report.text.split("What this")[0]
 
 
+@pytest.mark.parametrize("eps", [0.61017, 0.610172, 0.610173])
+def test_a_small_query_after_one_that_takes_all_but_a_little_delta(eps: float) -> None:
+    filter = rz.NaturalFilter(rz.approximate_dp(0.61017, 1.684e-6), 5)
+    chain = written_by(filter, [m.Laplace(1.0 / eps), m.Laplace(3e5)])
+    assert chain.records[2].admitted
+    report = verify_records({"b": chain.records}, chain.tables)
+    assert report.ok, report.text.split("What this")[0]
+
+
 @pytest.mark.parametrize("query", [m.Laplace, m.ExponentialMechanism, m.PureDp])
 @pytest.mark.parametrize("mu", [0.12, 2.18, 36.0])
 @pytest.mark.parametrize("share", [1.0, 1.0 - 1e-9, 0.99, 0.5])
@@ -190,6 +199,7 @@ def test_filters_whose_steps_cannot_be_proven_are_not_created(tmp_path: Path) ->
         rz.PureFilter(1e-200),
         rz.RenyiFilter(1.0 + 1e-8, 1.0),
         rz.PlanFilter(1.0, 1e-6, [m.Laplace(1e15)]),
+        rz.NaturalFilter(rz.approximate_dp(1.0, 1e-3), 9, [m.Zcdp(0.125)]),
     ]):  # fmt: skip
         with pytest.raises(rz.ArgumentError, match="verified"):
             ledger.create_budget(f"b{number}", filter)

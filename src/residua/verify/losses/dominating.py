@@ -9,6 +9,7 @@ disproof is not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
@@ -16,7 +17,7 @@ from flint import arb
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
-from residua.verify.losses.factors import Loss
+from residua.verify.losses.factors import Factor, Loss
 from residua.verify.losses.lattice import lattice_of
 from residua.verify.losses.laws import Finite
 
@@ -54,6 +55,24 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
 
         return lambda: _through(heights, _points(whole, fine), level, factor.symmetric)
     return lambda: _off_lattice(loss, min(known), whole, level, fine)
+
+
+@dataclass(frozen=True)
+class Above(Factor):
+    """A finite law above a bounded factor, as a factor."""
+
+    factor: Factor
+    fine: float
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.factor.symmetric
+
+    def law(self) -> Finite:
+        make = law_above(Loss(factors=((self.factor, 1),)), Fraction(0), self.fine)
+        if make is None:
+            raise Unknown("no formula for its curve")
+        return make()
 
 
 def _size(height: Ball | None) -> float | None:
