@@ -122,6 +122,8 @@ WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.PlanFilter(1.0, 1e-6, (m.PureDp(0.05),) * 4), m.ExponentialMechanism(0.14), "add-remove"),
     (rz.PlanFilter(1.0, 1e-6, (m.ExponentialMechanism(0.2),) * 4), m.PureDp(0.0999), "add-remove"),
     (rz.NaturalFilter(rz.approximate_dp(0.15, 1e-4), 15), m.Zcdp(0.0, 1e-3, 4e-5), "add-remove"),
+    (rz.GdpFilter(5.0), m.PoissonSampled(m.ExponentialMechanism(6.0), 0.01), "add-remove"),
+    (rz.GdpResidueFilter(1.2), m.PoissonSampled(m.Laplace(0.12), 0.01), "add-remove"),
     (rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)]), m.Gaussian(sigma=100.0), "add-remove"),
 ]
 

@@ -19,6 +19,8 @@ from flint import arb
 
 from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal, quantile, upper
 from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.costs import Unknown
+from residua.verify.losses.curves import curve
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Factor, Loss, Response, sure, together
 from residua.verify.losses.hockey_stick import coins
@@ -30,6 +32,7 @@ from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 _MOST_ATOMS = 1 << 14
 _BITS = (128, 256, 512)
 _FEW = 64
+_MOST_CELLS = 4000
 _NOTHING = "nothing is taken of mu²"
 
 
@@ -56,13 +59,58 @@ def gdp(spent: Fraction, loss: Loss) -> Proof:
 
 def _below_through_laws_above(rest: Loss, nu2: Fraction) -> Proof:
     proof = undecided("too many outcomes, or no formula for their law")
-    for fine in FINENESS:
+    if _single_below(rest, nu2):
+        return proven("the curve of the loss lies below the Gaussian's that was taken")
+    for fine in FINENESS[:1] if _is_single(rest) else FINENESS:
         above = law_above(rest, Fraction(0), fine)
         if above is not None and proof.verdict != "proven":
             proof = below_gaussian(above, nu2)
             if proof.verdict == "refuted":
                 proof = undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
+
+
+def _is_single(rest: Loss) -> bool:
+    return len(rest.factors) == 1 and rest.factors[0][1] == 1
+
+
+def _single_below(rest: Loss, nu2: Fraction) -> bool:
+    """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
+    if not _is_single(rest) or not nu2 > 0:
+        return False
+    factor = rest.factors[0][0]
+    with bits(_BITS[0]):
+        if not factor.missing().is_zero():
+            return False
+        nu = ball(nu2).sqrt()
+        return all(_side_below(factor, nu, back) for back in (False, True))
+
+
+def _side_below(factor: Factor, nu: Ball, back: bool) -> bool:
+    top = factor.top(back)
+    if top is None:
+        return False
+
+    def height(at: float) -> Ball:
+        t = arb(at)
+        found = arb(0) if t > top else curve(factor, t, back)
+        return arb(1) if found is None else found
+
+    end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
+    cells, tried = [(0.0, end, height(0.0), height(end))], 0
+    while cells:
+        low, high, at_low, at_high = cells.pop()
+        if _chord_below(nu, (arb(low), at_low), (arb(high), at_high)):
+            continue
+        work(200)
+        tried, middle = tried + 1, 0.5 * (low + high)
+        if tried > _MOST_CELLS or not low < middle < high:
+            return False
+        at = height(middle)
+        if at > gaussian_curve(arb(middle), nu):
+            return False
+        cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
+    return True
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
@@ -118,12 +166,18 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
     if make is not None:
         return _weighed(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
+    if not eta and _single_below(rest, v - m2):
+        return proven("the curve of the loss lies below the Gaussian's that was taken")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
-        proof = _weighed(make, m2, v, eta, False)
-        if proof.verdict == "proven" or eta:
+        try:
+            proof = _weighed(make, m2, v, eta, False)
+        except Unknown as error:
+            proof = proof if fine < FINENESS[0] else undecided(str(error))
+            break
+        if proof.verdict == "proven" or (eta and not _is_single(rest)):
             break
     return proof
 
@@ -361,7 +415,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
             continue
         work(80)
         tried += 1
-        if tried > 4000:
+        if tried > _MOST_CELLS:
             return undecided("the curves are not told apart")
         middle = 0.5 * (low + high)
         t = arb(middle)
@@ -384,12 +438,16 @@ def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
 
 
 def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
-    """Chord of `h_L` in `x` below a tangent of `h_nu`."""
-    a, b = low.exp(), high.exp()
-    at_a, at_b = law.curve(low), law.curve(high) if high < law.e else arb(0)
-    middle = ((low + high) / 2).mid()
+    """Whether `h_L` lies below `h_nu` over a cell."""
+    at_high = law.curve(high) if high < law.e else arb(0)
+    return _chord_below(nu, (low, law.curve(low)), (high, at_high))
+
+
+def _chord_below(nu: Ball, low: tuple[Ball, Ball], high: tuple[Ball, Ball]) -> bool:
+    """Whether a chord of a curve in `x` lies below a tangent of `h_nu`."""
+    middle = ((low[0] + high[0]) / 2).mid()
     slope = -normal(-nu / 2 - middle / nu)
     at = gaussian_curve(middle, nu)
-    return bool(at_a <= at + slope * (a - middle.exp())) and bool(
-        at_b <= at + slope * (b - middle.exp())
+    return all(
+        bool(height <= at + slope * (t.exp() - middle.exp())) for t, height in (low, high)
     )
