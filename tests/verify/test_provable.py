@@ -124,6 +124,11 @@ WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.NaturalFilter(rz.approximate_dp(0.15, 1e-4), 15), m.Zcdp(0.0, 1e-3, 4e-5), "add-remove"),
     (rz.GdpFilter(5.0), m.PoissonSampled(m.ExponentialMechanism(6.0), 0.01), "add-remove"),
     (rz.GdpResidueFilter(1.2), m.PoissonSampled(m.Laplace(0.12), 0.01), "add-remove"),
+    (
+        rz.AutoFilter(3.0, 1e-6),
+        m.Composed((m.SubsampledGaussian(0.75, 0.01), m.Gaussian(sigma=3.5))),
+        "add-remove",
+    ),
     (rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)]), m.Gaussian(sigma=100.0), "add-remove"),
 ]
 
