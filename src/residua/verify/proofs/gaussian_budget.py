@@ -23,7 +23,7 @@ from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Factor, Loss, Response, sure, together
-from residua.verify.losses.hockey_stick import coins
+from residua.verify.losses.hockey_stick import coins, heights
 from residua.verify.losses.laws import Central, Finite, Law, composed, gaussian_curve
 from residua.verify.proofs.per_query import query_by_query
 from residua.verify.proofs.residue import prove_residue
@@ -156,6 +156,8 @@ def approximate_gdp_residue(
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    if eta and _covered(rest, eta):
+        return proven("the loss lies within the slack that was taken")
     make: Callable[[], Law] | None = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
     if not eta and (make is None or many):
@@ -256,14 +258,26 @@ def _weighed(
             return refuted(_NOTHING) if tight else undecided(_NOTHING)
         return _within_slack(make, eta)
     proof = prove_residue(make, m2, v, eta)
-    if proof.verdict == "undecided" and not eta:
+    if proof.verdict == "undecided":
         # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
-        below = below_gaussian(make, v - m2)
+        below = below_gaussian(make, v - m2, eta)
         if below.verdict == "proven":
             return below
     if proof.verdict == "refuted" and not tight:
         return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
+
+
+def _covered(rest: Loss, eta: Fraction) -> bool:
+    """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
+    for precision in _BITS:
+        with bits(precision):
+            found = heights(rest, arb(0))
+            if found is None or not found[0].is_finite() or found[0] > ball(eta):
+                return False
+            if found[0] <= ball(eta):
+                return True
+    return False
 
 
 def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
