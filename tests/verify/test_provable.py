@@ -102,6 +102,50 @@ def test_what_cannot_be_proven_is_rejected(
     assert ledger.verify().ok
 
 
+def test_a_query_without_a_proof_is_rejected_before_it_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", rz.GdpFilter(1.0))
+    assert ledger.spend("b", m.PureDp(0.01), assume_budget_relation=True).admitted
+    decided: list[object] = []
+    monkeypatch.setattr(rz.GdpFilter, "_costs", lambda *given: decided.append(given))
+    many = m.SelfComposed(m.Laplace(20.0), 9)
+    for ask in (ledger.spend, ledger.reserve):
+        with pytest.raises(rz.ArgumentError, match="verified"):
+            ask("b", many, assume_budget_relation=True)
+    assert decided == []
+
+
+SLACK: list[tuple[rz.Filter, list[m.Mechanism], str]] = [
+    (
+        rz.ApproximateGdpResidueFilter(3.7322940243756166, 2.8933509173990053e-06),
+        [m.SubsampledGaussian(0.23068651533577234, 0.1)],
+        "zero-out",
+    ),
+    (
+        rz.ApproximateGdpResidueFilter(1e-4, 0.3),
+        [
+            m.Composed((m.ApproximateDp(0.6187656150987279, 1e-9), m.Laplace(1.616120830890779))),
+            m.DiscreteLaplace(75216.55665218396, 3),
+        ],
+        "zero-out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("filter", "queries", "relation"), SLACK, ids=lambda each: str(each)[:40])
+def test_what_takes_slack_close_to_the_end_is_proven(
+    filter: rz.Filter, queries: list[m.Mechanism], relation: str, tmp_path: Path
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", filter, relation=relation)
+    for query in queries:
+        assert ledger.spend("b", query, assume_budget_relation=True).admitted
+    report = ledger.verify()
+    assert report.ok, report.text.split("What this")[0]
+
+
 HALF = m.FromAtoms((0.001, -0.001), (0.50025, 0.49975))
 WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.PureFilter(1.0), m.DiscreteLaplace(1e9, 10**8 + 1), "add-remove"),

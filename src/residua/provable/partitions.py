@@ -22,7 +22,12 @@ _PROMISES = {
     "zcdp": "zcdp",
     **dict.fromkeys(("renyi", "renyi_curve"), "renyi"),
 }
-_BUDGETS = {"pure_dp": "point", "approximate_dp": "point", "gaussian": "gaussian", "gdp": "gaussian"}
+_BUDGETS = {
+    "pure_dp": "point",
+    "approximate_dp": "point",
+    "gaussian": "gaussian",
+    "gdp": "gaussian",
+}
 
 
 def unprovable_partition(parent: Description, child: Description, relation: str) -> str | None:

@@ -88,7 +88,7 @@ def test_a_partition_without_a_proof_is_not_created(
     pytest.importorskip("sqlalchemy")
     ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
     ledger.create_budget("all", cap, relation=relation)
-    with pytest.raises(rz.ArgumentError, match="^filter must"):
+    with pytest.raises(rz.ArgumentError, match=r"^filter must"):
         ledger.create_budget("p", part, parent="all", partition="1")
     assert ledger.verify().ok
 

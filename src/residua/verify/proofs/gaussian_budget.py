@@ -96,18 +96,23 @@ def _side_below(factor: Factor, nu: Ball, back: bool) -> bool:
         found = arb(0) if t > top else curve(factor, t, back)
         return arb(1) if found is None else found
 
-    end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
+    return _cells_below(height, near(top), nu, arb(0))
+
+
+def _cells_below(height: Callable[[float], Ball], top: float, nu: Ball, slack: Ball) -> bool:
+    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords."""
+    end = max(top, 0.0) * (1 + 1e-9) + 1e-30
     cells, tried = [(0.0, end, height(0.0), height(end))], 0
     while cells:
         low, high, at_low, at_high = cells.pop()
-        if _chord_below(nu, (arb(low), at_low), (arb(high), at_high)):
+        if _chord_below(nu, (arb(low), at_low), (arb(high), at_high), slack):
             continue
         work(200)
         tried, middle = tried + 1, 0.5 * (low + high)
         if tried > _MOST_CELLS or not low < middle < high:
             return False
         at = height(middle)
-        if at > gaussian_curve(arb(middle), nu):
+        if at > (1 - slack) * gaussian_curve(arb(middle), nu) + slack:
             return False
         cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
     return True
@@ -335,10 +340,8 @@ def _power(factor: Factor, n: int) -> Finite:
 # -- below one Gaussian -----------------------------------------------------------------------
 
 
-def below_gaussian(
-    make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)
-) -> Proof:
-    """Whether a law lies below `G_nu ⊕ R_{0,η}`; without a list of outcomes, below `G_nu`."""
+def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
+    """Whether a law lies below `G_nu ⊕ R_{0,η}`."""
     if nu2 <= 0:
         return refuted(_NOTHING)
     proof = undecided("not settled")
@@ -351,10 +354,10 @@ def below_gaussian(
                 return undecided("mass at infinity that is not known to be none")
             if isinstance(law, Finite):
                 proof = _vertices(law, nu, ball(1 - eta))
+            elif eta:
+                proof = _curve_with_slack(law, nu, ball(eta))
             else:
                 proof = _curve(law, nu)
-        if proof.verdict == "refuted" and eta and not isinstance(law, Finite):
-            return undecided("not below the Gaussian without slack")
         if proof.verdict != "undecided":
             break
     return proof
@@ -439,6 +442,16 @@ def _curve(law: Central, nu: Ball) -> Proof:
     return proven("the loss lies below the Gaussian that was taken")
 
 
+def _curve_with_slack(law: Central, nu: Ball, slack: Ball) -> Proof:
+    def height(at: float) -> Ball:
+        t = arb(at)
+        return law.curve(t) if t < law.e else arb(0) if t > law.e else arb(1)
+
+    if _cells_below(height, near(law.e), nu, slack):
+        return proven("the loss lies below the Gaussian and the slack that were taken")
+    return undecided("the loss is not shown to lie below the Gaussian and the slack")
+
+
 def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
     """The second derivative of `h_nu - h_L` in `t`."""
     from residua.verify.arithmetic.balls import density
@@ -457,11 +470,14 @@ def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
     return _chord_below(nu, (low, law.curve(low)), (high, at_high))
 
 
-def _chord_below(nu: Ball, low: tuple[Ball, Ball], high: tuple[Ball, Ball]) -> bool:
-    """Whether a chord of a curve in `x` lies below a tangent of `h_nu`."""
+def _chord_below(
+    nu: Ball, low: tuple[Ball, Ball], high: tuple[Ball, Ball], slack: Ball | int = 0
+) -> bool:
+    """Whether a chord of a curve in `x` lies below a tangent of that of `G_nu ⊕ R_{0,η}`."""
     middle = ((low[0] + high[0]) / 2).mid()
     slope = -normal(-nu / 2 - middle / nu)
     at = gaussian_curve(middle, nu)
     return all(
-        bool(height <= at + slope * (t.exp() - middle.exp())) for t, height in (low, high)
+        bool(height <= (1 - slack) * (at + slope * (t.exp() - middle.exp())) + slack)
+        for t, height in (low, high)
     )
