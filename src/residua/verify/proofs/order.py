@@ -181,7 +181,8 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
 
     At first these are `R_e`, `e` the largest loss, then chords through their curves.
     """
-    listed, dense = [], []
+    listed: list[tuple[Factor, int]] = []
+    dense: list[tuple[Factor, int]] = []
     for factor, n in loss.factors:
         smooth = not isinstance(factor.law(), Finite)
         if smooth and (factor.unbounded or n > 1 or not factor.symmetric):
