@@ -78,6 +78,8 @@ REJECTED = [
     (rz.BasicFilter(5.0, 1e-3), NATURAL, "add-remove"),
     (NATURAL, rz.PureFilter(0.1), "add-remove"),
     (NATURAL, NATURAL, "replace-one"),
+    (rz.RenyiCurveFilter({1.7: 12474.0, 36.0: 28.0}), rz.GdpFilter(1.68), "zero-out"),
+    (rz.RenyiFilter(3.0, 262181.0), rz.AutoFilter(1.0, 1e-9), "add-remove"),
 ]
 
 
@@ -142,6 +144,17 @@ def test_under_replace_one_any_two_partitions_fit_the_parent() -> None:
     assert _divided(rz.PureFilter(1.2), part, part, part, relation="replace-one").ok
     report = _divided(rz.PureFilter(1.0), part, part, relation="replace-one")
     assert [step.verdict for step in report.steps] == ["proven", "refuted", "refuted"]
+
+
+def test_divergences_of_two_partitions_add_up(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("all", rz.RenyiFilter(8.0, 8.0), relation="replace-one")
+    for name, filter in (("a", rz.GdpFilter(1.0)), ("b", rz.PureFilter(1.0))):
+        ledger.create_budget(name, filter, parent="all", partition=name)
+    with pytest.raises(rz.ArgumentError, match=r"order 8 must be at most 8, .* got up to 8.5"):
+        ledger.create_budget("c", rz.GdpFilter(1.0606601717798212), parent="all", partition="c")
+    assert ledger.verify().ok
 
 
 def test_two_partitions_have_two_labels() -> None:

@@ -139,12 +139,17 @@ class Create(Request):
         siblings = _children(page, parent.name)
         if any(label == self.partition for label, _ in siblings):
             raise BudgetExists(f"{parent.name!r} has the partition {self.partition!r} already")
-        why = unprovable_partition(parent.filter.to_dict(), self.filter.to_dict(), parent.relation)
-        if why is not None:
-            raise ArgumentError(
-                f"filter must be one that can be verified to promise no more than that of"
-                f" {parent.name!r}: {why}"
-            )
+        others: list[dict[str, Any] | None] = [None]
+        if parent.relation == REPLACE_ONE:
+            others += [filter_of(text).to_dict() for _, text in siblings]
+        above, below = parent.filter.to_dict(), self.filter.to_dict()
+        for other in others:
+            why = unprovable_partition(above, below, parent.relation, other)
+            if why is not None:
+                raise ArgumentError(
+                    f"filter must be one that can be verified to promise no more than that of"
+                    f" {parent.name!r}: {why}"
+                )
         cap, own = parent.filter.guarantee, _promise(self.filter)
         if self.filter != parent.filter and not own <= cap:
             raise ArgumentError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residua.provable.partitions import unprovable_partition
+from residua.provable.partitions import unpromised_partition
 from residua.verify.arithmetic.balls import written
 from residua.verify.descriptions.configurations import misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
@@ -55,7 +55,7 @@ class Part:
             for each in self.beside if self.alike else (config, *self.beside):
                 # Two partitions are compared with the parent together under replace-one alone.
                 relation = "replace-one" if self.beside else "add-remove"
-                why = unprovable_partition(self.cap, each, relation)
+                why = unpromised_partition(self.cap, each, relation)
                 if why is not None:
                     return undecided(f"no ledger creates this partition: {why}")
             proofs = [alone if self.alike else _under(self.cap, promised(config))]
