@@ -64,3 +64,11 @@ def test_relations_are_checked_where_nothing_depends_on_them():
     for filter in (rz.GdpResidueFilter(1.0), rz.PureFilter(1.0)):
         with pytest.raises(rz.ArgumentError, match="relation must be"):
             rz.how_many(filter, TENTH, relation="neither")
+
+
+def test_a_plan_names_what_has_no_pair_for_add_remove():
+    coin = mechanisms.RandomizedResponse(eps=0.1, num_buckets=3)
+    with pytest.raises(rz.ArgumentError, match=r"plan must .* add-remove, got RandomizedResponse"):
+        rz.PlanFilter(1.0, 1e-6, [coin])
+    planned = rz.PlanFilter(1.0, 1e-6, [mechanisms.PureDp(0.11)])
+    assert planned.check(coin, relation="replace-one").admitted

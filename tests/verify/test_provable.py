@@ -102,6 +102,50 @@ def test_what_cannot_be_proven_is_rejected(
     assert ledger.verify().ok
 
 
+def test_a_query_without_a_proof_is_rejected_before_it_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", rz.GdpFilter(1.0))
+    assert ledger.spend("b", m.PureDp(0.01), assume_budget_relation=True).admitted
+    decided: list[object] = []
+    monkeypatch.setattr(rz.GdpFilter, "_costs", lambda *given: decided.append(given))
+    many = m.SelfComposed(m.Laplace(20.0), 9)
+    for ask in (ledger.spend, ledger.reserve):
+        with pytest.raises(rz.ArgumentError, match="verified"):
+            ask("b", many, assume_budget_relation=True)
+    assert decided == []
+
+
+SLACK: list[tuple[rz.Filter, list[m.Mechanism], str]] = [
+    (
+        rz.ApproximateGdpResidueFilter(3.7322940243756166, 2.8933509173990053e-06),
+        [m.SubsampledGaussian(0.23068651533577234, 0.1)],
+        "zero-out",
+    ),
+    (
+        rz.ApproximateGdpResidueFilter(1e-4, 0.3),
+        [
+            m.Composed((m.ApproximateDp(0.6187656150987279, 1e-9), m.Laplace(1.616120830890779))),
+            m.DiscreteLaplace(75216.55665218396, 3),
+        ],
+        "zero-out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("filter", "queries", "relation"), SLACK, ids=lambda each: str(each)[:40])
+def test_what_takes_slack_close_to_the_end_is_proven(
+    filter: rz.Filter, queries: list[m.Mechanism], relation: str, tmp_path: Path
+) -> None:
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", filter, relation=relation)
+    for query in queries:
+        assert ledger.spend("b", query, assume_budget_relation=True).admitted
+    report = ledger.verify()
+    assert report.ok, report.text.split("What this")[0]
+
+
 HALF = m.FromAtoms((0.001, -0.001), (0.50025, 0.49975))
 WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.PureFilter(1.0), m.DiscreteLaplace(1e9, 10**8 + 1), "add-remove"),
@@ -121,6 +165,15 @@ WIDENED: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.BasicFilter(600.0, 1e-8), m.DiscreteGaussian(sigma=0.127399, sensitivity=3), "add-remove"),
     (rz.PlanFilter(1.0, 1e-6, (m.PureDp(0.05),) * 4), m.ExponentialMechanism(0.14), "add-remove"),
     (rz.PlanFilter(1.0, 1e-6, (m.ExponentialMechanism(0.2),) * 4), m.PureDp(0.0999), "add-remove"),
+    (rz.NaturalFilter(rz.approximate_dp(0.15, 1e-4), 15), m.Zcdp(0.0, 1e-3, 4e-5), "add-remove"),
+    (rz.GdpFilter(5.0), m.PoissonSampled(m.ExponentialMechanism(6.0), 0.01), "add-remove"),
+    (rz.GdpResidueFilter(1.2), m.PoissonSampled(m.Laplace(0.12), 0.01), "add-remove"),
+    (
+        rz.AutoFilter(3.0, 1e-6),
+        m.Composed((m.SubsampledGaussian(0.75, 0.01), m.Gaussian(sigma=3.5))),
+        "add-remove",
+    ),
+    (rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)]), m.Gaussian(sigma=100.0), "add-remove"),
 ]
 
 
@@ -132,6 +185,15 @@ def test_what_ranges_were_widened_for_is_proven(
     ledger.create_budget("b", filter, relation=relation)
     assert ledger.spend("b", query, assume_budget_relation=True).admitted
     report = ledger.verify()
+    assert report.ok, report.text.split("What this")[0]
+
+
+@pytest.mark.parametrize("eps", [0.61017, 0.610172, 0.610173])
+def test_a_small_query_after_one_that_takes_all_but_a_little_delta(eps: float) -> None:
+    filter = rz.NaturalFilter(rz.approximate_dp(0.61017, 1.684e-6), 5)
+    chain = written_by(filter, [m.Laplace(1.0 / eps), m.Laplace(3e5)])
+    assert chain.records[2].admitted
+    report = verify_records({"b": chain.records}, chain.tables)
     assert report.ok, report.text.split("What this")[0]
 
 
@@ -164,6 +226,13 @@ def test_a_plan_with_laplace_noise_refuses_what_lies_below_no_planned_query() ->
     assert filter.check(m.Laplace(25.0)).admitted
 
 
+def test_a_plan_does_not_split_points_for_a_gaussian() -> None:
+    """Two of them lie above it, and one does not: there is no proof that what is left does."""
+    filter = rz.PlanFilter(1.0, 1e-5, [m.ApproximateDp(0.1, 1e-6)] * 4)
+    assert filter.check(m.Gaussian(sigma=40.0)).admitted
+    assert not filter.check(m.Gaussian(sigma=20.0)).admitted
+
+
 def test_commits_and_menus_reject_what_has_too_many_outcomes() -> None:
     batch = [m.SelfComposed(m.DiscreteLaplace(50.0, 10), 63).to_dict()]
     assert "outcomes of a batch" in (unprovable_commit(batch, "add-remove") or "")
@@ -181,6 +250,7 @@ def test_filters_whose_steps_cannot_be_proven_are_not_created(tmp_path: Path) ->
         rz.PureFilter(1e-200),
         rz.RenyiFilter(1.0 + 1e-8, 1.0),
         rz.PlanFilter(1.0, 1e-6, [m.Laplace(1e15)]),
+        rz.NaturalFilter(rz.approximate_dp(1.0, 1e-3), 9, [m.Zcdp(0.125)]),
     ]):  # fmt: skip
         with pytest.raises(rz.ArgumentError, match="verified"):
             ledger.create_budget(f"b{number}", filter)

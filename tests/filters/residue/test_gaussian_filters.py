@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import residua as rz
+from residua import mechanisms
 from residua.errors import ArgumentError
 from residua.filters.divergence import gaussian_variance
 
@@ -191,3 +192,12 @@ def test_bad_mu(bad):
 def test_bad_delta(bad):
     with pytest.raises(ArgumentError, match="delta"):
         rz.ApproximateGdpResidueFilter(1.0, bad)
+
+
+def test_tiny_excesses_warn_of_nothing():
+    """Rounding left excesses at 0 or below it, whose logarithms numpy warned of."""
+    alphas = (0.0, 0.25584070511983426, 0.4253211254151379, 0.4391488829663547, 0.9559270050283342)
+    betas = (1.0, 0.5011109960353777, 0.2947073343426306, 0.28761617135043066, 0.022601552691454963)
+    query = mechanisms.FromTradeoff((*alphas, 1.0), (*betas, 0.0))
+    sampled = mechanisms.PoissonSampled(query, 0.5)
+    assert rz.ApproximateGdpResidueFilter(7.022698956610505, 0.0).check(sampled).admitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -47,13 +48,23 @@ FITTING = [
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.BasicFilter(4.0, 1e-2)),
     (rz.BasicFilter(5.0, 0.02), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
-    (UNION, rz.UnionFilter([rz.PureFilter(0.9), rz.GdpResidueFilter(0.19)], 1.0)),
-    (UNION, rz.PureFilter(1.0)),
-    (UNION, rz.GdpResidueFilter(0.2)),
-    (UNION, rz.BasicFilter(1.0, UNION.delta * (1 - 1e-6))),
+    (STATED, UNION),
+    (STATED, rz.PureFilter(1.0)),
+    (STATED, rz.GdpResidueFilter(0.2)),
+    (rz.BasicFilter(1.0, 1e-6), rz.TargetResidueFilter(1.0, 1e-6)),
+    (rz.TargetResidueFilter(1.0, 1e-6), rz.PureFilter(1.0)),
     (rz.BasicFilter(1.0, 1e-6), UNION),
     (STATED, rz.BasicFilter(1.0, STATED.delta)),
     (rz.BasicFilter(1.0, STATED.delta), STATED),
+    (rz.BasicFilter(1.0, 1e-6), rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4)),
+    (rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4), rz.PureFilter(0.1)),
+    (rz.ApproximateGdpResidueFilter(2.0, 1e-4), rz.PureFilter(1.0)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-2), rz.BasicFilter(0.82, 1e-3)),
+    (rz.ApproximateGdpResidueFilter(1.0, 1e-2), rz.GdpFilter(1.001)),
+    (rz.PureFilter(1.0), rz.NaturalFilter(rz.pure_dp(1.0))),
+    (rz.NaturalFilter(rz.pure_dp(1.0)), rz.PureFilter(1.0)),
+    (rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), rz.GdpFilter(0.5)),
+    (rz.NaturalFilter(rz.approximate_dp(0.3, 1e-6), 5),) * 2,
 ]
 
 
@@ -63,14 +74,47 @@ def test_a_partition_below_its_parent_is_proven(cap: rz.Filter, part: rz.Filter)
     assert report.ok, report.text
 
 
+def test_two_partitions_may_fill_the_parent() -> None:
+    parts = rz.PureFilter(0.5), rz.BasicFilter(0.5, 1e-6)
+    assert _divided(rz.AutoFilter(1.0, 1e-6), *parts, relation="replace-one").ok
+
+
+NATURAL = rz.NaturalFilter(rz.approximate_dp(0.3, 1e-6), 5)
+REJECTED = [
+    (rz.PureFilter(1.0), rz.PlanFilter(1.0, 1e-6, [m.PureDp(0.05)] * 4), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), rz.ZcdpFilter(0.01), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), rz.RenyiFilter(8.0, 0.1), "add-remove"),
+    (rz.ApproximateGdpResidueFilter(2.0, 1e-4), rz.RenyiCurveFilter({2: 0.1}), "add-remove"),
+    (rz.BasicFilter(5.0, 1e-3), NATURAL, "add-remove"),
+    (NATURAL, rz.PureFilter(0.1), "add-remove"),
+    (NATURAL, NATURAL, "replace-one"),
+    (UNION, rz.PureFilter(0.5), "add-remove"),
+    (rz.BasicFilter(2.0, 1e-3), rz.UnionFilter([rz.ZcdpFilter(0.01)], 1.0), "add-remove"),
+    (rz.RenyiCurveFilter({1.7: 12474.0, 36.0: 28.0}), rz.GdpFilter(1.68), "zero-out"),
+    (rz.RenyiFilter(3.0, 262181.0), rz.AutoFilter(1.0, 1e-9), "add-remove"),
+]
+
+
+@pytest.mark.parametrize(("cap", "part", "relation"), REJECTED, ids=lambda each: str(each)[:40])
+def test_a_partition_without_a_proof_is_not_created(
+    cap: rz.Filter, part: rz.Filter, relation: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlalchemy")
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("all", cap, relation=relation)
+    with pytest.raises(rz.ArgumentError, match=r"^filter must"):
+        ledger.create_budget("p", part, parent="all", partition="1")
+    assert ledger.verify().ok
+
+
 EXCEEDING = [
     (rz.PureFilter(1.0), rz.PureFilter(1.001)),
     (rz.PureFilter(1.0), rz.GdpFilter(0.01)),
     (rz.AdditiveProfileFilter(1.0, 1e-3, 4), rz.PureFilter(5.0)),
     (rz.BasicFilter(4.0, 1e-3), rz.AdditiveProfileFilter(1.0, 1e-3, 4)),
     (rz.BasicFilter(1.0, 1e-6), rz.BasicFilter(1.0, 2e-6)),
-    (UNION, rz.PureFilter(1.01)),
-    (UNION, rz.BasicFilter(1.0, UNION.delta * (1 + 1e-5))),
+    (STATED, rz.PureFilter(1.01)),
+    (rz.TargetResidueFilter(1.0, 1e-6), rz.BasicFilter(1.0, 1.01e-6)),
     (STATED, rz.BasicFilter(1.0, STATED.delta * (1 + 1e-9))),
     (rz.BasicFilter(1.0, 1e-9), UNION),
     (rz.PureFilter(1.0), UNION),
@@ -117,6 +161,17 @@ def test_under_replace_one_any_two_partitions_fit_the_parent() -> None:
     assert _divided(rz.PureFilter(1.2), part, part, part, relation="replace-one").ok
     report = _divided(rz.PureFilter(1.0), part, part, relation="replace-one")
     assert [step.verdict for step in report.steps] == ["proven", "refuted", "refuted"]
+
+
+def test_divergences_of_two_partitions_add_up(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("all", rz.RenyiFilter(8.0, 8.0), relation="replace-one")
+    for name, filter in (("a", rz.GdpFilter(1.0)), ("b", rz.PureFilter(1.0))):
+        ledger.create_budget(name, filter, parent="all", partition=name)
+    with pytest.raises(rz.ArgumentError, match=r"order 8 must be at most 8, .* got up to 8.5"):
+        ledger.create_budget("c", rz.GdpFilter(1.0606601717798212), parent="all", partition="c")
+    assert ledger.verify().ok
 
 
 def test_two_partitions_have_two_labels() -> None:

@@ -225,3 +225,16 @@ def test_clusters_of_losses_are_the_sum_over_them() -> None:
                         assert value.overlaps(exact)
                         if abs(t) < 10.0 * spread:
                             assert value.rad() < arb(2) ** (24 - precision)
+
+
+def test_a_query_that_takes_nearly_all_of_a_small_budget_with_slack() -> None:
+    """A Gaussian that is tiny beside the query: shown without what is left of it."""
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs.gaussian_budget import approximate_gdp_residue
+
+    query = rz.mechanisms.Laplace(0.5110162404850224, 0.36454350570760896)
+    loss = loss_of(query.to_dict(), "replace-one")
+    before, left = (Fraction("1e-8"), Fraction("0.3")), Fraction("1.544475607583013e-10")
+    assert approximate_gdp_residue(before, (left, Fraction(1, 1 << 56)), loss).verdict == "proven"
+    more = approximate_gdp_residue(before, (left, Fraction(1, 1000)), loss)
+    assert more.verdict != "proven"

@@ -22,9 +22,11 @@ from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.potential.grid_filter import alone_words, grid_target, named, needed_alone
-from residua.filters.query import Query, as_list, loss_of
+from residua.filters.query import Query, as_list, described, loss_of
 from residua.filters.state import State
 from residua.filters.wording import Amounts
+from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, identity
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -52,6 +54,14 @@ class PlanFilter(Filter):
         eps, delta = grid_target(self.eps, self.delta)
         plan = tuple(named(q) for q in as_list(self.plan, "plan"))
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
+        for query in plan:
+            if isinstance(query, Mechanism) and ADD_REMOVE not in query.supported:
+                known = " and ".join(query.supported) or "no relation"
+                raise ArgumentError(
+                    "plan must consist of queries with a pair for add-remove, got"
+                    f" {described(query)}, which has one for {known} only; plan a bound such as"
+                    " PureDp instead, and ask for the query itself"
+                )
         checks.set_fields(self, eps=eps, delta=delta, plan=plan)
         super().__post_init__()
 
@@ -137,7 +147,7 @@ class PlanFilter(Filter):
         covering = [
             i
             for i, kind in enumerate(self.kinds)
-            if left[i] and (_is_single(kind) or _is_listed({kind: 1})) and _below(loss, kind)
+            if left[i] and _is_comparable(loss, kind) and _below(loss, kind)
         ]
         if covering:
             least = min(covering, key=lambda i: float(self.kinds[i].delta(0.0)))
@@ -147,8 +157,9 @@ class PlanFilter(Filter):
         found: list[tuple[float, int, int]] = []
         comparable = [
             i
-            for i in range(len(left))
-            if _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
+            for i, kind in enumerate(self.kinds)
+            if not (loss.gaussian and kind.gaussian is None)
+            and _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
         ]
         for i in comparable:
             kind = self.kinds[i]
@@ -212,6 +223,14 @@ def _total(counts: dict[Pld, int]) -> Pld:
 
 def _is_single(kind: Pld) -> bool:
     return kind.gaussian is None and list(kind.terms.values()) == [1]
+
+
+def _is_comparable(loss: Pld, kind: Pld) -> bool:
+    """Whether it can be proven that a query lies below one on the plan."""
+    if loss.gaussian and kind.gaussian is None:
+        # At one point: below (eps, delta)-DP.
+        return _is_single(kind) and isinstance(next(iter(kind.terms)), RandomizedResponse)
+    return _is_single(kind) or _is_listed({kind: 1})
 
 
 def _is_listed(counts: dict[Pld, int]) -> bool:

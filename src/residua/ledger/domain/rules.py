@@ -35,6 +35,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
+from residua.records import canonical
 
 PATIENCE = 1.0
 """Seconds that a refusal takes at most to work out what would fit."""
@@ -315,6 +316,12 @@ def _provable(standings: Sequence[Standing], query: Mechanism) -> bool:
     return all(
         unprovable(plain, _in_force(each).to_dict(), each.relation) is None for each in standings
     )
+
+
+def unprovable_on(standing: Standing, asked: Asked) -> bool:
+    """Whether a step with a query could not be proven on a budget."""
+    text = canonical(_in_force(standing).to_dict())
+    return asked.unprovable(text, standing.relation) is not None
 
 
 def _in_force(standing: Standing) -> Filter:

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from residua.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudget
 from residua.filters.additive.pure import PureFilter
 from residua.filters.base import Filter
+from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
 from residua.ledger.operations.holding import let_go
@@ -20,7 +21,10 @@ from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
+from residua.pld.constructors import approximate_dp
+from residua.pld.pld import Pld
 from residua.provable import unprovable_filter
+from residua.provable.partitions import unprovable_partition
 from residua.version import __version__
 
 _B = schema.budgets
@@ -136,20 +140,38 @@ class Create(Request):
         siblings = _children(page, parent.name)
         if any(label == self.partition for label, _ in siblings):
             raise BudgetExists(f"{parent.name!r} has the partition {self.partition!r} already")
-        cap, own = parent.filter.guarantee, self.filter.guarantee
-        if not own <= cap:
+        others: list[dict[str, Any] | None] = [None]
+        if parent.relation == REPLACE_ONE:
+            others += [filter_of(text).to_dict() for _, text in siblings]
+        above, below = parent.filter.to_dict(), self.filter.to_dict()
+        for other in others:
+            why = unprovable_partition(above, below, parent.relation, other)
+            if why is not None:
+                raise ArgumentError(
+                    f"filter must be one that can be verified to promise no more than that of"
+                    f" {parent.name!r}: {why}"
+                )
+        cap, own = parent.filter.guarantee, _promise(self.filter)
+        if self.filter != parent.filter and not own <= cap:
             raise ArgumentError(
                 f"filter must not exceed that of {parent.name!r}, got {self.filter!r}"
             )
         if parent.relation == REPLACE_ONE:
             # A unit that is replaced may move: two partitions see it.
             for _, text in siblings:
-                if not own + filter_of(text).guarantee <= cap:
+                if not own + _promise(filter_of(text)) <= cap:
                     raise ArgumentError(
                         "filter must fit the parent's together with any other partition's, because"
                         f" under replace-one a unit may move from one to another, got"
                         f" {self.filter!r}"
                     )
+
+
+def _promise(filter: Filter) -> Pld:
+    """What a partition promises: of a plan the `(eps, delta)` that it states, and no less."""
+    if isinstance(filter, PlanFilter):
+        return approximate_dp(filter.eps, filter.delta)
+    return filter.guarantee
 
 
 def _children(page: Page, parent: str) -> list[tuple[str | None, str]]:

@@ -66,11 +66,12 @@ class Rehearsals:
         standings = self._stood.get(request.budgets)
         if standings is None:
             return False
-        rule = _rule(request)
+        rule, every = _rule(request), tuple(standings.values())
+        if any(rules.unprovable_on(standing, request.asked) for standing in every):
+            return True  # rejected at the gate, without a decision
         before = time.thread_time()
         # If it fails, it does at the gate, which says so.
         with suppress(Exception):
-            every = tuple(standings.values())
             all(rule(standing, request.asked, every).admitted for standing in every)
         seconds = time.thread_time() - before
         self._note(request, seconds)

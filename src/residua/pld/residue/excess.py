@@ -128,7 +128,8 @@ class FiniteExcess:
         """About `ln Σ √(pq) e^{lz - z²/2m²}`: how fast `A - B` falls as `c` grows, times two."""
         exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2
         top = exponent.max(axis=1)
-        return np.asarray(top + np.log(np.exp(exponent - top[:, None]) @ self.weights))
+        with np.errstate(divide="ignore"):
+            return np.asarray(top + np.log(np.exp(exponent - top[:, None]) @ self.weights))
 
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""

@@ -114,7 +114,10 @@ def quadrature(weights: Floats, losses: Floats, exponent: int) -> Nodes | None:
     y, value, share, slope = y[counts], value[counts], share[counts], slope[counts]
     if not 0 < y.size <= MOST_NODES:
         return None
-    logs, size = np.log(value), np.log(excess[counts])
+    logs = np.log(value)
+    # An excess that rounding leaves at 0 or below it is not level with the others.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.log(excess[counts])
     reach = float(np.abs(y).max())
     ulps = 3.0 * losses.size + 1300.0 + 16.0 * reach + EXP_ULPS + y.size
     ulps += (LOG_ULPS + 8.0) * float(np.abs(logs).max()) + 128.0

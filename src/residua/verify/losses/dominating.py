@@ -8,7 +8,9 @@ disproof is not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
@@ -16,7 +18,7 @@ from flint import arb
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
-from residua.verify.losses.factors import Loss
+from residua.verify.losses.factors import Factor, Loss
 from residua.verify.losses.lattice import lattice_of
 from residua.verify.losses.laws import Finite
 
@@ -25,6 +27,8 @@ FINENESS = (0.006, 0.001, 0.0004)
 times as far apart at first, beside the size of the smallest factor."""
 _GROWTH = 0.7
 """Far out, points are that much of their distance from 1 times the fineness apart."""
+_CLOSE = 0.25
+"""The same at the largest loss, if there is one, where tilted laws have most of their mass."""
 _LEVEL = 1e-3
 """How much of the slack what lies beyond the last point may take."""
 _MOST = 1 << 17
@@ -52,8 +56,36 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
                 raise Unknown("no formula for its curve")
             return found
 
-        return lambda: _through(heights, _points(whole, fine), level, factor.symmetric)
+        def ends() -> tuple[Ball | None, Ball | None]:
+            if not factor.missing().is_zero():
+                return None, None
+            return factor.top(), factor.top(True)
+
+        def make() -> Finite:
+            tops = ends()
+            most = max((near(top) for top in tops if top is not None), default=math.inf)
+            return _through(heights, _points(whole, fine, most), level, factor.symmetric, ends=tops)
+
+        return make
     return lambda: _off_lattice(loss, min(known), whole, level, fine)
+
+
+@dataclass(frozen=True)
+class Above(Factor):
+    """A finite law above a bounded factor, as a factor."""
+
+    factor: Factor
+    fine: float
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.factor.symmetric
+
+    def law(self) -> Finite:
+        make = law_above(Loss(factors=((self.factor, 1),)), Fraction(0), self.fine)
+        if make is None:
+            raise Unknown("no formula for its curve")
+        return make()
 
 
 def _size(height: Ball | None) -> float | None:
@@ -61,12 +93,14 @@ def _size(height: Ball | None) -> float | None:
     return None if height is None else 2.4 * near(height)
 
 
-def _points(size: float, fine: float) -> Callable[[int], float]:
+def _points(size: float, fine: float, end: float = math.inf) -> Callable[[int], float]:
+    """Points that lie closer together around 0 and around the end."""
     found = [0.0]
 
     def at(i: int) -> float:
         while len(found) <= i:
-            found.append(found[-1] + fine * max(size, _GROWTH * found[-1]))
+            far = min(found[-1], _CLOSE + abs(end - found[-1]))
+            found.append(found[-1] + fine * max(size, _GROWTH * far))
         return found[i]
 
     return at
@@ -99,17 +133,26 @@ def _through(
     level: float,
     symmetric: bool,
     spacing: Fraction | None = None,
+    ends: tuple[Ball | None, Ball | None] = (None, None),
 ) -> Finite:
-    """The law of the chords through points of a curve, on both sides of `x = 1`."""
+    """The law of the chords through points of a curve, on both sides of `x = 1`.
+
+    `ends` are the largest losses, if they are known: the last points, so that atoms there stay.
+    """
     sides = []
     for back in (False,) if symmetric else (False, True):
         t: list[Ball] = []
         h: list[Ball] = []
+        end = ends[back]
         while len(h) < 3 or not h[-1] <= level:
-            if len(h) > 1 << 13:
+            if len(h) > 1 << 14:
                 raise Unknown("its law has too many outcomes")
             at = point(len(h))
             place = arb(at) if spacing is None else round(at / float(spacing)) * ball(spacing)
+            if end is not None and len(h) >= 2 and not place < end and end > t[-1]:
+                t.append(end)
+                h.append(arb(0))
+                break
             if t and not place > t[-1]:
                 raise Unknown("its points cannot be told apart")
             t.append(place)

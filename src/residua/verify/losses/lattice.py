@@ -28,7 +28,7 @@ from residua.verify.losses.curves import curve
 from residua.verify.losses.factors import Factor, Loss
 from residua.verify.losses.laws import Finite, gaussian_curve
 
-_LONGEST = 1 << 16
+_LONGEST = 1 << 17
 _SMALLEST = arb(2) ** -2048
 
 

@@ -17,11 +17,13 @@ from itertools import accumulate, pairwise
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, quantile, upper
+from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal, quantile, upper
 from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.costs import Unknown
+from residua.verify.losses.curves import curve
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Factor, Loss, Response, sure, together
-from residua.verify.losses.hockey_stick import coins
+from residua.verify.losses.hockey_stick import coins, heights
 from residua.verify.losses.laws import Central, Finite, Law, composed, gaussian_curve
 from residua.verify.proofs.per_query import query_by_query
 from residua.verify.proofs.residue import prove_residue
@@ -30,6 +32,7 @@ from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 _MOST_ATOMS = 1 << 14
 _BITS = (128, 256, 512)
 _FEW = 64
+_MOST_CELLS = 4000
 _NOTHING = "nothing is taken of mu²"
 
 
@@ -56,13 +59,63 @@ def gdp(spent: Fraction, loss: Loss) -> Proof:
 
 def _below_through_laws_above(rest: Loss, nu2: Fraction) -> Proof:
     proof = undecided("too many outcomes, or no formula for their law")
-    for fine in FINENESS:
+    if _single_below(rest, nu2):
+        return proven("the curve of the loss lies below the Gaussian's that was taken")
+    for fine in FINENESS[:1] if _is_single(rest) else FINENESS:
         above = law_above(rest, Fraction(0), fine)
         if above is not None and proof.verdict != "proven":
             proof = below_gaussian(above, nu2)
             if proof.verdict == "refuted":
                 proof = undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
+
+
+def _is_single(rest: Loss) -> bool:
+    return len(rest.factors) == 1 and rest.factors[0][1] == 1
+
+
+def _single_below(rest: Loss, nu2: Fraction) -> bool:
+    """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
+    if not _is_single(rest) or not nu2 > 0:
+        return False
+    factor = rest.factors[0][0]
+    with bits(_BITS[0]):
+        if not factor.missing().is_zero():
+            return False
+        nu = ball(nu2).sqrt()
+        return all(_side_below(factor, nu, back) for back in (False, True))
+
+
+def _side_below(factor: Factor, nu: Ball, back: bool) -> bool:
+    top = factor.top(back)
+    if top is None:
+        return False
+
+    def height(at: float) -> Ball:
+        t = arb(at)
+        found = arb(0) if t > top else curve(factor, t, back)
+        return arb(1) if found is None else found
+
+    return _cells_below(height, near(top), nu, arb(0))
+
+
+def _cells_below(height: Callable[[float], Ball], top: float, nu: Ball, slack: Ball) -> bool:
+    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords."""
+    end = max(top, 0.0) * (1 + 1e-9) + 1e-30
+    cells, tried = [(0.0, end, height(0.0), height(end))], 0
+    while cells:
+        low, high, at_low, at_high = cells.pop()
+        if _chord_below(nu, (arb(low), at_low), (arb(high), at_high), slack):
+            continue
+        work(200)
+        tried, middle = tried + 1, 0.5 * (low + high)
+        if tried > _MOST_CELLS or not low < middle < high:
+            return False
+        at = height(middle)
+        if at > (1 - slack) * gaussian_curve(arb(middle), nu) + slack:
+            return False
+        cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
+    return True
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
@@ -87,7 +140,10 @@ def approximate_gdp_residue(
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
     if m2 > v:
-        return _beyond_slack(m2, v, eta)
+        found = _beyond_slack(m2, v, eta)
+        if found.verdict == "proven" and loss.factors:
+            return undecided("slack covers the Gaussian part, but other losses are there too")
+        return found
     split = _split(loss.rest)
     rest = loss.rest
     if split is not None:
@@ -105,6 +161,8 @@ def approximate_gdp_residue(
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    if eta and _covered(rest, eta):
+        return proven("the loss lies within the slack that was taken")
     make: Callable[[], Law] | None = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
     if not eta and (make is None or many):
@@ -115,12 +173,18 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
     if make is not None:
         return _weighed(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
+    if not eta and _single_below(rest, v - m2):
+        return proven("the curve of the loss lies below the Gaussian's that was taken")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
-        proof = _weighed(make, m2, v, eta, False)
-        if proof.verdict == "proven" or eta:
+        try:
+            proof = _weighed(make, m2, v, eta, False)
+        except Unknown as error:
+            proof = proof if fine < FINENESS[0] else undecided(str(error))
+            break
+        if proof.verdict == "proven" or (eta and not _is_single(rest)):
             break
     return proof
 
@@ -145,13 +209,21 @@ def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
 
 
 def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
-    """A Gaussian larger than the budget's: refuted where slack does not make up for it."""
-    with bits(_BITS[0]):
-        m, mu, slack = ball(m2).sqrt(), ball(v).sqrt(), ball(eta)
-        for share in range(41):
-            t = m * share / 4
-            below = gaussian_curve(t, mu) if v else arb(0)
-            if gaussian_curve(t, m) > (1 - slack) * below + slack:
+    """`G_m ⪯ G_mu ⊕ R_{0,η}` for `m > mu`, which is a matter of `x = 1`.
+
+    There `h_m <= (1-η) h_mu + η` says `Φ(-m/2) >= (1-η) Φ(-mu/2)`. The slopes in `x = e^t` are
+    `-Φ(-a_m)` and `-(1-η) Φ(-a_mu)`, `a_y = t/y + y/2`, so the gap falls on `t >= 0` if the ratio
+    of the first to the second rises from there. With `λ = φ/Φ` at `-a` its logarithm has the slope
+    `λ(a_mu)/mu - λ(a_m)/m`, and `λ(a_y)/y` falls in `y`: that is `(λ-a)(y/2 - t/y) <= 1`, which
+    follows from `y/2 - t/y <= a` and the bound `λ < a + 1/a`. For `t < 0` by symmetry.
+    """
+    for precision in _BITS:
+        with bits(precision):
+            kept, height = ball(1 - eta), normal(-ball(m2).sqrt() / 2)
+            least = kept * normal(-ball(v).sqrt() / 2)
+            if height >= least:
+                return proven("slack covers what the Gaussian part exceeds the budget by")
+            if height < least:
                 return refuted("mu² falls by less than the Gaussian part")
     return undecided("mu² falls by less than the Gaussian part, which slack may cover")
 
@@ -185,22 +257,32 @@ def _weighed(
     make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
 ) -> Proof:
     if m2 == 0:
-        if eta:
-            return undecided("nothing but slack is left")
-        return below_gaussian(make, v)
+        return below_gaussian(make, v, eta)
     if m2 == v:
         if not eta:
             return refuted(_NOTHING) if tight else undecided(_NOTHING)
         return _within_slack(make, eta)
     proof = prove_residue(make, m2, v, eta)
-    if proof.verdict == "undecided" and not eta:
+    if proof.verdict == "undecided":
         # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
-        below = below_gaussian(make, v - m2)
+        below = below_gaussian(make, v - m2, eta)
         if below.verdict == "proven":
             return below
     if proof.verdict == "refuted" and not tight:
         return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
+
+
+def _covered(rest: Loss, eta: Fraction) -> bool:
+    """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
+    for precision in _BITS:
+        with bits(precision):
+            found = heights(rest, arb(0))
+            if found is None or not found[0].is_finite() or found[0] > ball(eta):
+                return False
+            if found[0] <= ball(eta):
+                return True
+    return False
 
 
 def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
@@ -258,8 +340,8 @@ def _power(factor: Factor, n: int) -> Finite:
 # -- below one Gaussian -----------------------------------------------------------------------
 
 
-def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
-    """Whether a law lies below `G_nu`."""
+def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
+    """Whether a law lies below `G_nu ⊕ R_{0,η}`."""
     if nu2 <= 0:
         return refuted(_NOTHING)
     proof = undecided("not settled")
@@ -270,14 +352,22 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction) -> Proof:
                 if law.p_inf > 0 or law.q_inf > 0:
                     return refuted("mass at infinity, which no Gaussian covers")
                 return undecided("mass at infinity that is not known to be none")
-            proof = _vertices(law, nu) if isinstance(law, Finite) else _curve(law, nu)
+            if isinstance(law, Finite):
+                proof = _vertices(law, nu, ball(1 - eta))
+            elif eta:
+                proof = _curve_with_slack(law, nu, ball(eta))
+            else:
+                proof = _curve(law, nu)
         if proof.verdict != "undecided":
             break
     return proof
 
 
-def _vertices(law: Finite, nu: Ball) -> Proof:
-    """The corners of the tradeoff curve lie on or above that of `G_nu`, which is convex."""
+def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
+    """The corners of the tradeoff curve lie on or above that of the other, which is convex.
+
+    For `G_nu ⊕ R_{0,η}` that is the one of `G_nu` with both errors scaled by `1-η`, and 0 beyond.
+    """
     order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
     for i, j in pairwise(order):
         if not law.z[i] < law.z[j]:
@@ -285,7 +375,14 @@ def _vertices(law: Finite, nu: Ball) -> Proof:
     work(200 * len(order))
     below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
     for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
-        needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
+        if kept < 1:
+            if p_low >= kept or q_high >= kept:
+                continue
+            if not (p_low < kept and q_high < kept):
+                return undecided("errors are not told from 1 - delta")
+            needed = -quantile(p_low / kept) - quantile(q_high / kept)
+        else:
+            needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
         if needed > nu:
             return refuted(f"the loss needs nu = {near(needed):.9g}, taken was {near(nu):.9g}")
         if not needed <= nu:
@@ -335,7 +432,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
             continue
         work(80)
         tried += 1
-        if tried > 4000:
+        if tried > _MOST_CELLS:
             return undecided("the curves are not told apart")
         middle = 0.5 * (low + high)
         t = arb(middle)
@@ -345,9 +442,19 @@ def _curve(law: Central, nu: Ball) -> Proof:
     return proven("the loss lies below the Gaussian that was taken")
 
 
+def _curve_with_slack(law: Central, nu: Ball, slack: Ball) -> Proof:
+    def height(at: float) -> Ball:
+        t = arb(at)
+        return law.curve(t) if t < law.e else arb(0) if t > law.e else arb(1)
+
+    if _cells_below(height, near(law.e), nu, slack):
+        return proven("the loss lies below the Gaussian and the slack that were taken")
+    return undecided("the loss is not shown to lie below the Gaussian and the slack")
+
+
 def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
     """The second derivative of `h_nu - h_L` in `t`."""
-    from residua.verify.arithmetic.balls import density, normal
+    from residua.verify.arithmetic.balls import density
 
     u = nu / 2 - t / nu
     budget = density(u) / nu - t.exp() * normal(u - nu)
@@ -358,14 +465,19 @@ def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
 
 
 def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
-    """Chord of `h_L` in `x` below a tangent of `h_nu`."""
-    from residua.verify.arithmetic.balls import normal
+    """Whether `h_L` lies below `h_nu` over a cell."""
+    at_high = law.curve(high) if high < law.e else arb(0)
+    return _chord_below(nu, (low, law.curve(low)), (high, at_high))
 
-    a, b = low.exp(), high.exp()
-    at_a, at_b = law.curve(low), law.curve(high) if high < law.e else arb(0)
-    middle = ((low + high) / 2).mid()
+
+def _chord_below(
+    nu: Ball, low: tuple[Ball, Ball], high: tuple[Ball, Ball], slack: Ball | int = 0
+) -> bool:
+    """Whether a chord of a curve in `x` lies below a tangent of that of `G_nu ⊕ R_{0,η}`."""
+    middle = ((low[0] + high[0]) / 2).mid()
     slope = -normal(-nu / 2 - middle / nu)
     at = gaussian_curve(middle, nu)
-    return bool(at_a <= at + slope * (a - middle.exp())) and bool(
-        at_b <= at + slope * (b - middle.exp())
+    return all(
+        bool(height <= (1 - slack) * (at + slope * (t.exp() - middle.exp())) + slack)
+        for t, height in (low, high)
     )

@@ -25,7 +25,7 @@ from residua.verify.arithmetic.balls import Ball, ball, exact, normal
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable, amounts
 from residua.verify.losses.costs import Unknown
-from residua.verify.losses.factors import Loss, Response
+from residua.verify.losses.factors import Loss, Response, together
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.adaptive import keeps, largest_total
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
@@ -33,7 +33,7 @@ from residua.verify.proofs.gaussian_budget import law_of
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_FAMILIES = ("gaussian", "pure_delta")
+FAMILIES = ("gaussian", "pure_delta")
 _FINITE = 600.0
 
 
@@ -41,18 +41,18 @@ def natural_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
     if not loss_of(state["loss"], None).is_identity or state["rounds"] != 0:
         return refuted("something is spent before anything was asked")
     budget = loss_of(config["budget"], None)
-    if _eps_of(budget) is not None:
+    if pure_budget(budget) is not None:
         return proven("losses of a history add up: the budget is the guarantee")
     catalogue = config.get("catalogue")
     if isinstance(catalogue, str):
-        if catalogue not in _FAMILIES:
+        if catalogue not in FAMILIES:
             return undecided(f"no formula for the family {catalogue}")
         return proven(f"the family {catalogue} is closed and totally ordered")
     if catalogue is not None:
         why = _free([loss_of(each, None) for each in catalogue])
         if why is not None:
             return proven(f"{why}: the budget is the guarantee")
-    point = _point_of(budget)
+    point = point_budget(budget)
     if point is not None and config.get("rounds") is not None and "guarantee" in tables:
         return _computed(point, config["rounds"], _plan(tables, "guarantee"))
     return undecided("what this natural filter guarantees adaptive analysts is not re-proven")
@@ -114,14 +114,33 @@ def natural_step(
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-    charge = _between(spent, now)
-    if charge is None or not below(loss, charge):
+    charge = _between(_parted(spent), _parted(now))
+    if charge is None or not below(_parted(loss), charge):
         return undecided("what was spent is not what was spent before and the query")
     if catalogue is not None and not isinstance(catalogue, str):
-        members = [loss_of(each, None) for each in catalogue]
-        if charge not in members:
+        members = [_parted(loss_of(each, None)) for each in catalogue]
+        if not any(_same(charge, member) for member in members):
             return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
+
+
+def _parted(loss: Loss) -> Loss:
+    """The same with every `R_{eps,delta}` as `R_eps ⊕ R_{0,delta}`, which it is."""
+    zero, parts = Fraction(0), [Loss(loss.variance, stated=loss.stated)]
+    for factor, n in loss.factors:
+        if isinstance(factor, Response) and factor.eps and factor.delta:
+            lost = Response(zero, factor.delta, zero, factor.written_delta)
+            parts.append(Loss(factors=((factor.core(), n), (lost, n))))
+        else:
+            parts.append(Loss(factors=((factor, n),)))
+    return together(parts)
+
+
+def _same(one: Loss, two: Loss) -> bool:
+    """Whether two compositions have the same parts, in whatever order."""
+    return one.variance == two.variance and (
+        (dict(one.factors), dict(one.stated)) == (dict(two.factors), dict(two.stated))
+    )
 
 
 def _between(before: Loss, after: Loss) -> Loss | None:
@@ -141,13 +160,13 @@ def _outside(loss: Loss, family: str) -> str | None:
     return None if only and not loss.variance and not loss.stated else f"not of the family {family}"
 
 
-def _eps_of(budget: Loss) -> Fraction | None:
+def pure_budget(budget: Loss) -> Fraction | None:
     """`eps` where the budget is `R_eps`."""
-    point = _point_of(budget)
+    point = point_budget(budget)
     return point.written_eps if point is not None and point.delta == 0 else None
 
 
-def _point_of(budget: Loss) -> Response | None:
+def point_budget(budget: Loss) -> Response | None:
     """The factor where the budget is `R_{eps,delta}`."""
     if budget.variance or budget.stated or len(budget.factors) != 1 or budget.factors[0][1] != 1:
         return None
@@ -158,14 +177,14 @@ def _point_of(budget: Loss) -> Response | None:
 def _stays_below(spent: Loss, budget: Loss) -> Proof:
     if below(spent, budget):
         return proven("what was spent lies below the budget")
-    eps = _eps_of(budget)
+    eps = pure_budget(budget)
     if eps is not None:
         if missing_mass(spent).exact or spent.variance:
             return refuted("what was spent is unbounded")
         return enough_taken("what was spent", eps, largest_loss(spent))
     if not budget.factors and not budget.stated and not spent.factors and not spent.stated:
         return refuted("what was spent exceeds the budget")
-    point = _point_of(budget)
+    point = point_budget(budget)
     if point is not None:
         return within(spent, point.eps, point.delta)
     return undecided("what was spent is not shown to lie below the budget")

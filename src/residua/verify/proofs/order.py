@@ -9,9 +9,11 @@ from flint import arb
 from residua.verify.arithmetic.balls import ball, bits, near
 from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
+from residua.verify.losses.dominating import FINENESS, Above
 from residua.verify.losses.factors import Factor, Loss, Mixture, Noise, Response
 from residua.verify.losses.hockey_stick import heights, split
 from residua.verify.losses.lattice import lattice_of
+from residua.verify.losses.laws import Finite
 from residua.verify.proofs.additive import divergence, enough_taken, largest_loss, missing_mass
 from residua.verify.proofs.conversions import renyi_within, zcdp_within
 from residua.verify.proofs.gaussian_budget import gdp
@@ -137,6 +139,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     with bits(_BITS):
         if _shifted(loss, eps, delta):
             return proven("the composition lies within (eps, delta), small parts by their sizes")
+        if any(_beside_the_largest(loss, eps, delta, fine) for fine in (None, *FINENESS[:2])):
+            return proven("the composition lies within (eps, delta), small parts by laws above")
         if eps == 0 or delta <= 0:
             return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
@@ -170,6 +174,33 @@ def _shifted(loss: Loss, eps: Fraction, delta: Fraction) -> bool:
         if found is not None and found[0] <= allowed and found[1] <= allowed:
             return True
     return False
+
+
+def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float | None) -> bool:
+    """Whether it lies within `(eps, delta)` with laws above all densities but the largest.
+
+    At first these are `R_e`, `e` the largest loss, then chords through their curves.
+    """
+    listed: list[tuple[Factor, int]] = []
+    dense: list[tuple[Factor, int]] = []
+    for factor, n in loss.factors:
+        smooth = not isinstance(factor.law(), Finite)
+        if smooth and (factor.unbounded or n > 1 or not factor.symmetric):
+            return False
+        (dense if smooth else listed).append((factor, n))
+    if len(dense) < 2:
+        return False
+    tops = [(Fraction(float((f.top() or arb(0)).upper())), f) for f, _ in dense]
+    tops.sort(key=lambda each: each[0])
+    zero = Fraction(0)
+    for top, factor in tops[:-1]:
+        # A float at or above it: rounding of the upper end is covered by the last bits.
+        wide = top * (1 + Fraction(1, 1 << 50))
+        above = Response(wide, zero, wide, zero) if fine is None else Above(factor, fine)
+        listed.append((above, 1))
+    rest = Loss(loss.variance, (*listed, (tops[-1][1], 1)))
+    found = heights(rest, ball(eps))
+    return found is not None and all(bool(side <= ball(delta)) for side in found)
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:

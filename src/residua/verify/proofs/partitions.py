@@ -13,23 +13,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from residua.provable.partitions import unpromised_partition
 from residua.verify.arithmetic.balls import ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import misconfigured
-from residua.verify.descriptions.mechanisms import Underivable, response
+from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
 from residua.verify.descriptions.states import UNREADABLE
 from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import Loss, Stated
+from residua.verify.losses.factors import Loss, Response, Stated
 from residua.verify.losses.hockey_stick import heights
 from residua.verify.proofs.additive import pure, renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
-from residua.verify.proofs.order import below, within
+from residua.verify.proofs.natural import FAMILIES, point_budget, pure_budget
+from residua.verify.proofs.order import basic, below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 _BITS = 192
-_SLACK = Fraction(1, 10**6)
-"""By how much a ledger's bound of a delta may exceed it, of its size."""
-_WITH_DELTA = ("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "target_residue")
+_WITH_DELTA = (
+    *("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "plan"),
+    "target_residue",
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Part:
                 if wrong is not None:
                     return refuted(wrong)
             alone = proven("the parent's own filter")
+            for each in self.beside if self.alike else (config, *self.beside):
+                # Two partitions are compared with the parent together under replace-one alone.
+                relation = "replace-one" if self.beside else "add-remove"
+                why = unpromised_partition(self.cap, each, relation)
+                if why is not None:
+                    return undecided(f"no ledger creates this partition: {why}")
             proofs = [alone if self.alike else _under(self.cap, promised(config))]
             for other in self.beside:
                 proofs.append(_under(self.cap, promised(config) + promised(other)))
@@ -90,6 +99,8 @@ def promised(config: Mapping[str, Any]) -> Loss:
         return Loss(stated=((Stated(None, Fraction(0), _orders(config)), 1),))
     if kind == "union":
         return response(config["eps"], _union_delta(config))
+    if kind == "natural":
+        return _budget(config)
     raise Unknown(f"no formula for what {kind} guarantees")
 
 
@@ -112,8 +123,12 @@ def _union_delta(config: Mapping[str, Any]) -> float:
     return near if Fraction(near) >= total else math.nextafter(near, math.inf)
 
 
-def _stated_deltas(config: Mapping[str, Any]) -> bool:
-    return all(each["kind"] in ("pure", *_WITH_DELTA) for each in config["filters"])
+def _budget(config: Mapping[str, Any]) -> Loss:
+    """The budget of a natural filter, where that is what it guarantees."""
+    budget, family = loss_of(config["budget"], None), config.get("catalogue")
+    if family not in FAMILIES and (family is not None or pure_budget(budget) is None):
+        raise Unknown("no formula for what natural guarantees")
+    return budget
 
 
 def _orders(config: Mapping[str, Any]) -> tuple[tuple[Fraction, Fraction], ...]:
@@ -130,23 +145,35 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
         return proven("below the promise")
     if kind == "pure":
         return pure((written(cap["eps"]),), loss)
-    if kind in _WITH_DELTA:
-        return within(loss, exact(cap["eps"]), exact(cap["delta"]))
-    if kind == "union":
-        found = within(loss, exact(cap["eps"]), exact(_union_delta(cap)))
-        if found.verdict == "refuted" and not _stated_deltas(cap):
-            # A ledger takes the deltas that are not stated with bounds of its own.
-            more = exact(_union_delta(cap)) * (1 + _SLACK)
-            if within(loss, exact(cap["eps"]), more).verdict != "refuted":
-                return undecided("not told from the parent's promise in all digits")
-        return found
-    if kind == "additive_profile":
-        return within(loss, exact(cap["target_eps"]), exact(cap["target_delta"]))
+    if kind in (*_WITH_DELTA, "additive_profile", "union"):
+        return _under_point(point_budget(promised(cap)), loss)
     if kind in ("gdp", "gdp_residue"):
         return gdp(written(cap["mu"]) ** 2, loss)
     if kind == "approximate_gdp_residue":
         whole = written(cap["mu"]) ** 2, written(cap["delta"])
         return approximate_gdp_residue(whole, (Fraction(0), Fraction(0)), loss)
+    if kind == "natural":
+        return _under_budget(promised(cap), loss)
     if kind == "zcdp":
         return zcdp(written(cap["rho"]), loss)
     return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])
+
+
+def _under_point(point: Response | None, loss: Loss) -> Proof:
+    """Whether a loss lies within `(eps, delta)`: by sums as they are written, or by its curve."""
+    if point is None:
+        raise Unknown("no formula for what is promised")
+    sums = basic((point.written_eps, point.written_delta), loss)
+    return sums if sums.verdict == "proven" else within(loss, point.eps, point.delta)
+
+
+def _under_budget(budget: Loss, loss: Loss) -> Proof:
+    """The same for the budget of a natural filter."""
+    eps, point = pure_budget(budget), point_budget(budget)
+    if eps is not None:
+        return pure((eps,), loss)
+    if point is not None:
+        return _under_point(point, loss)
+    if budget.factors:
+        raise Unknown("no formula for what lies below such a budget")
+    return gdp(budget.variance, loss)

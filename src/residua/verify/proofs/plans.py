@@ -15,9 +15,10 @@ from residua.records import canonical
 from residua.verify.arithmetic.balls import exact
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable
-from residua.verify.losses.factors import Loss, together
+from residua.verify.losses.factors import Loss, Response, together
 from residua.verify.proofs.comparing import bounded_below, single_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
+from residua.verify.proofs.natural import point_budget
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
@@ -64,6 +65,10 @@ def _single_below(loss: Loss, kind: Loss) -> bool:
     return single_below(loss.factors[0][0], kind.factors[0][0]).verdict == "proven"
 
 
+def _within_point(loss: Loss, point: Response) -> bool:
+    return within(loss, point.eps, point.delta).verdict == "proven"
+
+
 def step(
     config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
 ) -> Proof:
@@ -82,6 +87,9 @@ def step(
             return proven("takes off the plan what lies above it")
     if any(n > 0 and _single_below(loss, kind) for n, (kind, _) in zip(taken, kinds, strict=True)):
         return proven("takes off the plan what lies above it, by its curve")
+    points = [point_budget(kind) for n, (kind, _) in zip(taken, kinds, strict=True) if n > 0]
+    if any(_within_point(loss, point) for point in points if point is not None):
+        return proven("takes off the plan an (eps, delta) that it lies within")
     covers = together(kind.times(n) for n, (kind, _) in zip(taken, kinds, strict=True))
     if bounded_below(loss, covers).verdict == "proven":
         return proven("takes off the plan what lies above it, at every loss")

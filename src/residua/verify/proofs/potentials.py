@@ -29,6 +29,7 @@ from residua.records import canonical
 from residua.verify.arithmetic.balls import Ball, ball, bits, exact, near
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable
+from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
 from residua.verify.losses.factors import Loss, Response
 from residua.verify.losses.lattice import lattice_of, multiplied
@@ -201,7 +202,15 @@ def composed(loss: Loss, grid: Potential) -> list[Ball]:
     """`L ∘ φ'` at every grid point, enclosed."""
     every = _refinement(loss, grid)
     tail = _TAIL * grid.delta
-    law = lattice_of(loss, grid.spacing / every, tail, 2 * grid.half * every)
+    while True:
+        try:
+            law = lattice_of(loss, grid.spacing / every, tail, 2 * grid.half * every)
+            break
+        except Unknown:
+            # Too many outcomes so close together: fewer still give a law above.
+            if every == 1:
+                raise
+            every //= 2
     low, masses = law.coarse(every)
     high = low + len(masses) - 1
     values = [arb(v) for v in grid.values]

@@ -269,6 +269,8 @@ def _unprovable_natural(config: Description) -> str | None:
     leaves = [leaf for each in catalogue for leaf, _ in _leaves(each)]
     if all(leaf["kind"] in ("gaussian", "gdp") for leaf in leaves):
         return None
+    if any(_form(leaf, "") == "stated" for leaf in leaves):
+        return "no proof is known for a Rényi or zCDP bound in the catalogue of a natural filter"
     if all(leaf == leaves[0] for leaf in leaves):
         return None
     return "no proof is known for a catalogue of different queries under a natural filter"
