@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -18,6 +19,11 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.kinds import KINDS
 from residua.mechanisms.mechanism import DEEPEST, Mechanism
+
+_DEEPEST_TEXT = 256
+"""Levels of lists and objects in a JSON text: far more than any description has."""
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
+"""Brackets, and strings, in which they do not count."""
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:
@@ -59,12 +65,27 @@ def parsed_json(name: str, given: Any) -> Any:
             raise ArgumentError(f"{name} must be JSON in UTF-8, got {error}") from None
     if not isinstance(given, str):
         return given
+    if _nesting(given) > _DEEPEST_TEXT:
+        raise ArgumentError(f"{name} must be nested less deeply than {_DEEPEST_TEXT} levels")
     try:
         return _decoder(name).decode(given)
     except json.JSONDecodeError as error:
         raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
-    except RecursionError:
-        raise ArgumentError(f"{name} must be nested less deeply") from None
+
+
+def _nesting(text: str) -> int:
+    """How deep lists and objects are nested in a JSON text, at most."""
+    openings = text.count("{") + text.count("[")
+    if openings <= _DEEPEST_TEXT:
+        return openings
+    depth = deepest = 0
+    for mark in _BRACKETS.finditer(text):
+        if mark[0] in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark[0] in "}]":
+            depth -= 1
+    return deepest
 
 
 @lru_cache(maxsize=64)
