@@ -10,7 +10,7 @@ import json
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from residua import checks
 from residua.bounds import Floats
@@ -36,6 +36,8 @@ class GridFilter(Filter):
 
     eps: float
     delta: float
+
+    remaining_is_a_query: ClassVar[bool] = True
 
     @cached_property
     def grid(self) -> Grid:

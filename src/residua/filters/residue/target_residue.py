@@ -73,6 +73,7 @@ class TargetResidueFilter(Filter):
     delta: float
 
     kind: ClassVar[str] = "target_residue"
+    remaining_is_a_query: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)

@@ -88,6 +88,7 @@ class UnionFilter(Filter):
     eps: float | None = None
 
     kind: ClassVar[str] = "union"
+    remaining_is_a_query: ClassVar[bool] = True
     nested_filters: ClassVar[frozenset[str]] = frozenset({"filters"})
 
     def __post_init__(self) -> None:

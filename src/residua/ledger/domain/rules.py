@@ -29,7 +29,6 @@ from residua.filters.potential.grid_filter import GridFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described, loss_of
 from residua.filters.state import State
-from residua.filters.union.union import UnionFilter
 from residua.ledger.domain.described_query import Asked
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
@@ -204,7 +203,7 @@ def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
     """
     first = standings[0]
     state = follow(first, first.state, first.holds) or first.state
-    if isinstance(first.filter, GridFilter | UnionFilter):
+    if first.filter.remaining_is_a_query:
         # What fits before the holds may be more than what they leave: it is looked for from above.
         state = first.state
     left = first.filter.remaining_in(state)
