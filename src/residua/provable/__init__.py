@@ -121,7 +121,7 @@ def unprovable(description: Description, config: Description, relation: str) -> 
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
     if kind == "plan" and all(leaf in config["plan"] for leaf, _ in leaves):
         return None  # what is planned is proven with the plan
-    allowed = _FORMS.get(kind, set())
+    allowed = _FORMS.get(kind, set()) | ({"discrete"} if _has_reserve(config) else set())
     for leaf, _ in leaves:
         form = _form(leaf, relation)
         if form is None:
@@ -140,7 +140,7 @@ def unprovable(description: Description, config: Description, relation: str) -> 
                 )
         if form not in allowed or _exception(leaf, form, kind):
             return f"no proof is known for {_named(leaf)} under the filter {kind}"
-    what = _together(leaves, kind, relation)
+    what = _together(leaves, config, relation)
     if what is not None:
         return f"no proof is known for compositions of {what} under the filter {kind}"
     return None
@@ -347,8 +347,16 @@ def _largest_ratio(leaf: Description) -> float:
     return max((value for name, value, *_ in _sizes(noise) if "/" in name), default=0.0)
 
 
-def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -> str | None:
+def _has_reserve(config: Description) -> bool:
+    """Whether a filter keeps a reserve for heavy tails and compositions, and slack beside it."""
+    return bool(config.get("reserve") and config.get("slack"))
+
+
+def _together(
+    leaves: list[tuple[Description, int]], config: Description, relation: str
+) -> str | None:
     """Why what is provable query by query is not provable as one, or None."""
+    kind = config["kind"]
     rest = [(leaf, n) for leaf, n in leaves if n and _form(leaf, relation) != "gaussian"]
     if len(rest) == 0 or (len(rest) == 1 and rest[0][1] == 1 and len(leaves) == 1):
         return None
@@ -357,6 +365,8 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
     if kind in _GAUSSIAN:
         if sided or (kind == "approximate_gdp_residue" and "mixture" in forms):
             return "queries that are not symmetric"
+        if _has_reserve(config):
+            return None
         if sum(n for _, n in rest) > MOST_COPIES:
             return f"more than {MOST_COPIES} queries that are not Gaussian"
         if kind == "gdp":

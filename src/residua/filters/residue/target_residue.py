@@ -1,94 +1,161 @@
 """The target residue filter: a Gaussian residue that is needed only where it can be read.
 
-The budget is the largest `G_mu` with `h_{G_mu}(e^eps) <= delta`. What is left of it after some
-queries is read only at `e^{eps-z}`, `z` being the loss so far. While every query had bounded
-losses, `z` is at most their sum `b`, and a query `L` may take `G_mu` to any `G_m` with
+What is left is read only at `t = eps - z`, `z` being the loss so far. A state `(v, b, r, s)` has
+the potential
 
-    h_{G_m ⊕ L}(e^t) <= h_{G_mu}(e^t)      for all t >= eps - b.
+    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s,
 
-**Free.** Let `φ(z) = h_{G_mu}(e^{eps-z})` be the potential of a state. The condition says
-`E_L[φ'(z + Z)] <= φ(z)` for every `z <= b` and, `L` being charged in both directions, in the other
-direction too; and `(1 - e^{eps-z})_+ <= φ(z)`, since `G_mu` is above no loss. By induction over the
-queries the expectation of `(1 - e^{eps-Z})_+` over the whole run is at most the first potential,
-which is at most `delta`.
+a Gaussian, a *reserve* for heavy tails (`pld/residue/reserve.py`) and a *slack* for mass at
+infinity. While every query had bounded losses, `z` is at most their sum `b`. A query `L` may lead
+to any state whose potential `φ'` satisfies
 
-A query takes the least of these that is proven:
+    E_L[φ'(t - Z)] <= φ(t)      for all t >= eps - b, in both directions.
 
-* the GDP residue, on the whole line (`gdp_residue.py`);
+**Free.** `(1 - e^t)_+ <= φ(t)`, since `G_√v` is above no loss. By induction over the queries the
+expectation of `(1 - e^{eps-Z})_+` over the whole run is at most the first potential at `eps`, which
+is at most `delta`.
+
+A query takes the least of `v` for which that is proven by one of these:
+
+* the GDP residue, on the whole line (`gdp_residue.py`). What lies below a Gaussian has smaller
+  moments than it, so the reserve stays as it is;
 * where `eps - b > 0`, the cost from there on (`reachable.py`) of one randomized response, Laplace
   noise or bounded range, or else of the `R_e` that is above it;
 * everything, if `b` and its largest loss are together at most `eps`: then `h_L(e^t) = 0` for all
-  `t >= eps - b`.
+  `t >= eps - b`;
+* for any other query, a cost that draws on the reserve (`reserve.py`).
 
-So whatever plain addition of `eps` admits is admitted. Gaussian noise takes `mu²` as it is; its
-losses are unbounded, so that from then on the whole line counts.
+So whatever plain addition of `eps` admits is admitted. Gaussian noise takes `v` as it is; its
+losses are unbounded, so that from then on the whole line counts. Mass at infinity that splits off
+takes slack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
-from residua.bounds import float_up
+from residua.bounds import float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split, stated_gdp
-from residua.filters.divergence import gaussian_variance, without_gaussian
-from residua.filters.losses import largest_loss, response_eps
+from residua.filters.declared_costs import split, stated_gdp, stated_renyi
+from residua.filters.divergence import gaussian_variance, renyi_cost, without_gaussian
+from residua.filters.losses import largest_loss, missing_mass, response_eps, without_infinity
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import target
 from residua.filters.wording import SQUARES, Amounts
+from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
+from residua.pld.residue.reserve import reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
 
 _LARGEST = 600
 """The largest `eps` of a randomized response."""
+_KAPPA, _HALF_KAPPA = 16.0, 0.8
+"""`κ eps` of the reserve: so much at large `eps`, half of it at this one. Less pays better for rare
+large losses, which count for more where `eps` is small; more for many small ones."""
+_SLACK_SHARE = Fraction(1, 4096)
+"""How much of the slack a query takes that draws on the reserve: it only ends a search."""
+_NO_ROOM = "exceeds what is left"
 
 
 @dataclass(frozen=True)
 class Reach(State):
-    """What is left of `mu²`, and the largest loss so far; None where losses are unbounded."""
+    """What is left of `mu²`, of the reserve and of the slack, and the largest loss so far."""
 
     left: Fraction
     reached: Fraction | None
+    """None where losses are unbounded."""
+    reserve: Fraction
+    slack: Fraction
+
+
+Asked = tuple[Query, str | None]
+"""A query, and the relation under which it is asked."""
+
+
+class _Cost(NamedTuple):
+    """What a loss takes: of `mu²`, of the slack, and what is left of the reserve."""
+
+    cost: Fraction
+    slack: Fraction
+    reserve: Fraction
 
 
 @dataclass(frozen=True)
 class TargetResidueFilter(Filter):
-    """Keeps `(eps, delta)`: a Gaussian residue, checked where it can be read."""
+    """Keeps `(eps, delta)`: a Gaussian residue, checked where it can be read.
+
+    Args:
+        eps: the `eps` of the guarantee.
+        delta: its `delta`.
+        reserve: the share of `delta` that is kept for queries with heavy tails, such as subsampled
+            Gaussian noise, and for compositions. Without it they cost what a Gaussian above them
+            costs.
+        slack: the share of `delta` that is kept for mass at infinity, such as that of
+            `ApproximateDp`.
+        order: the Rényi order of the reserve; by default one that suits `eps`.
+    """
 
     eps: float
     delta: float
+    reserve: float = 0.0
+    slack: float = 0.0
+    order: float | None = None
 
     kind: ClassVar[str] = "target_residue"
     remaining_is_a_query: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)
-        checks.set_fields(self, eps=eps, delta=delta)
+        shares = [checks.between(n, getattr(self, n), 0.0, 1.0) for n in ("reserve", "slack")]
+        checks.require(sum(shares) < 1.0, "reserve + slack", "below 1", sum(shares))
+        order = _usual_order(eps) if self.order is None else self.order
+        order = checks.real("order", order, "above 1 and finite")
+        checks.require(1.0 < order < math.inf, "order", "above 1 and finite", order)
+        checks.set_fields(
+            self, eps=eps, delta=delta, reserve=shares[0], slack=shares[1], order=order
+        )
         super().__post_init__()
 
     @cached_property
     def mu(self) -> float:
-        """The Gaussian that the budget starts with: `h_{G_mu}(e^eps) <= delta`, proven."""
-        mu = float(amounts.rounded_down(largest_mu(self.eps, self.delta), 12))
-        within = mu > 0.0 and float(gaussian(mu=mu).delta(self.eps)) <= self.delta
+        """The Gaussian that the budget starts with: `h_{G_mu}(e^eps)` is within its share."""
+        kept = 1 - amounts.written(self.reserve) - amounts.written(self.slack)
+        share = float_down(amounts.written(self.delta) * kept)
+        mu = float(amounts.rounded_down(largest_mu(self.eps, share), 12))
+        within = mu > 0.0 and float(gaussian(mu=mu).delta(self.eps)) <= share
         return mu if within else 0.0
 
+    @cached_property
+    def _kappa(self) -> Fraction:
+        assert self.order is not None
+        return amounts.written(self.order) - 1
+
     def initial(self) -> Reach:
-        return Reach(self.fingerprint, amounts.written(self.mu) ** 2, Fraction(0))
+        return Reach(self.fingerprint, *self._start)
+
+    @cached_property
+    def _start(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        v, k = amounts.written(self.mu) ** 2, self._kappa
+        delta, reserve = amounts.written(self.delta), Fraction(0)
+        if self.reserve and v:
+            power = k * amounts.written(self.eps) - k * (k + 1) * v / 2
+            reserve = _times_exp(delta * amounts.written(self.reserve), power)
+        return v, Fraction(0), reserve, delta * amounts.written(self.slack)
 
     def own(self, state: Any) -> Reach:
         state = super().own(state)
@@ -97,7 +164,9 @@ class TargetResidueFilter(Filter):
                 f"state must hold what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
-        if not 0 <= state.left <= amounts.written(self.mu) ** 2 or (state.reached or 0) < 0:
+        v, _, _, slack = self._start
+        within = 0 <= state.left <= v and 0 <= state.slack <= slack and state.reserve >= 0
+        if not within or (state.reached or 0) < 0:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
@@ -106,51 +175,109 @@ class TargetResidueFilter(Filter):
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
         read = None if reached is None else amounts.from_text("reached", reached)
-        return Reach(of, amounts.from_text("left", fields["left"]), read)
+        others = (amounts.from_text(name, fields[name]) for name in ("reserve", "slack"))
+        return Reach(of, amounts.from_text("left", fields["left"]), read, *others)
+
+    # -- decisions ----------------------------------------------------------------------
 
     def _decide(self, state: Reach, query: Query, relation: str | None) -> Decision:
         stated, loss = split(query, relation, stated_gdp)
         noise = gaussian_variance(loss) + (stated[0] if stated else 0)
-        after = self._after(state, lifted(without_gaussian(loss)), noise)
+        after = self._after(state, without_gaussian(loss), noise, (query, relation))
         if isinstance(after, str):
             return make_decision(self, state, None, None, query, relation, after)
         return make_decision(self, state, after, state.left - after.left, query, relation)
 
-    def _after(self, state: Reach, rest: Pld, noise: Fraction) -> Reach | str:
-        """The state after a query, its bounded part first; or why it is refused."""
-        left, reached = state.left, state.reached
+    def _after(self, state: Reach, rest: Pld, noise: Fraction, asked: Asked) -> Reach | str:
+        """The state after a query, its Gaussian part last; or why it is refused."""
+        if noise > state.left:
+            return _NO_ROOM
+        if _may_lose_everything(rest) and (kept := without_infinity(rest)) is not None:
+            lost = missing_mass(rest)
+            if lost > state.slack:
+                need = wording.need_words((("delta", state.slack),), (lost,))
+                return f"may lose everything, which needs {need}"
+            state, rest = _less(state, slack=lost), kept
         if rest.terms:
-            if max(rest.mass_at_infinity, rest.mass_at_minus_infinity) > 0.0:
-                return "may lose everything, which no Gaussian covers"
-            top = largest_loss(rest)
-            cost = self._cost(left, reached, rest, top)
-            lower = None if cost is None else amounts.without(left, cost)
-            if lower is None:
-                return "exceeds what is left"
-            left = lower
-            reached = None if top is None or reached is None else reached + top
+            top = None if _may_lose_everything(rest) else largest_loss(rest)
+            room = state.left - noise
+            costs = [c for c in self._costs(state, rest, top, asked) if c.cost <= room]
+            if not costs:
+                return _NO_ROOM
+            least = min(costs, key=lambda each: each.cost)
+            reached = None if top is None or state.reached is None else state.reached + top
+            state = _less(state, left=least.cost, slack=least.slack)
+            state = Reach(state.of, state.left, reached, least.reserve, state.slack)
         if noise:
-            lower = amounts.without(left, noise)
-            if lower is None:
-                return "exceeds what is left"
-            left, reached = lower, None
-        return Reach(state.of, left, reached)
+            state = _less(state, left=noise)
+            state = Reach(state.of, state.left, None, state.reserve, state.slack)
+        return state
 
-    def _cost(
-        self, left: Fraction, reached: Fraction | None, rest: Pld, top: Fraction | None
-    ) -> Fraction | None:
-        """The least proven cost of a loss without a Gaussian part."""
-        found = []
-        if left > 0 and (whole := rest_bounds(left, rest)) is not None:
-            found.append(whole[1])
-        if reached is not None and top is not None:
-            start = amounts.written(self.eps) - reached
-            cost = cost_from(left, _single(rest, top), start)
+    def _costs(
+        self, state: Reach, rest: Pld, top: Fraction | None, asked: Asked
+    ) -> Iterator[_Cost]:
+        """Proven costs of a loss without a Gaussian part."""
+        left, nothing, bounded = state.left, Fraction(0), lifted(rest)
+        single = central_law(bounded) is not None
+        if left > 0 and (single or not state.reserve or not state.slack):
+            whole = rest_bounds(left, bounded)
+            if whole is not None:
+                yield _Cost(whole[1], nothing, state.reserve)
+        if state.reached is not None and top is not None:
+            start = amounts.written(self.eps) - state.reached
+            cost = cost_from(left, _single(bounded, top), start)
             if cost is not None:
-                found.append(min(amounts.rounded_up(float_up(cost)), left))
+                charged = min(amounts.rounded_up(float_up(cost)), left)
+                yield _Cost(charged, nothing, self._kept(state.reserve, charged, asked))
             if top <= start:
-                found.append(left)
-        return min(found, default=None)
+                yield _Cost(left, nothing, self._kept(state.reserve, left, asked))
+        if left > 0 and state.reserve and state.slack and not single:
+            yield from self._drawn(state, bounded, asked)
+
+    def _drawn(self, state: Reach, rest: Pld, asked: Asked) -> Iterator[_Cost]:
+        """The cost that draws on the reserve, if there is one."""
+        assert self.order is not None
+        eta = rung(state.slack * _SLACK_SHARE)
+        found = reserve_cost(
+            rung(state.left), rung(state.reserve), float_down(eta), self.order, rest
+        )
+        if found is not None:
+            kept = self._kept(state.reserve - found.drawn, found.cost, asked, grows=True)
+            yield _Cost(found.cost, eta, kept)
+
+    def _kept(
+        self, reserve: Fraction, cost: Fraction, asked: Asked, grows: bool = False
+    ) -> Fraction:
+        """What is left of a reserve: `e^{κ(κ+1)c/2}` of it beside the moment `E e^{κZ}`."""
+        if not reserve:
+            return reserve
+        divergence, noise = self._divergence(*asked)
+        if divergence is None:
+            return Fraction(0)
+        k = self._kappa
+        power = k * (k + 1) * (cost + noise) / 2 - k * divergence
+        return reserve if power >= 0 and not grows else _times_exp(reserve, power)
+
+    def _divergence(self, query: Query, relation: str | None) -> tuple[Fraction | None, Fraction]:
+        """`D_{κ+1}` of a query from above, and the variance of its Gaussian part."""
+        order = self.order
+        assert order is not None
+        gdp, loss = split(query, relation, stated_gdp)
+        noise = gaussian_variance(loss) + (gdp[0] if gdp else 0)
+
+        def known(mechanism: Mechanism) -> tuple[Fraction] | None:
+            found = stated_gdp(mechanism)
+            if found is not None:
+                return (found[0] * amounts.written(order) / 2,)
+            bound = stated_renyi(mechanism, order)
+            return None if bound is None else (bound,)
+
+        stated, others = split(query, relation, known)
+        kept = without_infinity(others)
+        rest = renyi_cost(others if kept is None else kept, order)
+        return None if rest is None else rest + (stated[0] if stated else 0), noise
+
+    # -- what is left -------------------------------------------------------------------
 
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
@@ -174,6 +301,32 @@ class TargetResidueFilter(Filter):
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
+
+
+def _usual_order(eps: float) -> float:
+    return float(f"{1.0 + _KAPPA / (eps + _HALF_KAPPA):.4g}")
+
+
+def _may_lose_everything(loss: Pld) -> bool:
+    return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
+
+
+def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction(0)) -> Reach:
+    """A state with less left, rounded down where the rationals grow long."""
+    return Reach(
+        state.of,
+        amounts.shortened(state.left - left),
+        state.reached,
+        state.reserve,
+        amounts.shortened(state.slack - slack),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _times_exp(amount: Fraction, power: Fraction) -> Fraction:
+    """`amount e^power`, rounded down."""
+    found = float(amount) * math.exp(min(float(power), 700.0))
+    return amounts.rounded_down(found * (1.0 - 1e-14 * (8.0 + abs(float(power)))), 12)
 
 
 def _single(rest: Pld, top: Fraction) -> Pld:

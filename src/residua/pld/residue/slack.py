@@ -96,7 +96,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
     if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
-    tents = _tents(rest, _level(eta), _FINE)
+    tents = tents_above(rest, _level(eta), _FINE)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
@@ -128,12 +128,17 @@ class Tents:
 
 
 @lru_cache(maxsize=64)
-def _tents(L: Pld, level: float, fine: float) -> Tents | None:
+def tents_above(L: Pld, level: float, fine: float, most: int | None = None) -> Tents | None:
+    """Tents above a query, down to heights of `level`; `fine` is their distance beside its size.
+
+    A list of at most `most` outcomes is taken as it is. None if the query may lose everything with
+    certainty.
+    """
     masses = L.mass_at_infinity, L.mass_at_minus_infinity
     if L.is_infinite or max(masses) >= 1.0:
         return None
     exact = finite_excess(L) if L.is_finite else None
-    if exact is not None:
+    if exact is not None and (most is None or exact.losses.size <= most):
         return Tents(exact, *masses)
     right, p_inf = _side(L, level, fine)
     left, q_inf = (right, p_inf) if L.is_symmetric else _side(L.reverse(), level, fine)
@@ -323,7 +328,7 @@ def _admitted(v: float, L: Pld, eta: float) -> int:
 def _rough_cost(v: float, L: Pld, eta: float) -> float | None:
     """About the cost, not certified."""
     part = float(L._exact_variance)
-    tents = _tents(Pld(None, L.terms), _level(eta), _COARSE) if L.terms else None
+    tents = tents_above(Pld(None, L.terms), _level(eta), _COARSE) if L.terms else None
     if tents is None or part >= v or not _may_fit(tents, v, eta):
         return part if part and part < v and not L.terms else None
     found = solve(tents.excess, v, None, _budgets(tents, eta)[0]).c

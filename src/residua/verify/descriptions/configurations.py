@@ -124,6 +124,7 @@ def _conversion(value: Any) -> bool:
     return value in ("best", "whitehouse")
 
 
+_SHARE = _number(0.0, 1.0)
 _TARGET = {"eps": _SOME_EPS, "delta": _SOME_DELTA}
 _GRID = {"eps": _GRID_EPS, "delta": _GRID_DELTA}
 _FIELDS: dict[str, dict[str, Check]] = {
@@ -136,7 +137,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "gdp": {"mu": _MU},
     "gdp_residue": {"mu": _MU},
     "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
-    "target_residue": _TARGET,
+    "target_residue": {**_TARGET, "reserve": _SHARE, "slack": _SHARE, "order": _ORDER},
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
     "plan": {**_GRID, "plan": _queries},
@@ -183,6 +184,8 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
         return "there must be one price for each query of the menu"
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
+    if kind == "target_residue" and config["reserve"] + config["slack"] >= 1:
+        return "reserve and slack must add up to less than 1"
     if kind == "union":
         return _unlike(config)
     return None

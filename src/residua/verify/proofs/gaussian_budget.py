@@ -246,6 +246,12 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
     return together(rest), 1 - kept, 1 - most
 
 
+def without_mass(loss: Loss) -> Loss | None:
+    """A loss without the mass at infinity that splits off; None where some does not."""
+    found = _split(loss)
+    return None if found is None else Loss(factors=found[0].factors, stated=loss.stated)
+
+
 def _left_of(lost: Fraction, n: int) -> Fraction:
     """At most `(1 - lost)^n`, and just that for a few."""
     if n <= _FEW:

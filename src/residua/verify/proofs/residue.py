@@ -21,6 +21,9 @@ where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are conve
   where `ln κb` rises by that much and `a <= b`, nothing changes any more.
 
 The left half is the right half of the reversed law. A point with `a > b` refutes.
+
+**A reserve.** To `b` may be added `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0` in both directions.
+`κE` is the Laplace transform of a Gaussian, and `E` is convex in `x`: all of the above stays true.
 """
 
 from __future__ import annotations
@@ -72,7 +75,17 @@ class _Half:
     m: Ball
     mu: Ball
     eta: Ball
+    reserve: tuple[Ball, Ball] | None = None
+    """`g` and `k`."""
     points: int = 0
+
+    def spare(self, t: Ball) -> tuple[Ball, Ball]:
+        """What the reserve adds at a point, and its slope."""
+        if self.reserve is None:
+            return arb(0), arb(0)
+        g, k = self.reserve
+        value = (g - k * t).exp()
+        return value, -k * value
 
     def at(self, t: Ball) -> _Point:
         work(24)
@@ -85,6 +98,10 @@ class _Half:
             plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
             slack = slack_rise(t, self.m, plus, minus)
             b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
+        if self.reserve is not None:
+            k, (value, slope) = self.reserve[1], self.spare(t)
+            more = (value, slope, -k * slope, k * k * slope)
+            b = tuple(g + s for g, s in zip(b, more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
             raise _Above(near(t), near(a[0]), near(b[0]))
         if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
@@ -101,7 +118,10 @@ class _Half:
         m2 = self.m * self.m
         c = self.mu * self.mu - m2
         t = self.law.top * (1 + m2 / c)
-        for _ in range(60):
+        if self.eta > self.law.p_inf:
+            # Slack rises by `t - m²/2`, and from somewhere on there is little else.
+            t = t.min(self.law.top + m2)
+        for _ in range(120):
             t = arb(near(t * ball(Fraction(9, 8))))
             point = self.at(t)
             slope = (point.slope_b + t / m2 - ball(Fraction(1, 2))) * m2
@@ -140,8 +160,9 @@ class _Half:
         for point in (one, two):
             v = self.mu / 2 - point.t / self.mu
             fall = (1 - self.eta) * point.t.exp() * normal(v - self.mu)
-            over = (1 - self.eta) * tail(v) - fall
-            ends.append((over, over + point.a[0] - point.b[0], -fall))
+            spare, slope = self.spare(point.t)
+            over = (1 - self.eta) * tail(v) - fall + spare
+            ends.append((over, over + point.a[0] - point.b[0], slope - fall))
         (b_one, a_one, fall_one), (b_two, a_two, fall_two) = ends
         width = two.t - one.t
         first, second = fall_one * width.expm1(), fall_two * -(-width).expm1()
@@ -187,9 +208,16 @@ class _TooMany(Exception):
 
 
 def prove_residue(
-    law_at: Callable[[], Law], m2: Fraction, mu2: Fraction, eta: Fraction = Fraction(0)
+    law_at: Callable[[], Law],
+    m2: Fraction,
+    mu2: Fraction,
+    eta: Fraction = Fraction(0),
+    reserve: Callable[[], tuple[Ball, Ball]] | None = None,
 ) -> Proof:
-    """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`; the law is made at the precision in force."""
+    """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`, up to a reserve.
+
+    The law, and `g` and `k` of the reserve, are made at the precision in force.
+    """
     for precision in _BITS:
         with bits(precision):
             law = law_at()
@@ -208,7 +236,7 @@ def prove_residue(
             try:
                 for half in halves:
                     sign = -sign
-                    made = _Half(half, m, mu, slack)
+                    made = _Half(half, m, mu, slack, None if reserve is None else reserve())
                     _prove_half(made)
                     points += made.points
                 return proven(f"residue condition on all x > 0, {points} points, {precision} bits")

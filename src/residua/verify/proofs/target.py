@@ -1,95 +1,240 @@
 """The target residue filter: a Gaussian residue that must hold only where it can be read.
 
-A state is what is left of `mu²` and the largest loss `b` that the queries so far add up to, or null
-where losses are unbounded. After a query `L` the next Gaussian `G_m` must satisfy
+A state `(v, b, r, s)` is what is left of `mu²`, the largest loss `b` that the queries so far add up
+to (null where losses are unbounded), a reserve and a slack. Its potential at `t = eps - z`, `z`
+being the loss so far, is
 
-    h_{G_m ⊕ L}(e^t) <= h_{G_mu}(e^t)      for all t >= eps - b,
+    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s,
 
-in both directions. On the whole line that is the step of a GDP residue filter. Where `t0 = eps - b`
-is positive, one of these is enough:
+with `φ(eps) <= delta` at the start. After a query `L` the next one must satisfy
+`E_L[φ'(t - Z)] <= φ(t)` for all `t >= eps - b`, in both directions. Mass at infinity that splits
+off takes slack, Gaussian noise takes `v` alone. For the rest, with `c` what it takes of `v` and `M`
+its moment `E e^{κZ}` in the worse direction, one of these is enough:
 
-* the losses of `L` are at most `t0`: then `h_L(e^t) = 0` from there on, and `G_mu` may be gone;
-* `L` is one randomized response, Laplace noise or bounded range, and the inequality holds at `t0`:
-  the difference of both sides has the sign of `∫ g(y) e^{-y²/2m²} cosh(ty/m²) dy` over `y > 0`,
-  `g` changes its sign once, from plus to minus, and `cosh(ty/m²) / cosh(t0 y/m²)` increases in
-  `y`; so what is at most 0 at `t0` stays so;
-* the same for `R_e` in place of `L`, `e` its largest loss: `L ⪯ R_e`.
+* `r' <= r`, and the step of a GDP residue filter, on the whole line: what lies below a Gaussian has
+  smaller moments than it;
+* `r' M <= r e^{κ(κ+1)c/2}`, and the losses of `L` are at most `t0 = eps - b`: then `h_L(e^t) = 0`
+  from there on, and `G_√v` may be gone;
+* the same, `L` is one randomized response, Laplace noise or bounded range, and the inequality of
+  the Gaussians holds at `t0 > 0`: the difference of both sides has the sign of
+  `∫ g(y) e^{-y²/2m²} cosh(ty/m²) dy` over `y > 0`, `g` changes its sign once, from plus to minus,
+  and `cosh(ty/m²) / cosh(t0 y/m²)` increases in `y`; so what is at most 0 at `t0` stays so;
+* the same for `R_e` in place of `L`, `e` its largest loss: `L ⪯ R_e`;
+* with `α = r - r' M e^{-κ(κ+1)c/2} > 0` and `η` the slack that is taken,
+
+      h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + α e^{κ(κ+1)v/2 - κt} + η      for all t.
+
+  Composed with a Gaussian that also holds for every larger `v`, so it is proven at the next lower
+  value of a fixed list, where many steps share one proof. For `t >= 0` in both directions is
+  enough: the other half follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
-from residua.verify.arithmetic.balls import ball, bits, upper, written
+from flint import arb
+
+from residua.verify.arithmetic.balls import Ball, ball, bits, rational, upper, written
 from residua.verify.descriptions.states import State, Unreadable, amount
 from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Noise, Response
 from residua.verify.losses.hockey_stick import heights
 from residua.verify.losses.laws import gaussian_curve
-from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
-from residua.verify.proofs.gaussian_budget import gdp_residue
+from residua.verify.proofs.additive import (
+    Cost,
+    divergence,
+    enough_taken,
+    largest_loss,
+    missing_mass,
+)
+from residua.verify.proofs.gaussian_budget import gdp_residue, law_of, without_mass
+from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 _BITS = (128, 256, 512)
+_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
+_SPACING = 48
+"""Values of `v` in a decade at which steps are proven."""
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
-    """Whether the first Gaussian keeps `(eps, delta)`, and nothing has been lost."""
-    left, reached = _read(state)
+    """Whether the first potential keeps `(eps, delta)`, and nothing has been lost."""
+    left, reached, reserve, slack = _read(state)
     if reached != 0:
         return refuted("something is lost before anything was asked")
-    if left == 0:
-        return proven("nothing but plain addition is left")
+    eps, delta, k = written(config["eps"]), written(config["delta"]), written(config["order"]) - 1
     for precision in _BITS:
         with bits(precision):
-            height = gaussian_curve(ball(written(config["eps"])), ball(left).sqrt())
-            if height <= ball(written(config["delta"])):
-                return proven("the first Gaussian keeps (eps, delta)")
-            if height > ball(written(config["delta"])):
-                return refuted("the first Gaussian exceeds delta at eps")
-    return undecided("the first Gaussian is not told from (eps, delta)")
+            height = ball(slack)
+            if left:
+                height += gaussian_curve(ball(eps), ball(left).sqrt())
+            if reserve:
+                height += ball(reserve) * ball(k * (k + 1) * left / 2 - k * eps).exp()
+            if height <= ball(delta):
+                return proven("the first potential keeps (eps, delta)")
+            if height > ball(delta):
+                return refuted("the first potential exceeds delta at eps")
+    return undecided("the first potential is not told from (eps, delta)")
 
 
 def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> Proof:
     """Whether a step from one state to the next is sound."""
-    (v, b), (left, reached) = _read(before), _read(after)
+    (v, b, r, s), (left, reached, kept, slack) = _read(before), _read(after)
     if left > v:
         return refuted("mu² rises")
+    if slack > s:
+        return refuted("the slack rises")
     if b is None and reached is not None:
         return refuted("losses that were unbounded are bounded again")
     if b is not None and reached is not None and reached < b:
         return refuted("the largest loss so far falls")
+    if kept > r and not loss.factors:
+        return refuted("the reserve rises")
     if loss.is_identity:
         return proven("no loss")
     m2 = left + loss.variance
     if m2 > v:
         return refuted("mu² falls by less than the Gaussian part")
-    rest, top = loss.rest, _largest(loss)
-    far = _reach(b, reached, top)
-    if not rest.factors and not loss.stated:
-        return all_of([far, proven("mu² falls by at least its cost")])
+    lost = missing_mass(loss)
+    rest = without_mass(loss.rest)
+    if rest is None:
+        return undecided("mass at infinity that does not split off")
+    masses = enough_taken("the slack", s - slack, lost)
+    bounded = Loss(variance=loss.variance, factors=rest.factors, stated=rest.stated)
+    far = _reach(b, reached, _largest(bounded))
+    if not rest.factors and not rest.stated:
+        return all_of([masses, far, proven("mu² falls by at least its cost")])
+    with bits(_BITS[0]):
+        taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
+    found = _rest(config, (v, b, r), (m2, kept), max(s - slack - taken, Fraction(0)), rest)
+    return all_of([masses, far, found])
+
+
+def _rest(
+    config: Mapping[str, Any],
+    before: tuple[Fraction, Fraction | None, Fraction],
+    after: tuple[Fraction, Fraction],
+    eta: Fraction,
+    rest: Loss,
+) -> Proof:
+    """The step for what has neither a Gaussian part nor mass at infinity."""
+    (v, b, r), (m2, kept), k = before, after, written(config["order"]) - 1
     near = _from_where_it_is_read(config, b, m2, v, rest)
     if near is not None and near.verdict == "proven":
-        return all_of([far, near])
-    whole = gdp_residue(v, left, loss)
-    if whole.verdict == "proven" or near is None or b is None:
-        return all_of([far, whole])
+        moments = _moments(r, kept, k, v - m2, rest)
+        if moments.verdict == "proven":
+            return near
+    if eta and m2 < v and not rest.stated:
+        drawn = _drawn(r, kept, k, v - m2, rest)
+        if drawn > 0:
+            proof = _with_reserve(_rung(v), v - m2, drawn, _floor(eta), k, rest)
+            if proof.verdict == "proven":
+                return proof
+    if kept > r:
+        return undecided("the reserve rises")
+    whole = gdp_residue(v, m2, rest)
+    if whole.verdict == "proven" or near is None or b is None or near.verdict == "proven":
+        return whole
     # On the whole line less may fit than where it is read.
-    return all_of([far, near])
+    return near
 
 
-def _read(state: State) -> tuple[Fraction, Fraction | None]:
-    left, reached = state.get("left"), state.get("reached")
-    if isinstance(left, list):
-        raise Unreadable(f"left must be one amount, got {left!r:.60}")
-    return amount(left), None if reached is None else amount(reached)
+def _moments(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss) -> Proof:
+    """Whether the reserve that is kept allows for the moment of a query."""
+    if not kept:
+        return proven("no reserve is kept")
+    for precision in _BITS:
+        with bits(precision):
+            needed = ball(kept) * _moment(k, cost, rest)
+            if needed <= ball(r):
+                return proven("the reserve falls by at least its cost")
+            if needed > ball(r):
+                return undecided("the reserve falls by less than is known to suffice")
+    return undecided("the reserve is not known well enough")
+
+
+def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
+    """`M e^{-κ(κ+1)c/2}`."""
+    try:
+        found = divergence(rest, k + 1)
+    except (Infinite, Unknown):
+        return arb("inf")
+    whole = ball(found.exact) if found.rest is None else ball(found.exact) + found.rest()
+    return (ball(k) * whole - ball(k * (k + 1) * cost / 2)).exp()
+
+
+def _drawn(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss) -> Fraction:
+    """What is drawn from the reserve, to three digits from below; 0 if that is not known."""
+    with bits(_BITS[0]):
+        drawn = ball(r) - (ball(kept) * _moment(k, cost, rest) if kept else 0)
+        if not (drawn.is_finite() and drawn > 0):
+            return Fraction(0)
+        return _floor(rational(arb(drawn.lower())))
+
+
+def _floor(amount: Fraction) -> Fraction:
+    """A positive amount to three digits, from below: steps that are alike share one proof."""
+    return Fraction(_DOWN.divide(Decimal(amount.numerator), Decimal(amount.denominator)))
+
+
+def _rung(v: Fraction) -> Fraction:
+    """The next lower value of `mu²` at which steps are proven."""
+    place = -_SPACING * 330
+    step = 1 << 15
+    while step:
+        if _value(place + step) <= v:
+            place += step
+        step >>= 1
+    return _value(place)
+
+
+@lru_cache(maxsize=4096)
+def _value(place: int) -> Fraction:
+    decade, step = divmod(place, _SPACING)
+    return Fraction(Decimal(round(1000.0 * 10.0 ** (step / _SPACING))).scaleb(decade - 3))
+
+
+@lru_cache(maxsize=256)
+def _with_reserve(
+    v: Fraction, cost: Fraction, drawn: Fraction, eta: Fraction, k: Fraction, rest: Loss
+) -> Proof:
+    """The inequality with reserve and slack, for a loss without mass at infinity."""
+    if cost >= v:
+        return undecided("a query that draws on the reserve takes all of mu²")
+
+    def reserve() -> tuple[Ball, Ball]:
+        return ball(drawn).log() + ball(k * (k + 1) * v / 2), ball(k)
+
+    proof = undecided("too many outcomes, or no formula for their law")
+    make = law_of(rest)
+    for fine in (None, *FINENESS):
+        law = make if fine is None else law_above(rest, eta, fine)
+        if law is None:
+            continue
+        proof = prove_residue(law, v - cost, v, eta, reserve)
+        if proof.verdict == "proven":
+            return proven(f"draws on the reserve: {proof.reason}")
+    return undecided(f"not shown with the reserve: {proof.reason}")
+
+
+def _read(state: State) -> tuple[Fraction, Fraction | None, Fraction, Fraction]:
+    for name in ("left", "reserve", "slack"):
+        if isinstance(state.get(name), list):
+            raise Unreadable(f"{name} must be one amount, got {state[name]!r:.60}")
+    reached = state.get("reached")
+    left, reserve, slack = (amount(state.get(name)) for name in ("left", "reserve", "slack"))
+    return left, None if reached is None else amount(reached), reserve, slack
 
 
 def _largest(loss: Loss) -> Cost | None:
     """The largest loss of a query; None where it has none."""
-    if loss.variance or loss.stated:
+    if loss.variance or loss.stated or any(factor.unbounded for factor, _ in loss.factors):
         return None
     try:
         return largest_loss(loss)
@@ -113,7 +258,7 @@ def _from_where_it_is_read(
     if b is None or rest.stated:
         return None
     start, top = written(config["eps"]) - b, _largest(rest)
-    if start < 0 or top is None or _may_lose_everything(rest):
+    if start < 0 or top is None:
         return None
     covered = enough_taken("eps", start, top)
     if covered.verdict == "proven":
@@ -138,11 +283,6 @@ def _from_where_it_is_read(
             if found[0] > budget:
                 return undecided("the budget is not shown to cover the query where it is read")
     return proof
-
-
-def _may_lose_everything(rest: Loss) -> bool:
-    lost = missing_mass(rest)
-    return bool(lost.exact) or (lost.rest is not None and not lost.rest().is_zero())
 
 
 def _is_coin(factor: Any) -> bool:
