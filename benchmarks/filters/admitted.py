@@ -25,9 +25,7 @@ def measure(run: Run) -> Section:
     assert isinstance(ours, SuiteComparison)
     workloads = draw_suite(EPS, DELTA, seed=REPORT_SEED, count=count)
     found, notes = with_peers(ours, workloads, run.field)
-    (above, below), lines = found.cells()
-    heads = [f"{first} {second}".strip() for first, second in zip(above, below, strict=True)]
-    rows = [[_label(name, ours), *cells] for name, *cells in lines]
+    rows = [[_label(name, ours), *cells] for name, *cells in found.cells()]
     about = [
         f"Share of the non-adaptive optimum within ({EPS:g}, {DELTA:g}), admitted before the first"
         f" refusal. {found.caption()} prv_accountant, autodp, riskcal and Opacus have no filter,"
@@ -39,7 +37,7 @@ def measure(run: Run) -> Section:
         "admitted",
         "Utility: how much a filter admits",
         " ".join(about),
-        (table(heads, rows),),
+        (table(list(found.headings()), rows),),
         (),
         tuple(_better(found)),
     )

@@ -81,10 +81,8 @@ def measured(
 
 def markdown(found: SuiteComparison, notes: list[str]) -> str:
     """The table of one budget for a page."""
-    (above, below), lines = found.cells()
-    heads = tuple(f"{first} {second}".strip() for first, second in zip(above, below, strict=True))
     title = f"Within ({found.eps:g}, {found.delta:g}): {found.caption()}"
-    text = f"{title}\n\n{pages.markdown([heads, *lines])}"
+    text = f"{title}\n\n{pages.markdown([found.headings(), *found.cells()])}"
     return "\n\n".join([text, *notes])
 
 

@@ -178,24 +178,43 @@ class SuiteComparison(FilterComparison):
     def to_dict(self) -> dict[str, Any]:
         """As plain data: the statistics of each filter, and every workload."""
         plain = super().to_dict()
-        workloads = plain.pop("workloads")
+        workloads = [
+            {**one, "family": row.family}
+            for one, row in zip(plain.pop("workloads"), self.rows, strict=True)
+        ]
         summaries = [one.to_dict() for one in self.summaries]
         return {**plain, "seed": self.seed, "summaries": summaries, "workloads": workloads}
 
     def table(self) -> str:
         """The statistics as text, a line for each filter."""
-        heads, lines = self.cells()
-        return f"{aligned(list(heads), list(lines))}\n\n{self.caption()}"
+        heads = list(zip(*self._heads(), strict=True))
+        return f"{aligned(heads, self.cells())}\n\n{self.caption()}"
 
-    def cells(self) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
-        """The cells of the table: two lines of headings, and a line for each filter."""
-        families = tuple(dict.fromkeys(row.family for row in self.rows if row.optimum >= SMALL))
-        families = tuple(sorted(families, key=_family_place))
-        heads = (
-            ("", "", "95 % interval", "10th", "", "optimum", *("" for _ in families)),
-            ("filter", "mean", "of the mean", "perc.", "min", f"< {SMALL}", *families),
-        )
-        return heads, tuple(
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table."""
+        return tuple(" ".join(head).strip() for head in self._heads())
+
+    def _heads(self) -> list[tuple[str, str]]:
+        """The headings, each in two lines."""
+        return [
+            ("", "filter"),
+            ("", "mean"),
+            ("95 % interval", "of the mean"),
+            ("10th", "perc."),
+            ("", "min"),
+            ("optimum", f"< {SMALL}"),
+            *(("", family) for family in self._families),
+        ]
+
+    @cached_property
+    def _families(self) -> tuple[str, ...]:
+        found = {row.family for row in self.rows if row.optimum >= SMALL}
+        known = [family for family in suite.FAMILIES if family in found]
+        return (*known, *sorted(found - set(known)))
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each filter."""
+        return [
             (
                 one.filter,
                 shown(one.mean, 3),
@@ -203,10 +222,10 @@ class SuiteComparison(FilterComparison):
                 shown(one.tenth_percentile),
                 shown(one.minimum),
                 shown(one.small_mean),
-                *(shown(one.families.get(family)) for family in families),
+                *(shown(one.families.get(family)) for family in self._families),
             )
             for one in self.summaries
-        )
+        ]
 
     def caption(self) -> str:
         """What the table is about, in a sentence or two."""
@@ -214,14 +233,13 @@ class SuiteComparison(FilterComparison):
         large = sum(row.optimum >= SMALL for row in self.rows)
         return (
             f"{len(self.rows)} workloads drawn with seed {self.seed}: {large} with an optimum of"
-            f" at least {SMALL}, and {small} below, whose mean is apart."
+            f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
         )
 
     def _repr_html_(self) -> str:
         """The statistics as a table in a notebook."""
-        (above, below), lines = self.cells()
-        heads = [f"{first} {second}".strip() for first, second in zip(above, below, strict=True)]
-        rows = [_html_line("th", heads), *(_html_line("td", line) for line in lines)]
+        rows = [_html_line("th", self.headings())]
+        rows += [_html_line("td", line) for line in self.cells()]
         caption = (
             f"<caption>admitted / optimum within ({self.eps:g}, {self.delta:g})."
             f" {html.escape(self.caption())}</caption>"
@@ -229,16 +247,11 @@ class SuiteComparison(FilterComparison):
         return f"<table>{caption}{''.join(rows)}</table>"
 
 
-def _family_place(family: str) -> int:
-    known = suite.FAMILIES
-    return known.index(family) if family in known else len(known)
-
-
 def _html_line(tag: str, cells: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def aligned(heads: list[tuple[str, ...]], lines: list[tuple[str, ...]]) -> str:
+def aligned(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) -> str:
     """Text in columns under a rule, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*heads, *lines, strict=True)]
     texts = [
