@@ -74,13 +74,18 @@ def plans() -> Lines:
 
 
 def menus() -> Lines:
-    """A menu of 25 kinds on the seven plain workloads, as `benchmarks.utility.menu` has it."""
-    from benchmarks.utility.menu import measured
+    """Menus of the queries that random workloads ask for."""
+    from residua.planning.comparison import SuiteComparison
+    from residua.planning.suite import REPORT_SEED
 
-    for eps, delta, ratios in measured():
-        mean = sum(ratios.values()) / len(ratios)
-        least = min(ratios, key=ratios.__getitem__)
-        yield f"({eps:g}, {delta:g}): mean {mean:.3f}, least {ratios[least]:.3f} ({least})"
+    for eps, delta in BUDGETS:
+        found = rz.compare_filters(eps, delta, "suite", ["menu"], seed=REPORT_SEED, count=15)
+        assert isinstance(found, SuiteComparison)
+        menu = found.summary("menu")
+        yield (
+            f"({eps:g}, {delta:g}): mean {menu.mean:.3f}, least {menu.minimum:.3f}"
+            f" of {menu.workloads} workloads"
+        )
 
 
 def renyi_commit() -> Lines:

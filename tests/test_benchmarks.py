@@ -30,7 +30,10 @@ from benchmarks.peers.participants import (
     open_field,
 )
 from benchmarks.pld import soundness
+from benchmarks.utility import __main__ as utility
+from benchmarks.utility.peers import plain
 
+import residua
 from snippets import ROOT
 
 DELTA = 1e-6
@@ -121,6 +124,45 @@ def test_a_rehearsal_becomes_a_report(tmp_path: Path, capsys: pytest.CaptureFixt
         assert json.loads(json.dumps(Section.from_json(section).to_json())) == section
     main(["--load", str(saved)])
     assert "Filter decisions" in capsys.readouterr().out
+
+
+UTILITY = ["--seed", "3", "--count", "5", "--budget", "1,1e-6", "--filter", "pure"]
+
+
+def test_utility_is_the_comparison_on_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    utility.main([*UTILITY, "--no-peers", "--json"])
+    (shown,) = json.loads(capsys.readouterr().out)
+    found = residua.compare_filters(1.0, 1e-6, "suite", ["pure"], seed=3, count=5)
+    assert shown == json.loads(json.dumps({**found.to_dict(), "notes": []}))
+    with pytest.raises(SystemExit):
+        utility.main(["--budget", "1;2"])
+    assert "must be EPS,DELTA, got '1;2'" in capsys.readouterr().err
+
+
+@pytest.mark.needs("opendp", "dp_accounting")
+def test_utility_has_peers_in_the_same_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- suite: written by hand -->\n<!-- end of suite -->\nafter\n")
+    utility.main([*UTILITY, "--filter", "approximate_zcdp", "--write", str(page)])
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("OpenDP, zCDP filter", "OpenDP, pure filter", "dp_accounting, one Rényi order"):
+        assert any(line.startswith(name) for line in lines)
+    (ours,) = (line.split()[1] for line in lines if line.startswith("pure "))
+    (theirs,) = (line.split()[3] for line in lines if line.startswith("OpenDP, pure filter"))
+    assert ours == theirs
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| OpenDP, pure filter | ") == 1 and text.endswith("after\n")
+
+
+def test_adapters_read_what_the_suite_draws() -> None:
+    from residua.planning import draw_suite
+
+    for workload in draw_suite(1.0, 1e-6, seed=3, count=10):
+        for query in workload.kinds:
+            described = plain(query)
+            assert described["kind"] == query.kind and len(described) > 1
 
 
 def test_the_sweep_is_large_enough() -> None:

@@ -129,25 +129,30 @@ def test_mechanisms_are_all_listed_as_they_are() -> None:
     assert sorted(headings) == sorted(KINDS), "docs/mechanisms.md has a section for each kind"
 
 
-def test_filter_tables_say_what_a_run_says() -> None:
-    """The quick part of them; the whole takes minutes."""
-    from residua.planning.suite import named
+def test_filter_tables_come_from_the_report_seed() -> None:
+    """A run takes minutes; what is checked here is that every table is one of its tables."""
+    from residua.planning.candidates import kinds
+    from residua.planning.suite import DEVELOPMENT_SEED, FAMILIES, REPORT_SEED, SHAPES
 
     page = (DOCS / "choosing-a-filter.md").read_text(encoding="utf-8")
-    script = _script("filter_table")
-    for eps, delta in script.BUDGETS:
-        _, _, after = page.partition(f"Within ({eps:g}, {delta:g}):\n")
-        lines = after.partition("Within (")[0].splitlines()
-        shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-        rows = {cells[0]: cells for cells in shown if cells}
-        columns = rows["workload"]
-        for name in ("pure 0.05", "pure 0.5", "Laplace 10", "Gaussian 20"):
-            kinds = ("basic", "approximate_zcdp")
-            measured = residua.compare_filters(eps, delta, named(name, eps, delta), kinds)
-            said = dict(zip(columns, rows[name], strict=True))
-            assert said["optimum"] == str(measured.rows[0].optimum)
-            for kind, ratio in zip(kinds, measured.rows[0].ratios(), strict=True):
-                assert said[kind.replace("_", " ")] == script._shown(ratio), "run: " + script.START
+    text = " ".join(page.split())
+    assert f"the development seed, {DEVELOPMENT_SEED}." in text
+    assert f"the report seed, {REPORT_SEED}," in text
+    for name in (*FAMILIES, *SHAPES):
+        assert f"`{name}`" in page
+    command, tables = re.findall(
+        r"<!-- suite: ([^\n]*) -->\n(.*?)<!-- end of suite -->", page, re.S
+    )[0]
+    assert f"--seed {REPORT_SEED} " in command
+    for table in tables.split("Within (")[1:]:
+        assert f"drawn with seed {REPORT_SEED}:" in table
+        rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
+        names = [row[0].strip() for row in rows]
+        assert names[0] == "filter" and names[2 : 2 + len(kinds())] == list(kinds())
+        for row in rows[2:]:
+            mean, _, tenth, least = (cell.strip() for cell in row[1:5])
+            assert 0.0 <= float(least) <= float(tenth) <= 1.0
+            assert float(least) <= float(mean) + 0.01
 
 
 def test_changelog_names_the_version_of_the_code() -> None:

@@ -1,4 +1,5 @@
-"""How much of each workload every filter admits: `python -m benchmarks.utility`.
+"""How much of random workloads every filter admits: `python -m benchmarks.utility`.
 
-The workloads are those the product ships (`residua.planning.suite`), at three budgets.
+The workloads are drawn as `residua compare` draws them (`residua.planning.suite`), at three
+budgets; peers that have a filter are in the same table.
 """

@@ -1,4 +1,8 @@
-"""`python -m benchmarks.utility [--budget EPS,DELTA] [--workload NAME] [--filter KIND] …`."""
+"""How much of random workloads every filter admits, beside peers that are installed.
+
+Choose constants on the default seed; publish figures from another (REPORT_SEED of
+residua.planning.suite).
+"""
 
 from __future__ import annotations
 
@@ -6,46 +10,99 @@ import argparse
 import json
 import sys
 import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import residua as rz
-from benchmarks.utility.held_out import held_out
+from benchmarks.harness import pages
+from benchmarks.peers.participants import Field, open_field
+from benchmarks.utility.peers import with_peers
 from residua.planning.candidates import kinds
-from residua.planning.suite import named, names
+from residua.planning.comparison import SuiteComparison
+from residua.planning.suite import COUNT, DEVELOPMENT_SEED, REPORT_SEED, draw_suite
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 
 
-def arguments() -> argparse.Namespace:
+def arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.utility", description=__doc__)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=DEVELOPMENT_SEED,
+        help=f"random seed (default: {DEVELOPMENT_SEED}; the published tables: {REPORT_SEED})",
+    )
+    parser.add_argument(
+        "--count", type=int, default=COUNT, help=f"workloads per budget (default: {COUNT})"
+    )
     parser.add_argument(
         "--budget",
         metavar="EPS,DELTA",
         action="append",
-        type=lambda text: tuple(map(float, text.split(","))),
+        type=budget,
         help="a budget (may be repeated; default: 1,1e-6 and 3,1e-6 and 8,1e-5)",
     )
-    parser.add_argument("--workload", action="append", choices=names(), help="one of the suite")
-    parser.add_argument("--filter", action="append", choices=kinds(), help="one kind of filter")
-    parser.add_argument("--held-out", action="store_true", help="workloads outside the suite")
+    parser.add_argument(
+        "--filter",
+        metavar="KIND",
+        action="append",
+        choices=kinds(),
+        help=f"one kind of filter (may be repeated): {', '.join(kinds())}",
+    )
+    parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return parser.parse_args()
+    parser.add_argument(
+        "--write", metavar="FILE", type=Path, help="put the tables between the marks of this page"
+    )
+    return parser.parse_args(given)
 
 
-def main() -> None:
-    chosen = arguments()
-    found = []
-    for eps, delta in chosen.budget or BUDGETS:
-        started = time.perf_counter()
-        workloads = [named(name, eps, delta) for name in chosen.workload or names()]
-        if chosen.held_out:
-            workloads = list(held_out())
-        measured = rz.compare_filters(eps, delta, workloads, chosen.filter, progress=_tell)
-        found.append(measured)
-        if not chosen.json:
-            print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
-            print(f"{measured.table()}\n\n{time.perf_counter() - started:.1f} s\n", flush=True)
+def budget(text: str) -> tuple[float, float]:
+    """Two numbers with a comma between them."""
+    try:
+        eps, delta = map(float, text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be EPS,DELTA, got {text!r}") from None
+    return eps, delta
+
+
+def measured(
+    chosen: argparse.Namespace, eps: float, delta: float, field: Field | None
+) -> tuple[SuiteComparison, list[str]]:
+    """Every filter, and every peer of the field, at one budget; and notes on the peers."""
+    drawn: dict[str, Any] = {"seed": chosen.seed, "count": chosen.count}
+    found = rz.compare_filters(eps, delta, "suite", chosen.filter, progress=_tell, **drawn)
+    assert isinstance(found, SuiteComparison)
+    if field is None:
+        return found, []
+    return with_peers(found, draw_suite(eps, delta, **drawn), field, _tell)
+
+
+def markdown(found: SuiteComparison, notes: list[str]) -> str:
+    """The table of one budget for a page."""
+    title = f"Within ({found.eps:g}, {found.delta:g}): {found.caption()}"
+    text = f"{title}\n\n{pages.markdown([found.headings(), *found.cells()])}"
+    return "\n\n".join([text, *notes])
+
+
+def main(given: list[str] | None = None) -> None:
+    chosen = arguments(given)
+    reports, texts = [], []
+    with nullcontext() if chosen.no_peers else open_field(install=False) as field:
+        for eps, delta in chosen.budget or BUDGETS:
+            started = time.perf_counter()
+            found, notes = measured(chosen, eps, delta, field)
+            reports.append({**found.to_dict(), "notes": notes})
+            texts.append(markdown(found, notes))
+            if not chosen.json:
+                print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
+                print("\n".join([found.table(), *notes]))
+                print(f"\n{time.perf_counter() - started:.1f} s\n", flush=True)
     if chosen.json:
-        print(json.dumps([one.to_dict() for one in found], indent=2))
+        print(json.dumps(reports, indent=2))
+    if chosen.write:
+        pages.fill(chosen.write, "suite", "\n\n".join(texts))
 
 
 def _tell(what: str, done: int, total: int) -> None:
@@ -54,4 +111,7 @@ def _tell(what: str, done: int, total: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except rz.ResiduaError as error:
+        raise SystemExit(f"error: {error}") from None

@@ -148,7 +148,8 @@ _HOME = {
     "Recommendation": "residua.planning.recommend",
     "recommend": "residua.planning.recommend",
     "Workload": "residua.planning.workload",
-    "Yardstick": "residua.planning.comparison",
+    "FilterComparison": "residua.planning.comparison",
+    "SuiteComparison": "residua.planning.comparison",
     "compare_filters": "residua.planning.comparison",
 }
 
@@ -179,6 +180,7 @@ __all__ = [
     "Discretisation",
     "ExponentialMechanism",
     "Filter",
+    "FilterComparison",
     "Freeness",
     "FromAtoms",
     "FromTradeoff",
@@ -232,6 +234,7 @@ __all__ = [
     "StateUnavailable",
     "StoreUnavailable",
     "Strategy",
+    "SuiteComparison",
     "SubsampledGaussian",
     "TargetResidueFilter",
     "TooLargeError",
@@ -247,7 +250,6 @@ __all__ = [
     "Witness",
     "Workload",
     "WorstCase",
-    "Yardstick",
     "Zcdp",
     "ZcdpFilter",
     "adversary",
@@ -411,7 +413,7 @@ if TYPE_CHECKING:
     from residua.mechanisms.selection.exponential_mechanism import ExponentialMechanism
     from residua.mechanisms.selection.randomized_response import RandomizedResponse
     from residua.mechanisms.selection.report_noisy_max import ReportNoisyMax
-    from residua.planning.comparison import Yardstick, compare_filters
+    from residua.planning.comparison import FilterComparison, SuiteComparison, compare_filters
     from residua.planning.how_many import how_many
     from residua.planning.least_noise import least_noise
     from residua.planning.odometer import Odometer

@@ -1,4 +1,4 @@
-"""The yardstick as bars."""
+"""Comparisons as pictures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.figures.comparison import yardstick
+from residua.figures.comparison import draw_comparison
 from residua.planning.comparison import Row
 
 
 def test_bars_are_the_ratios() -> None:
     rows = (Row("daily", 10, (5, 9)), Row("weekly", 4, (4, 1)), Row("nothing", 0, (0, 0)))
-    measured = rz.Yardstick(1.0, 1e-6, ("basic", "renyi"), rows)
-    (axes,) = yardstick(measured).axes
+    measured = rz.FilterComparison(1.0, 1e-6, ("basic", "renyi"), rows)
+    (axes,) = draw_comparison(measured).axes
     first, second = axes.containers
     assert [bar.get_height() for bar in first] == [0.5, 1.0, 0.0]
     assert [bar.get_height() for bar in second] == [0.9, 0.25, 0.0]
@@ -24,11 +24,20 @@ def test_bars_are_the_ratios() -> None:
 
 
 def test_it_can_be_saved(tmp_path: object) -> None:
-    path = tmp_path / "yardstick.svg"  # type: ignore[operator]
-    yardstick(rz.compare_filters(1.0, 1e-6, rz.pure_dp(0.1), ["basic"])).savefig(path)
+    path = tmp_path / "comparison.svg"  # type: ignore[operator]
+    draw_comparison(rz.compare_filters(1.0, 1e-6, rz.pure_dp(0.1), ["basic"])).savefig(path)
     assert path.stat().st_size > 0
 
 
-def test_only_a_yardstick_is_drawn() -> None:
-    with pytest.raises(rz.ArgumentTypeError, match="measured must be a Yardstick"):
-        yardstick([1.0])  # type: ignore[arg-type]
+def test_only_a_comparison_is_drawn() -> None:
+    with pytest.raises(rz.ArgumentTypeError, match="measured must be a FilterComparison"):
+        draw_comparison([1.0])  # type: ignore[arg-type]
+
+
+def test_a_suite_is_drawn_by_its_statistics() -> None:
+    rows = (Row("a", 20, (10, 20), "pure"), Row("b", 20, (20, 20), "laplace"))
+    measured = rz.SuiteComparison(1.0, 1e-6, ("basic", "renyi"), rows, 3)
+    (axes,) = draw_comparison(measured).axes
+    assert [bar.get_width() for bar in axes.patches] == [0.75, 1.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["basic", "renyi"]
+    assert [list(line.get_xdata()) for line in axes.lines[-2:]] == [[0.5, 1.0]] * 2

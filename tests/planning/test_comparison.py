@@ -1,4 +1,4 @@
-"""The yardstick: every filter's share of the optimum."""
+"""Comparisons: every filter's share of the optimum."""
 
 from __future__ import annotations
 
@@ -10,23 +10,32 @@ from mpmath import mp
 
 import residua as rz
 from residua import mechanisms as m
-from residua.planning.candidates import Setting, contenders, gaussian_budget, kinds
-from residua.planning.suite import named
+from residua.planning.candidates import Setting, candidates, gaussian_budget, kinds
+from residua.planning.workload import Run
 
 EPS, DELTA = 1.0, 1e-6
-QUICK = ("pure 0.1", "pure 0.5", "Laplace 10", "Gaussian 20")
+QUICK = {
+    "pure 0.1": m.PureDp(0.1),
+    "pure 0.5": m.PureDp(0.5),
+    "Laplace 10": m.Laplace(10.0),
+    "Gaussian 20": m.Gaussian(sigma=20.0),
+}
 SLOW = ("approximate_gdp_residue", "plan", "menu", "auto")
 """Kinds that take seconds to be set up or to refuse; they are measured on Gaussian noise alone."""
 KINDS = [kind for kind in kinds() if kind not in SLOW]
 
 
+def workload_of(name: str) -> rz.Workload:
+    return rz.Workload(name, (Run(QUICK[name]),), repeat=True)
+
+
 @pytest.fixture(scope="module")
-def measured() -> rz.Yardstick:
-    return rz.compare_filters(EPS, DELTA, [named(name, EPS, DELTA) for name in QUICK], KINDS)
+def measured() -> rz.FilterComparison:
+    return rz.compare_filters(EPS, DELTA, [workload_of(name) for name in QUICK], KINDS)
 
 
-def test_no_filter_admits_more_than_the_optimum(measured: rz.Yardstick) -> None:
-    every = rz.compare_filters(EPS, DELTA, "Gaussian 20")
+def test_no_filter_admits_more_than_the_optimum(measured: rz.FilterComparison) -> None:
+    every = rz.compare_filters(EPS, DELTA, workload_of("Gaussian 20"))
     assert every.filters == kinds()
     for row in (*measured.rows, *every.rows):
         assert row.optimum > 0
@@ -34,19 +43,19 @@ def test_no_filter_admits_more_than_the_optimum(measured: rz.Yardstick) -> None:
             assert 0 <= count <= row.optimum
 
 
-def test_counts_are_those_of_requesting(measured: rz.Yardstick) -> None:
+def test_counts_are_those_of_requesting(measured: rz.FilterComparison) -> None:
     for name in QUICK:
-        workload = named(name, EPS, DELTA)
+        workload = workload_of(name)
         (query, _), *_ = workload.queries
-        for contender in contenders(KINDS):
-            filter = contender.build(Setting(EPS, DELTA, workload))
+        for candidate in candidates(KINDS):
+            filter = candidate.build(Setting(EPS, DELTA, workload))
             count = 0
             while filter.request(query).admitted:
                 count += 1
-            assert measured.admitted(name, contender.name) == count
+            assert measured.admitted(name, candidate.name) == count
 
 
-def test_what_is_known_of_basic_composition(measured: rz.Yardstick) -> None:
+def test_what_is_known_of_basic_composition(measured: rz.FilterComparison) -> None:
     assert measured.admitted("pure 0.1", "basic") == 10
     assert measured.ratio("pure 0.5", "basic") == 1.0
     assert measured.ratio("Gaussian 20", "basic") == 0.0
@@ -54,8 +63,8 @@ def test_what_is_known_of_basic_composition(measured: rz.Yardstick) -> None:
 
 def test_renyi_converts_to_the_budget() -> None:
     """Canonne, Kamath and Steinke 2020, in fifty digits: the filter's own PLD is rounded up."""
-    (contender,) = contenders(["renyi"])
-    filter = contender.build(Setting(EPS, DELTA, named("pure 0.1", EPS, DELTA)))
+    (candidate,) = candidates(["renyi"])
+    filter = candidate.build(Setting(EPS, DELTA, workload_of("pure 0.1")))
     assert isinstance(filter, rz.RenyiFilter)
     with mp.workdps(50):
         alpha, rho = mp.mpf(repr(filter.alpha)), mp.mpf(repr(filter.rho))
@@ -66,8 +75,8 @@ def test_renyi_converts_to_the_budget() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if kind != "renyi"])
 def test_every_filter_promises_the_budget(kind: str) -> None:
     """`guarantee` at `eps` is proven to be at most delta, in both directions."""
-    (contender,) = contenders([kind])
-    promise = contender.build(Setting(EPS, DELTA, named("pure 0.1", EPS, DELTA))).guarantee
+    (candidate,) = candidates([kind])
+    promise = candidate.build(Setting(EPS, DELTA, workload_of("pure 0.1"))).guarantee
     for one in (promise, promise.reverse()):
         assert float(one.delta(EPS)) <= DELTA
 
@@ -109,7 +118,7 @@ def test_filters_of_every_form() -> None:
     assert not tight.history
 
 
-def test_shown(measured: rz.Yardstick) -> None:
+def test_shown(measured: rz.FilterComparison) -> None:
     lines = measured.table().splitlines()
     for row, line in zip(measured.rows, lines[-len(QUICK) :], strict=True):
         assert line.startswith(row.workload)
@@ -127,7 +136,7 @@ def test_shown(measured: rz.Yardstick) -> None:
 
 
 @pytest.mark.needs("pandas")
-def test_results_are_data_frames(measured: rz.Yardstick) -> None:
+def test_results_are_data_frames(measured: rz.FilterComparison) -> None:
     import pandas
 
     frame = pandas.DataFrame(measured.records())
@@ -148,12 +157,12 @@ def test_one_workload_is_a_column() -> None:
     assert nothing.table().splitlines()[-1].split() == ["basic", "0", "-"]
 
 
-def test_progress_is_told() -> None:
-    told: list[tuple[str, int, int]] = []
+def test_progress_is_reported() -> None:
+    calls: list[tuple[str, int, int]] = []
     rz.compare_filters(
-        EPS, DELTA, rz.pure_dp(0.1), ["basic"], progress=lambda *now: told.append(now)
+        EPS, DELTA, rz.pure_dp(0.1), ["basic"], progress=lambda *now: calls.append(now)
     )
-    assert told == [
+    assert calls == [
         ("workload: optimum", 0, 2),
         ("workload: basic", 1, 2),
         ("", 2, 2),
@@ -169,8 +178,8 @@ def test_progress_is_told() -> None:
         ((EPS, DELTA, "no such workload"), "workload must be a file"),
         ((EPS, DELTA, []), "workload must be a workload"),
         ((EPS, DELTA, 3), "workload must be a workload"),
-        ((EPS, DELTA, [named("pure 0.1", EPS, DELTA)] * 2), "different names, got 'pure 0.1'"),
-        ((EPS, DELTA, rz.pure_dp(0.1), ["natural"]), "filters must be of basic"),
+        ((EPS, DELTA, [workload_of("pure 0.1")] * 2), "different names, got 'pure 0.1'"),
+        ((EPS, DELTA, rz.pure_dp(0.1), ["natural"]), "filters must be of pure, basic"),
         ((EPS, DELTA, rz.pure_dp(0.1), ["basic", "basic"]), "filters must be different"),
         ((EPS, DELTA, rz.pure_dp(0.1), 7), "filters must be a list"),
         ((EPS, DELTA, rz.pure_dp(0.1), [7]), "a filter or a kind must be given"),
@@ -181,8 +190,8 @@ def test_bad_arguments_are_named(arguments: tuple[object, ...], said: str) -> No
         rz.compare_filters(*arguments)  # type: ignore[arg-type]
 
 
-def test_asking_what_was_not_measured(measured: rz.Yardstick) -> None:
-    with pytest.raises(rz.ArgumentError, match="filter must be one of basic"):
+def test_asking_what_was_not_measured(measured: rz.FilterComparison) -> None:
+    with pytest.raises(rz.ArgumentError, match="filter must be one of pure, basic"):
         measured.ratio("pure 0.1", "natural")
     with pytest.raises(rz.ArgumentError, match=r"workload must be one of pure 0\.1"):
         measured.admitted("pure 7", "basic")

@@ -12,7 +12,7 @@ QUICK = ["basic", "gdp_residue", "renyi", "plan"]
 
 def test_the_filter_that_admits_most() -> None:
     found = rz.recommend(1.0, 1e-6, rz.gaussian(sigma=20.0), filters=QUICK)
-    (row,) = found.yardstick.rows
+    (row,) = found.comparison.rows
     assert found.filter.kind == "gdp_residue" and found.noise == 1.0
     assert max(row.admitted) == rz.how_many(found.filter, rz.gaussian(sigma=20.0)) == row.optimum
     assert f"admits {row.optimum} of the {row.optimum}" in found.reason
@@ -20,8 +20,8 @@ def test_the_filter_that_admits_most() -> None:
 
 def test_of_equals_the_one_that_rests_on_less() -> None:
     found = rz.recommend(1.0, 1e-6, rz.pure_dp(0.25), filters=QUICK)
-    (row,) = found.yardstick.rows
-    counts = dict(zip(found.yardstick.filters, row.admitted, strict=True))
+    (row,) = found.comparison.rows
+    counts = dict(zip(found.comparison.filters, row.admitted, strict=True))
     assert counts["basic"] == counts["plan"] and found.filter.kind == "basic"
 
 
@@ -61,7 +61,7 @@ def test_what_fits_keeps_its_noise() -> None:
     found = rz.recommend(1.0, 1e-6, rz.gaussian(sigma=20.0), n=10, filters=QUICK)
     assert found.noise == 1.0 and "All of it fits" in found.reason
     assert found.to_dict()["filter"]["kind"] == found.filter.kind
-    assert found.yardstick.table() in str(found) and "<table>" in found._repr_html_()
+    assert found.comparison.table() in str(found) and "<table>" in found._repr_html_()
     assert "<polyline" in found._repr_html_()
 
 

@@ -11,7 +11,7 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.planning.optimum import exceeds, optimum
-from residua.planning.suite import named, names, suite
+from residua.planning.suite import draw_workload
 from residua.planning.workload import Run
 
 WEEK = {
@@ -91,11 +91,12 @@ def test_missing_file_is_refused_by_name(tmp_path: Path) -> None:
 # -- the optimum ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["pure 0.1", "Laplace 10", "mixed", "weekly report", "explorer"])
+@pytest.mark.parametrize("family", ["pure", "laplace", "mixed"])
+@pytest.mark.parametrize("shape", ["bursts", "drifting"])
 @pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-6), (3.0, 1e-6)])
-def test_optimum_is_the_last_that_fits(name: str, eps: float, delta: float) -> None:
+def test_optimum_is_the_last_that_fits(family: str, shape: str, eps: float, delta: float) -> None:
     """Looked for one by one: the curve itself at both ends, as intervals."""
-    workload = named(name, eps, delta)
+    workload = draw_workload(eps, delta, 11, family=family, shape=shape)
     found = optimum(eps, delta, workload)
     for count in (found, found + 1):
         total = workload.composed(count)
@@ -121,21 +122,3 @@ def test_optimum_ends_with_the_workload_or_at_most() -> None:
     assert optimum(1.0, 1e-6, rz.Workload("few", ((small, 7),))) == 7
     assert optimum(1.0, 1e-6, rz.Workload("many", (small,), repeat=True), most=9) == 9
     assert optimum(1.0, 1e-6, rz.Workload("large", (rz.pure_dp(2.0),), repeat=True)) == 0
-
-
-# -- the suite ------------------------------------------------------------------------------
-
-
-def test_suite_has_its_workloads_by_name() -> None:
-    every = suite(1.0, 1e-6)
-    assert [one.name for one in every] == list(names())
-    for one in every:
-        assert named(one.name, 1.0, 1e-6) == one
-        assert rz.Workload.from_json(one.to_dict()) == one
-    with pytest.raises(rz.ArgumentError, match=r"workload must be one of pure 0\.05"):
-        named("nothing", 1.0, 1e-6)
-
-
-def test_half_planned_asks_for_half_of_what_fits() -> None:
-    first, _ = named("half planned", 1.0, 1e-6).queries
-    assert first.times == optimum(1.0, 1e-6, named("pure 0.05", 1.0, 1e-6)) // 2

@@ -52,6 +52,8 @@ def event(mechanism: dict[str, Any]) -> Any:
         case {"kind": "subsampled_gaussian", "sigma": sigma, "rate": rate}:
             noise = dp_accounting.GaussianDpEvent(sigma)
             return dp_accounting.PoissonSampledDpEvent(rate, noise)
+        case {"kind": "self_composed", "mechanism": inner, "count": count}:
+            return dp_accounting.SelfComposedDpEvent(event(inner), count)
     raise protocol.Cannot(f"no {mechanism['kind']}")
 
 
@@ -119,8 +121,8 @@ def admitted(eps: float, delta: float, queries: list[Any], expected: Any) -> int
     """
 
     def room(order: float) -> float:
-        made = accountant([expected], [order])
-        made.compose(event(expected))
+        made = rdp.RdpAccountant([order])
+        made.compose(_renyi_event(expected))
         # Linear in the count: the divergence that is left over that of one query.
         allowed = _room(order, eps, delta)
         return float(allowed / made._rdp[0]) if made._rdp[0] > 0 else math.inf
@@ -129,12 +131,24 @@ def admitted(eps: float, delta: float, queries: list[Any], expected: Any) -> int
     made = rdp.RdpAccountant([order])
     count = 0
     for mechanism, times in queries:
+        asked = _renyi_event(mechanism)
         for _ in range(times):
-            made.compose(event(mechanism))
+            made.compose(asked)
             if not made.get_epsilon(delta) <= eps:
                 return count
             count += 1
     return count
+
+
+def _renyi_event(mechanism: dict[str, Any]) -> Any:
+    """An event that the Rényi accountant has.
+
+    It has none for randomized response, whose concentrated divergence is at most `eps² / 2`.
+    """
+    match mechanism:
+        case {"kind": "pure_dp", "eps": eps}:
+            return dp_accounting.ZCDpEvent(0.5 * eps**2)
+    return event(mechanism)
 
 
 def _room(order: float, eps: float, delta: float) -> float:

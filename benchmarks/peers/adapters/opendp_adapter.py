@@ -60,10 +60,14 @@ def queryable(concentrated: bool, limit: float) -> Any:
 def admitted(
     eps: float, delta: float, queries: list[Any], expected: Any, concentrated: bool = True
 ) -> int:
+    """Up to the first refusal; a query without a measurement is one."""
     asked = queryable(concentrated, budget(eps, delta) if concentrated else eps)
     count = 0
     for mechanism, times in queries:
-        one = measurement(mechanism, concentrated)
+        try:
+            one = measurement(mechanism, concentrated)
+        except protocol.Cannot:
+            return count
         for _ in range(times):
             try:
                 asked(one)

@@ -74,10 +74,14 @@ def budget(eps: float, delta: float) -> ExactNumber:
 def admitted(
     eps: float, delta: float, queries: list[Any], expected: Any, concentrated: bool = True
 ) -> int:
+    """Up to the first refusal; a query without a measurement is one."""
     asked = queryable(concentrated, budget(eps, delta) if concentrated else number(eps))
     count = 0
     for mechanism, times in queries:
-        one = MeasurementQuery(MakeInteractive(measurement(mechanism, concentrated)))
+        try:
+            one = MeasurementQuery(MakeInteractive(measurement(mechanism, concentrated)))
+        except protocol.Cannot:
+            return count
         for _ in range(times):
             try:
                 asked(one)

@@ -1,6 +1,6 @@
 """Every picture, one function each.
 
-    curves, yardstick    what commands draw of queries and of filters
+    curves, comparison   what commands draw of queries and of filters
     strategy_tree        any adversary as a tree
     gallery              the pictures of the documentation: each a frozen value with its numbers, a
                          caption built from them, and `draw`

@@ -1,4 +1,4 @@
-"""The yardstick as a picture: bars for what each filter admits of each workload."""
+"""A comparison of filters as a picture: bars for workloads, means and intervals for a suite."""
 
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,19 @@ from residua.figures.style import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from residua.planning.comparison import Yardstick
+    from residua.planning.comparison import FilterComparison, SuiteComparison
 
-__all__ = ["yardstick"]
+__all__ = ["draw_comparison"]
 
 
-def yardstick(measured: "Yardstick") -> "Figure":
-    """Admitted over optimum: a group of bars for each workload, a colour for each filter."""
-    from residua.planning.comparison import Yardstick
+def draw_comparison(measured: "FilterComparison") -> "Figure":
+    """Admitted over optimum: bars for each workload, or statistics for each filter of a suite."""
+    from residua.planning.comparison import FilterComparison, SuiteComparison
 
-    if not isinstance(measured, Yardstick):
-        raise ArgumentTypeError(f"measured must be a Yardstick, got {measured!r}")
+    if not isinstance(measured, FilterComparison):
+        raise ArgumentTypeError(f"measured must be a FilterComparison, got {measured!r}")
+    if isinstance(measured, SuiteComparison):
+        return _draw_suite(measured)
     rows, names = measured.rows, measured.filters
     figure, (axes,) = new_figure(panels=1)
     figure.set_size_inches(4.0 + (0.7 + 0.1 * len(names)) * len(rows), 5.2)
@@ -36,5 +38,29 @@ def yardstick(measured: "Yardstick") -> "Figure":
     axes.set_ylim(0.0, 1.08)
     axes.set_ylabel("admitted / optimum")
     axes.set_title(f"Filters within ({measured.eps:g}, {measured.delta:g})")
+    figure.legend(loc="outside right upper")
+    return figure
+
+
+def _draw_suite(measured: "SuiteComparison") -> "Figure":
+    """The mean of each filter with its confidence interval, its 10th percentile and minimum."""
+    figure, (axes,) = new_figure(panels=1)
+    figure.set_size_inches(8.0, 1.6 + 0.32 * len(measured.filters))
+    found = [one for one in measured.summaries if one.mean is not None]
+    places = np.arange(len(found), dtype=np.float64)
+    means = np.array([one.mean for one in found])
+    ends = np.array([one.interval or (one.mean, one.mean) for one in found]).reshape(-1, 2)
+    axes.barh(places, means, 0.6, label="mean, 95 % interval")
+    spread = np.abs(ends.T - means)
+    axes.errorbar(means, places, xerr=spread, fmt="none", ecolor="0.2", capsize=3)
+    tenths = np.array([one.tenth_percentile for one in found], dtype=np.float64)
+    minima = np.array([one.minimum for one in found], dtype=np.float64)
+    axes.plot(tenths, places, "k|", label="10th percentile")
+    axes.plot(minima, places, "kx", label="minimum")
+    axes.set_yticks(places, [one.filter for one in found])
+    axes.invert_yaxis()
+    axes.set_xlim(0.0, 1.05)
+    axes.set_xlabel("admitted / optimum")
+    axes.set_title(f"Random workloads within ({measured.eps:g}, {measured.delta:g})")
     figure.legend(loc="outside right upper")
     return figure

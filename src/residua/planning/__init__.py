@@ -9,22 +9,28 @@ rz.planning.frontier(filter)
 `Odometer` is no filter: it reports what was lost and refuses nothing.
 """
 
-from residua.planning.comparison import Yardstick, compare_filters
+from residua.planning.comparison import FilterComparison, SuiteComparison, compare_filters
 from residua.planning.frontier import Frontier, frontier
 from residua.planning.how_many import how_many
 from residua.planning.least_noise import least_noise
 from residua.planning.odometer import Odometer, Reading
 from residua.planning.recommend import Recommendation, recommend
+from residua.planning.suite import draw_suite, draw_workload
+from residua.planning.summary import Summary
 from residua.planning.workload import Workload
 
 __all__ = [
+    "FilterComparison",
     "Frontier",
     "Odometer",
     "Reading",
     "Recommendation",
+    "SuiteComparison",
+    "Summary",
     "Workload",
-    "Yardstick",
     "compare_filters",
+    "draw_suite",
+    "draw_workload",
     "frontier",
     "how_many",
     "least_noise",

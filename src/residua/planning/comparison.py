@@ -1,31 +1,35 @@
-"""The yardstick: how much of a workload each filter admits, beside the non-adaptive optimum.
+"""How much of a workload each filter admits, beside the non-adaptive optimum.
 
 A workload is requested in order until the first refusal; what was admitted is divided by the most
 that fits when all queries are known in advance (`optimum.py`). The optimum is rounded up, so no
-ratio is flattering.
+ratio is flattering. A suite of random workloads (`suite.py`) is summarised by the statistics of
+`summary.py`.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.mechanisms.mechanism import Mechanism
-from residua.planning.candidates import Setting, contenders
+from residua.planning import suite
+from residua.planning.candidates import Candidate, Setting, candidates
 from residua.planning.how_many import MOST, admitted
-from residua.planning.optimum import optimum
-from residua.planning.suite import named, names, suite
+from residua.planning.optimum import checked_budget, optimum
+from residua.planning.summary import SMALL, Measurement, Summary, summarise
 from residua.planning.workload import Run, Workload
 from residua.pld.pld import Pld
 
 Progress = Callable[[str, int, int], None]
-"""Told what comes next, how many measurements are done and how many there are."""
+"""Called with what comes next, how many measurements are done and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Row:
     workload: str
     optimum: int
     admitted: tuple[int, ...]
+    family: str = ""
+    """The family of a random workload."""
 
     def ratios(self) -> tuple[float | None, ...]:
         """Admitted over optimum; None where nothing fits at all."""
@@ -42,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class FilterComparison:
     """What filters admit of workloads within one `(eps, delta)`."""
 
     eps: float
@@ -87,6 +93,7 @@ class Yardstick:
         return [
             {
                 "workload": row.workload,
+                "family": row.family,
                 "filter": name,
                 "admitted": count,
                 "optimum": row.optimum,
@@ -139,7 +146,112 @@ class Yardstick:
         return f"<table>{caption}{''.join(lines)}</table>"
 
 
-def aligned(heads: list[tuple[str, ...]], lines: list[tuple[str, ...]]) -> str:
+@dataclass(frozen=True)
+class SuiteComparison(FilterComparison):
+    """What filters admit of the random workloads that a seed draws."""
+
+    seed: int = 0
+
+    @cached_property
+    def summaries(self) -> tuple[Summary, ...]:
+        """The statistics of each filter."""
+        return tuple(self.summary(name) for name in self.filters)
+
+    def summary(self, filter: str) -> Summary:
+        """The statistics of one filter."""
+        column = self._column(filter)
+        found = [(row, row.ratios()[column]) for row in self.rows]
+        return summarise(
+            filter,
+            [Measurement(row.family, row.optimum, one) for row, one in found if one is not None],
+        )
+
+    def with_filter(self, name: str, admitted: Sequence[int]) -> SuiteComparison:
+        """The same with one more column: how many queries of each workload it admitted."""
+        checks.require(name not in self.filters, "name", "a new one", name)
+        rows = tuple(
+            replace(row, admitted=(*row.admitted, count))
+            for row, count in zip(self.rows, admitted, strict=True)
+        )
+        return replace(self, filters=(*self.filters, name), rows=rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: the statistics of each filter, and every workload."""
+        plain = super().to_dict()
+        workloads = [
+            {**one, "family": row.family}
+            for one, row in zip(plain.pop("workloads"), self.rows, strict=True)
+        ]
+        summaries = [one.to_dict() for one in self.summaries]
+        return {**plain, "seed": self.seed, "summaries": summaries, "workloads": workloads}
+
+    def table(self) -> str:
+        """The statistics as text, a line for each filter."""
+        heads = list(zip(*self._heads(), strict=True))
+        return f"{aligned(heads, self.cells())}\n\n{self.caption()}"
+
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table."""
+        return tuple(" ".join(head).strip() for head in self._heads())
+
+    def _heads(self) -> list[tuple[str, str]]:
+        """The headings, each in two lines."""
+        return [
+            ("", "filter"),
+            ("", "mean"),
+            ("95 % interval", "of the mean"),
+            ("10th", "perc."),
+            ("", "min"),
+            ("optimum", f"< {SMALL}"),
+            *(("", family) for family in self._families),
+        ]
+
+    @cached_property
+    def _families(self) -> tuple[str, ...]:
+        found = {row.family for row in self.rows if row.optimum >= SMALL}
+        known = [family for family in suite.FAMILIES if family in found]
+        return (*known, *sorted(found - set(known)))
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each filter."""
+        return [
+            (
+                one.filter,
+                shown(one.mean, 3),
+                _shown_interval(one.interval),
+                shown(one.tenth_percentile),
+                shown(one.minimum),
+                shown(one.small_mean),
+                *(shown(one.families.get(family)) for family in self._families),
+            )
+            for one in self.summaries
+        ]
+
+    def caption(self) -> str:
+        """What the table is about, in a sentence or two."""
+        small = sum(0 < row.optimum < SMALL for row in self.rows)
+        large = sum(row.optimum >= SMALL for row in self.rows)
+        return (
+            f"{len(self.rows)} workloads drawn with seed {self.seed}: {large} with an optimum of"
+            f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
+        )
+
+    def _repr_html_(self) -> str:
+        """The statistics as a table in a notebook."""
+        rows = [_html_line("th", self.headings())]
+        rows += [_html_line("td", line) for line in self.cells()]
+        caption = (
+            f"<caption>admitted / optimum within ({self.eps:g}, {self.delta:g})."
+            f" {html.escape(self.caption())}</caption>"
+        )
+        return f"<table>{caption}{''.join(rows)}</table>"
+
+
+def _html_line(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def aligned(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) -> str:
     """Text in columns under a rule, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*heads, *lines, strict=True)]
     texts = [
@@ -153,9 +265,19 @@ def aligned(heads: list[tuple[str, ...]], lines: list[tuple[str, ...]]) -> str:
     return "\n".join([*texts[: len(heads)], rule, *texts[len(heads) :]])
 
 
-def shown(ratio: float | None) -> str:
-    """A ratio in two digits, rounded down; a dash where there is none."""
-    return "-" if ratio is None else f"{int(100 * ratio + 1e-9) / 100:.2f}"
+def shown(ratio: float | None, digits: int = 2) -> str:
+    """A ratio in decimals, rounded down; a dash where there is none."""
+    if ratio is None:
+        return "-"
+    return f"{math.floor(10**digits * ratio + 1e-9) / 10**digits:.{digits}f}"
+
+
+def _shown_interval(interval: tuple[float, float] | None) -> str:
+    """An interval in three decimals, rounded outwards."""
+    if interval is None:
+        return "-"
+    low, high = interval
+    return f"{shown(low, 3)}-{math.ceil(1000 * high - 1e-9) / 1000:.3f}"
 
 
 def compare_filters(
@@ -164,44 +286,99 @@ def compare_filters(
     workload: Any = "suite",
     filters: Any = None,
     *,
+    seed: int | None = None,
+    count: int | None = None,
+    family: str | None = None,
+    shape: str | None = None,
     most: int = MOST,
     relation: str | None = None,
     progress: Progress | None = None,
-) -> Yardstick:
-    """How many queries of a workload each filter admits before its first refusal.
+) -> FilterComparison:
+    """Count how many queries of a workload each filter admits before its first refusal.
 
-    `workload` is a `Workload`, a query (asked without end), a list of queries (asked once), a list
-    of workloads, the path of a workload file, "suite" for all built-in workloads or the name of
-    one. `filters` is a list of kinds or of filters, or maps names to them; without it every kind
-    that can be set up for `(eps, delta)`. Counting ends at `most`.
+    Args:
+        eps: The budget's epsilon, at most 600.
+        delta: The budget's delta, in (0, 1).
+        workload: A `Workload`, a query (asked without end), a list of queries (asked once), a list
+            of workloads, the path of a workload file, or "suite" for random workloads.
+        filters: A list of kinds or of filters, or a mapping of names to them; without it, every
+            kind that can be set up for `(eps, delta)`.
+        seed: What the suite is drawn from; the development seed without it.
+        count: How many workloads to draw; 60 without it.
+        family: Draw workloads of this family alone; see `residua.planning.suite.FAMILIES`.
+        shape: Draw workloads of this shape alone; see `residua.planning.suite.SHAPES`.
+        most: Where counting ends.
+        relation: The neighbouring relation for mechanisms.
+        progress: Called before each measurement.
+
+    Returns:
+        The counts and ratios; for a suite a `SuiteComparison`, which has statistics as well.
+
+    Raises:
+        ArgumentError: An argument is out of range.
+        ArgumentTypeError: An argument has the wrong type.
     """
-    eps = checks.real("eps", eps, "positive and at most 600")
-    checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", eps)
-    delta = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+    eps, delta = checked_budget(eps, delta)
     most = checks.count("most", most)
-    workloads = as_workloads(workload, eps, delta)
-    running = contenders(filters)
-    total = len(workloads) * (1 + len(running))
-    rows: list[Row] = []
-    for place, one in enumerate(workloads):
-        counts: list[int] = []
+    running = candidates(filters)
+    names = tuple(one.name for one in running)
+    compare = _Measured(eps, delta, running, most, relation, progress)
+    if isinstance(workload, str) and workload == "suite":
+        seed = suite.DEVELOPMENT_SEED if seed is None else seed
+        draws = suite.suite_draws(seed, suite.COUNT if count is None else count, family, shape)
+        rows = compare.rows(len(draws), compare.drawn(draws))
+        return SuiteComparison(eps, delta, names, rows, int(seed))
+    for name, given in (("seed", seed), ("count", count), ("family", family), ("shape", shape)):
+        if given is not None:
+            raise ArgumentError(f"{name} is for workload='suite' alone, got {checks.shown(given)}")
+    workloads = as_workloads(workload)
+    return FilterComparison(eps, delta, names, compare.rows(len(workloads), workloads))
 
-        def tell(what: str, done: int, name: str = one.name) -> None:
-            if progress is not None:
-                progress(f"{name}: {what}", done, total)
 
-        done = place * (1 + len(running))
+class _Measured(NamedTuple):
+    """One run of a comparison."""
+
+    eps: float
+    delta: float
+    running: tuple[Candidate, ...]
+    most: int
+    relation: str | None
+    progress: Progress | None
+
+    def rows(self, count: int, workloads: Iterable[Workload]) -> tuple[Row, ...]:
+        steps = 1 + len(self.running)
+        rows = tuple(
+            self._row(one, place * steps, count * steps) for place, one in enumerate(workloads)
+        )
+        if self.progress is not None:
+            self.progress("", count * steps, count * steps)
+        return rows
+
+    def drawn(self, draws: Sequence[suite.Draw]) -> Iterator[Workload]:
+        """The workloads of a suite, each drawn when it is needed."""
+        steps = 1 + len(self.running)
+        for place, (seed, family, shape, expect) in enumerate(draws):
+            if self.progress is not None:
+                self.progress(f"drawing: {family}, {shape}", place * steps, len(draws) * steps)
+            yield suite.draw_workload(
+                self.eps, self.delta, seed, family=family, shape=shape, expect=expect
+            )
+
+    def _row(self, workload: Workload, done: int, total: int) -> Row:
+        def tell(what: str, now: int) -> None:
+            if self.progress is not None:
+                self.progress(f"{workload.name}: {what}", now, total)
+
         tell("optimum", done)
-        best = optimum(eps, delta, one, most=most, relation=relation)
-        setting = Setting(eps, delta, one, relation)
-        for column, contender in enumerate(running):
-            tell(contender.name, done + 1 + column)
-            counts.append(measured(contender.build(setting), one, most, relation))
-        rows.append(Row(one.name, best, tuple(counts)))
-    if progress is not None:
-        progress("", total, total)
-    return Yardstick(eps, delta, tuple(one.name for one in running), tuple(rows))
+        best = optimum(self.eps, self.delta, workload, most=self.most, relation=self.relation)
+        setting = Setting(self.eps, self.delta, workload, self.relation)
+        counts = []
+        for column, candidate in enumerate(self.running, 1):
+            tell(candidate.name, done + column)
+            filter = candidate.build(setting)
+            counts.append(measured(filter, workload, self.most, self.relation))
+        family = workload.family if isinstance(workload, suite.DrawnWorkload) else ""
+        return Row(workload.name, best, tuple(counts), family)
 
 
 def measured(filter: Filter, workload: Workload, most: int, relation: str | None = None) -> int:
@@ -215,21 +392,16 @@ def measured(filter: Filter, workload: Workload, most: int, relation: str | None
     return total
 
 
-def as_workloads(given: Any, eps: float, delta: float) -> tuple[Workload, ...]:
-    """The workloads that an argument of `compare_filters` stands for."""
+def as_workloads(given: Any) -> tuple[Workload, ...]:
+    """The workloads that an argument of `compare_filters` describes, unless it is "suite"."""
     if isinstance(given, Workload):
         return (given,)
     if isinstance(given, Pld | Mechanism):
         return (Workload("workload", (Run(given),), repeat=True),)
-    if isinstance(given, str) and given == "suite":
-        return suite(eps, delta)
-    if isinstance(given, str) and given in names():
-        return (named(given, eps, delta),)
     if isinstance(given, str) and Path(given).name == given and not Path(given).exists():
-        known = ("suite", *names())
         raise ArgumentError(
-            f"workload must be a file or one of {', '.join(known)}, got"
-            f" {checks.shown(given)}{checks.near(given, known)}"
+            f"workload must be a file or 'suite', got {checks.shown(given)}"
+            f"{checks.near(given, ('suite',))}"
         )
     if isinstance(given, str | Path):
         return (Workload.from_file(given),)

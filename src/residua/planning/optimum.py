@@ -7,9 +7,21 @@ admits more of that sequence. Longer prefixes lose more, so `t` is found by bise
 
 from __future__ import annotations
 
+from typing import Any
+
+from residua import checks
 from residua.planning.how_many import MOST
 from residua.planning.workload import Workload
 from residua.pld.pld import Pld
+
+
+def checked_budget(eps: Any, delta: Any) -> tuple[float, float]:
+    """A budget with an optimum: `eps` in (0, 600], `delta` in (0, 1)."""
+    eps = checks.real("eps", eps, "positive and at most 600")
+    checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", eps)
+    delta = checks.real("delta", delta, "in (0, 1)")
+    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+    return eps, delta
 
 
 def optimum(

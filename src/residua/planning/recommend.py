@@ -20,10 +20,10 @@ from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.noise import Queries, least, scaled
 from residua.filters.query import described
-from residua.planning.candidates import Setting, contenders
+from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
+    FilterComparison,
     Progress,
-    Yardstick,
     as_workloads,
     compare_filters,
     measured,
@@ -34,6 +34,7 @@ from residua.pld import svg
 from residua.pld.pld import Pld
 
 _RESTS_ON = (
+    ("pure", "adding up eps, and keeps it with a delta of zero"),
     ("basic", "adding up eps and delta, which loses little for a few queries"),
     ("approximate_zcdp", "adding up zCDP, which needs no knowledge of the workload"),
     ("gdp", "Gaussian bounds of the queries, which are exact for Gaussian noise"),
@@ -41,7 +42,7 @@ _RESTS_ON = (
     ("approximate_gdp_residue", "a Gaussian budget with slack in delta, which sampling needs"),
     ("target_residue", "a Gaussian budget read where (eps, delta) needs it, whatever comes"),
     ("union", "several filters at once, each with a share of delta; addition of eps is free"),
-    ("auto", "nothing it was told: it makes its plan at the first query"),
+    ("auto", "the first query, and on what was expected if anything was"),
     ("renyi", "a Rényi order fixed in advance for this workload"),
     ("renyi_commit", "a Rényi order fixed in advance, and a commit later on"),
     ("menu", "prices worked out in advance for these kinds of query"),
@@ -59,7 +60,7 @@ class Recommendation:
     queries: tuple[Run, ...]
     noise: float
     """By how much the noise of the workload was turned: 1 where it stays as it is."""
-    yardstick: Yardstick
+    comparison: FilterComparison
     """What every filter admits of the workload as it was given."""
 
     @property
@@ -86,17 +87,17 @@ class Recommendation:
             "reason": self.reason,
             "noise": self.noise,
             "queries": queries,
-            "measured": self.yardstick.to_dict(),
+            "measured": self.comparison.to_dict(),
         }
 
     def __str__(self) -> str:
         lines = [f"{self.filter!r}" if len(repr(self.filter)) < 200 else self.filter.kind]
-        return "\n".join([*lines, self.reason, "", self.yardstick.table()])
+        return "\n".join([*lines, self.reason, "", self.comparison.table()])
 
     def _repr_html_(self) -> str:
         """The reason, the curve that is promised, and what every filter admits, for notebooks."""
         curve = svg.profiles({"guarantee": self.filter.guarantee})
-        return f"<p>{html.escape(self.reason)}</p>{curve}{self.yardstick._repr_html_()}"
+        return f"<p>{html.escape(self.reason)}</p>{curve}{self.comparison._repr_html_()}"
 
 
 def recommend(
@@ -116,14 +117,15 @@ def recommend(
     all to be answered; without, a workload that ends is to be answered whole, and one that repeats
     as often as fits, with its noise as it is. `filters` are the kinds to choose from.
     """
-    found = as_workloads(workload, eps, delta)
+    checks.require(workload != "suite", "workload", "a single one", workload)
+    found = as_workloads(workload)
     checks.require(len(found) == 1, "workload", "a single one", workload)
     asked = found[0] if n is None else _rounds(found[0], checks.count("n", n))
     table = compare_filters(
         eps, delta, asked, filters, most=most, relation=relation, progress=progress
     )
     setting = Setting(table.eps, table.delta, asked, relation)
-    made = {one.name: one.build for one in contenders(filters)}
+    made = {one.name: one.build for one in candidates(filters)}
     name, admitted = _best(table)
     row = table.rows[0]
     filter, why = made[name](setting), _why(name, admitted, table)
@@ -161,7 +163,7 @@ def _rounds(workload: Workload, n: int) -> Workload:
     return Workload(workload.name, workload.queries * n)
 
 
-def _best(table: Yardstick) -> tuple[str, int]:
+def _best(table: FilterComparison) -> tuple[str, int]:
     """The filter that admits most, of equals the one that rests on less."""
     (row,) = table.rows
     ranks = {kind: place for place, (kind, _) in enumerate(_RESTS_ON)}
@@ -169,7 +171,7 @@ def _best(table: Yardstick) -> tuple[str, int]:
     return max(counts.items(), key=lambda one: (one[1], -ranks.get(one[0], len(ranks))))
 
 
-def _why(name: str, admitted: int, table: Yardstick) -> str:
+def _why(name: str, admitted: int, table: FilterComparison) -> str:
     (row,) = table.rows
     counts = dict(zip(table.filters, row.admitted, strict=True))
     rests = dict(_RESTS_ON).get(name)

@@ -1,121 +1,434 @@
-"""The built-in suite of workloads for the yardstick.
+"""Random workloads from stated families, by seed.
 
-Eight plain ones: single kinds of query, sizes drawn at random, a plan that is kept only half-way,
-blocks of DP-SGD. Three from practice: a dashboard's weekly report, an analyst exploring, a DP-SGD
-run that changes its noise. What is drawn at random is drawn once, from a fixed seed.
+A suite of fixed workloads invites tuning to them. Here every workload is drawn: a family of noise,
+a shape in time, sizes, and whether the analyst says beforehand what to expect. Constants of the
+library may be chosen on `DEVELOPMENT_SEED`; published figures come from `REPORT_SEED`.
+
+Sizes. A target `n` is log-uniform in [3, 1000], and the query is the one of its family with the
+least noise of three significant digits for which `n` copies are proven to fit `(eps, delta)`. A
+subsampled query is a number of steps of the subsampled Gaussian mechanism instead. The sampling
+rate, log-uniform in [0.002, 0.05], is the same in the whole workload; so is the noise, log-uniform
+in [0.8, 3], in half of the workloads, while in the other half it varies between the sizes by a
+log-uniform factor in [1/1.5, 1.5]. The number of steps is chosen so that `n` queries fit; a
+workload is drawn again if fewer than three steps fit. In a mixed workload each size comes from one
+of the four other families.
+
+Shapes. A constant workload has one size, the others have two to four:
+
+    constant            one query without end
+    bursts              runs of one size, chosen at random, of geometric length
+    drifting            each size gives way gradually to the next one
+    small then large    each size for its share of the budget, the smallest cost first
+    large then small    the same, the largest cost first
+    alternating         the sizes in turn
+
+The draws use `random.Random.random` alone, whose sequence Python guarantees for a given seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from random import Random
+from typing import NamedTuple, TypeVar
 
 from residua import checks
+from residua.errors import ArgumentError
 from residua.mechanisms.black_boxes.pure_dp import PureDp
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise.gaussian import Gaussian
 from residua.mechanisms.noise.laplace import Laplace
 from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residua.planning.optimum import optimum
+from residua.planning.candidates import gaussian_budget
+from residua.planning.optimum import checked_budget
 from residua.planning.workload import Run, Workload
+from residua.pld.pld import Pld
 
-_SIZES = (0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2)
-_DRAWN = 600
+FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
+"""The families of noise."""
 
+SHAPES = ("constant", "bursts", "drifting", "small then large", "large then small", "alternating")
+"""The shapes in time."""
 
-def suite(eps: float, delta: float) -> tuple[Workload, ...]:
-    """All workloads; one of them depends on what `(eps, delta)` has room for."""
-    return tuple(make(eps, delta) for make in _MADE.values())
+DEVELOPMENT_SEED = 1
+"""The seed for choosing constants and comparing variants; the default."""
 
+REPORT_SEED = 20_261_118
+"""The seed of the published tables. Nothing may be tuned to what it draws."""
 
-def named(name: str, eps: float, delta: float) -> Workload:
-    """The workload of the suite with this name."""
-    return _MADE[checks.one_of("workload", name, tuple(_MADE))](eps, delta)
+COUNT = 60
+"""Workloads in a suite by default: every family in every shape, with and without `expect`."""
 
+FEWEST, MOST = 3, 1000
+"""How many copies of a query fit: the range of the targets."""
 
-def names() -> tuple[str, ...]:
-    """The names of the suite's workloads."""
-    return tuple(_MADE)
+_RATES = (0.002, 0.05)
+_NOISES = (0.8, 3.0)
+_SPREAD = 1.5
+_SIZES = (2, 4)
+_BURSTS = 300
+"""Bursts before a workload of bursts starts again: more than any budget here needs."""
+_BURST_ENDS = 0.3
+"""The probability that a burst ends after a query."""
+_ENDLESS = 10**6
+"""Queries in the last stage of a workload with stages."""
+_FADE = (0.4, 0.3, 0.2, 0.1)
+"""How the queries of a size that gives way to the next one are divided among the blocks."""
+_ATTEMPTS = 100
+_PER_DECADE = 900
+_LEAST_NOISE, _MOST_NOISE = -2 * _PER_DECADE, 15 * _PER_DECADE
+"""Noise between 0.01 and 1e15, as indices of three-digit numbers."""
+_PRECISION = 100
+"""The number of steps that fit is found to one part in this many."""
 
-
-def _always(name: str, mechanism: Mechanism) -> Callable[[float, float], Workload]:
-    made = Workload(name, (Run(mechanism),), repeat=True)
-    return lambda eps, delta: made
-
-
-@lru_cache(maxsize=1)
-def _mixed() -> Workload:
-    """Three kinds of noise in eight sizes, at random; one of each was expected."""
-    kinds = [
-        made
-        for size in _SIZES
-        for made in (PureDp(size), Laplace(round(1 / size, 3)), Gaussian(sigma=round(1 / size, 3)))
-    ]
-    draw = Random(7).random
-    asked = [Run(kinds[int(draw() * len(kinds))]) for _ in range(_DRAWN)]
-    return Workload("mixed", tuple(asked), True, tuple(Run(kind) for kind in kinds))
-
-
-def _half_planned(eps: float, delta: float) -> Workload:
-    """As planned for half of what fits, then queries of twice the size."""
-    small = Run(PureDp(0.05))
-    half = optimum(eps, delta, Workload("planned", (small,), repeat=True)) // 2
-    rest = Run(PureDp(0.1), 10**6)
-    asked = (Run(small.query, half), rest) if half else (rest,)
-    return Workload("half planned", asked, expected=(small,))
+_Item = TypeVar("_Item")
 
 
-def _weekly_report() -> Workload:
-    """Five counts and a histogram a week, and every fourth week a finer count."""
-    week = (Run(Laplace(40.0), 5), Run(Gaussian(sigma=40.0)))
-    return Workload("weekly report", (*week, *week, *week, *week, Run(Laplace(10.0))), True)
+@dataclass(frozen=True)
+class DrawnWorkload(Workload):
+    """A workload with the family, the shape and the seed that it was drawn from."""
+
+    family: str = ""
+    shape: str = ""
+    seed: int = 0
 
 
-@lru_cache(maxsize=1)
-def _explorer() -> Workload:
-    """Bursts of similar queries, mostly coarse; the mix was expected, not the order."""
-    kinds = (
-        Run(Laplace(50.0), 6),
-        Run(PureDp(0.02), 4),
-        Run(Gaussian(sigma=30.0), 3),
-        Run(Laplace(20.0), 3),
-        Run(Gaussian(sigma=15.0)),
-        Run(PureDp(0.1)),
+class Draw(NamedTuple):
+    """The arguments of `draw_workload` for one workload of a suite."""
+
+    seed: int
+    family: str
+    shape: str
+    expect: bool
+
+
+class _Size(NamedTuple):
+    """A query, and how many copies of it fit."""
+
+    query: Mechanism
+    fits: int
+
+
+class _Sampling(NamedTuple):
+    """What the subsampled queries of one workload share."""
+
+    rate: float
+    noise: float
+    varies: bool
+
+
+def draw_workload(
+    eps: float,
+    delta: float,
+    seed: int,
+    *,
+    family: str | None = None,
+    shape: str | None = None,
+    expect: bool | None = None,
+) -> DrawnWorkload:
+    """Draw one workload for the budget `(eps, delta)`.
+
+    Args:
+        eps: The budget's epsilon; the sizes depend on it.
+        delta: The budget's delta.
+        seed: A non-negative integer. The same arguments give the same workload everywhere.
+        family: One of `FAMILIES`; drawn if it is not given.
+        shape: One of `SHAPES`; drawn if it is not given.
+        expect: Whether `expected` lists the queries of the workload; drawn if it is not given.
+
+    Returns:
+        The workload. Without `expect` its `expected` is empty.
+
+    Raises:
+        ArgumentError: An argument is out of range, or the budget is too small for the family.
+    """
+    eps, delta = checked_budget(eps, delta)
+    seed = checks.count("seed", seed)
+    draws = _Draws("workload", seed, eps, delta)
+    # All three are drawn in any case: naming what would be drawn changes nothing else.
+    drawn = draws.choice(FAMILIES), draws.choice(SHAPES), draws.chance(0.5)
+    family = drawn[0] if family is None else checks.one_of("family", family, FAMILIES)
+    shape = drawn[1] if shape is None else checks.one_of("shape", shape, SHAPES)
+    expect = drawn[2] if expect is None else checks.flag("expect", expect)
+    sizes = _draw_sizes(draws, family, shape, eps, delta)
+    runs, repeat = _ARRANGED[shape](draws, sizes)
+    name = f"{family}, {shape}, {'expect, ' if expect else ''}{seed}"
+    expected = tuple(Run(size.query) for size in sizes) if expect else ()
+    return DrawnWorkload(name, runs, repeat, expected, family, shape, seed)
+
+
+def draw_suite(
+    eps: float,
+    delta: float,
+    *,
+    seed: int = DEVELOPMENT_SEED,
+    count: int = COUNT,
+    family: str | None = None,
+    shape: str | None = None,
+) -> tuple[DrawnWorkload, ...]:
+    """Draw `count` workloads for the budget `(eps, delta)`, balanced over families and shapes.
+
+    Args:
+        eps: The budget's epsilon.
+        delta: The budget's delta.
+        seed: A non-negative integer that determines everything.
+        count: How many workloads, at least one. A multiple of 60 has every family in every shape,
+            with and without `expect`, equally often.
+        family: Draw from this family alone.
+        shape: Draw this shape alone.
+
+    Returns:
+        The workloads, with different names.
+
+    Raises:
+        ArgumentError: An argument is out of range, or the budget is too small for a family.
+    """
+    eps, delta = checked_budget(eps, delta)
+    return tuple(
+        draw_workload(eps, delta, one.seed, family=one.family, shape=one.shape, expect=one.expect)
+        for one in suite_draws(seed, count, family, shape)
     )
-    bag = [run.query for run in kinds for _ in range(run.times)]
-    draw = Random(3).random
-    asked: list[Run] = []
-    while len(asked) < _DRAWN // 3:
-        burst = 2
-        while draw() > 0.4:
-            burst += 1
-        asked.append(Run(bag[int(draw() * len(bag))], burst))
-    return Workload("explorer", tuple(asked), True, kinds)
 
 
-def _block(sigma: float) -> Mechanism:
-    """Ten steps of DP-SGD with a hundredth of the data in each batch."""
-    return SelfComposed(SubsampledGaussian(sigma, 0.01), 10)
+def suite_draws(
+    seed: int, count: int, family: str | None = None, shape: str | None = None
+) -> tuple[Draw, ...]:
+    """The draws that make up a suite.
+
+    Families and shapes are each gone through in a shuffled order. Their numbers have no common
+    divisor, so this reaches every pair, and every prefix is balanced in both.
+    """
+    seed, count = checks.count("seed", seed), checks.count("count", count)
+    checks.require(count > 0, "count", "a positive integer", count)
+    draws = _Draws("suite", seed)
+    families: Sequence[str] = draws.shuffled(FAMILIES)
+    shapes: Sequence[str] = draws.shuffled(SHAPES)
+    if family is not None:
+        families = (checks.one_of("family", family, FAMILIES),)
+    if shape is not None:
+        shapes = (checks.one_of("shape", shape, SHAPES),)
+    pairs = len(families) * len(shapes)
+    expects = draws.shuffled([place % 2 == 0 for place in range(pairs)])
+    seeds: dict[int, None] = {}
+    while len(seeds) < count:
+        seeds[draws.below(10**9)] = None
+    return tuple(
+        Draw(
+            one,
+            families[place % len(families)],
+            shapes[place % len(shapes)],
+            # The next time round, each pair comes with the other choice.
+            expects[place % pairs] != bool(place // pairs % 2),
+        )
+        for place, one in enumerate(seeds)
+    )
 
 
-def _training() -> Workload:
-    """DP-SGD that moves between four noise levels; a constant one was expected."""
-    asked = tuple(Run(_block(sigma), 5) for sigma in (1.3, 1.1, 1.0, 0.9))
-    return Workload("DP-SGD, noise changes", asked, True, (Run(_block(1.0)),))
+class _Draws:
+    """Random choices from a seed, all made from one reproducible sequence of uniform numbers."""
+
+    def __init__(self, *key: object) -> None:
+        self._uniform = Random(" ".join(map(str, ("residua", *key)))).random
+
+    def below(self, end: int) -> int:
+        return int(end * self._uniform())
+
+    def chance(self, probability: float) -> bool:
+        return self._uniform() < probability
+
+    def choice(self, items: Sequence[_Item]) -> _Item:
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[_Item]) -> list[_Item]:
+        keys = [self._uniform() for _ in items]
+        return [items[place] for place in sorted(range(len(items)), key=keys.__getitem__)]
+
+    def log_uniform(self, low: float, high: float) -> float:
+        return low * math.exp(self._uniform() * math.log(high / low))
 
 
-_MADE: dict[str, Callable[[float, float], Workload]] = {
-    "pure 0.05": _always("pure 0.05", PureDp(0.05)),
-    "pure 0.1": _always("pure 0.1", PureDp(0.1)),
-    "pure 0.5": _always("pure 0.5", PureDp(0.5)),
-    "Laplace 10": _always("Laplace 10", Laplace(10.0)),
-    "Gaussian 20": _always("Gaussian 20", Gaussian(sigma=20.0)),
-    "mixed": lambda eps, delta: _mixed(),
-    "half planned": _half_planned,
-    "DP-SGD": _always("DP-SGD", _block(1.0)),
-    "weekly report": lambda eps, delta: _weekly_report(),
-    "explorer": lambda eps, delta: _explorer(),
-    "DP-SGD, noise changes": lambda eps, delta: _training(),
+# -- sizes ------------------------------------------------------------------------------
+
+
+def _draw_sizes(
+    draws: _Draws, family: str, shape: str, eps: float, delta: float
+) -> tuple[_Size, ...]:
+    least, most = _SIZES
+    many = 1 if shape == "constant" else least + draws.below(most - least + 1)
+    for _ in range(_ATTEMPTS):
+        sizes = _try_sizes(draws, family, many, eps, delta)
+        if len(sizes) == many:
+            return sizes
+    raise ArgumentError(
+        f"eps must leave room for {FEWEST} queries of the family {family!r} with delta"
+        f" {delta!r}, got {eps!r}"
+    )
+
+
+def _try_sizes(
+    draws: _Draws, family: str, many: int, eps: float, delta: float
+) -> tuple[_Size, ...]:
+    """Different sizes; fewer than `many` if the sampling rate and its noise leave no room."""
+    sampling = _Sampling(
+        _digits(_index(draws.log_uniform(*_RATES), up=False)),
+        draws.log_uniform(*_NOISES),
+        draws.chance(0.5),
+    )
+    sizes: dict[Mechanism, _Size] = {}
+    for _ in range(4 * many):
+        kind = draws.choice(FAMILIES[:-1]) if family == "mixed" else family
+        target = round(draws.log_uniform(FEWEST, MOST))
+        if kind == "subsampled":
+            factor = draws.log_uniform(1 / _SPREAD, _SPREAD) if sampling.varies else 1.0
+            sigma = _digits(_index(sampling.noise * factor, up=True))
+            size = _subsampled(sigma, sampling.rate, target, eps, delta)
+            if size is None:
+                break
+        else:
+            size = _Size(_least_noise(kind, target, eps, delta), target)
+        sizes.setdefault(size.query, size)
+        if len(sizes) == many:
+            break
+    return tuple(sizes.values())
+
+
+@lru_cache(maxsize=4096)
+def _least_noise(family: str, count: int, eps: float, delta: float) -> Mechanism:
+    """The query with the least noise of three digits for which `count` copies fit."""
+    make = _MADE[family]
+
+    def fits(index: int) -> bool:
+        return _within(count * make(index).pld(), eps, delta)
+
+    # The Gaussian answer is near the others too.
+    low = high = _index(math.sqrt(count) / gaussian_budget(eps, delta), up=True)
+    step = 1
+    while high < _MOST_NOISE and not fits(high):
+        low, high, step = high, min(high + step, _MOST_NOISE), 2 * step
+    if low == high:
+        low, step = high - 1, 1
+        while low > _LEAST_NOISE and fits(low):
+            low, high, step = max(low - 2 * step, _LEAST_NOISE), low, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return make(high)
+
+
+def _subsampled(sigma: float, rate: float, count: int, eps: float, delta: float) -> _Size | None:
+    """Steps of the subsampled Gaussian; None if fewer than three fit."""
+    whole = _steps_that_fit(sigma, rate, eps, delta)
+    if whole < FEWEST:
+        return None
+    steps = max(whole // count, -(-whole // MOST))
+    one = SubsampledGaussian(sigma, rate)
+    return _Size(SelfComposed(one, steps) if steps > 1 else one, whole // steps)
+
+
+@lru_cache(maxsize=4096)
+def _steps_that_fit(sigma: float, rate: float, eps: float, delta: float) -> int:
+    """How many steps are proven to fit, to within a hundredth."""
+    loss = SubsampledGaussian(sigma, rate).pld()
+    low, high = 0, 1
+    while high < 1 << 40 and _within(high * loss, eps, delta):
+        low, high = high, 2 * high
+    while high - low > max(1, low // _PRECISION):
+        middle = (low + high) // 2
+        low, high = (middle, high) if _within(middle * loss, eps, delta) else (low, middle)
+    return low
+
+
+def _within(loss: Pld, eps: float, delta: float) -> bool:
+    """Whether a loss is proven to be within `(eps, delta)`, in both directions."""
+    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
+    return all(float(one.delta(eps)) <= delta for one in ends)
+
+
+def _digits(index: int) -> float:
+    """The three-digit number of an index: 1.00 at 0, 1.01 at 1, 10.0 at 900, 0.999 at -1."""
+    return float(f"{100 + index % _PER_DECADE}e{index // _PER_DECADE - 2}")
+
+
+def _index(value: float, up: bool) -> int:
+    """The index of a positive number, rounded up or down to three digits."""
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    index = round(100 * float(mantissa)) - 100 + _PER_DECADE * int(exponent)
+    if up:
+        return index + 1 if _digits(index) < value else index
+    return index - 1 if _digits(index) > value else index
+
+
+_MADE: dict[str, Callable[[int], Mechanism]] = {
+    "pure": lambda index: PureDp(_digits(-index)),
+    "laplace": lambda index: Laplace(_digits(index)),
+    "gaussian": lambda index: Gaussian(sigma=_digits(index)),
 }
+"""A query from the index of its noise; that of pure differential privacy is `1 / eps`."""
+
+
+# -- shapes -----------------------------------------------------------------------------
+
+_Arranged = tuple[tuple[Run, ...], bool]
+
+
+def _in_turn(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
+    return tuple(Run(size.query) for size in sizes), True
+
+
+def _bursts(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
+    runs = []
+    for _ in range(_BURSTS):
+        query, times = draws.choice(sizes).query, 1
+        while not draws.chance(_BURST_ENDS):
+            times += 1
+        runs.append(Run(query, times))
+    return tuple(runs), True
+
+
+def _stages(sizes: Sequence[_Size]) -> _Arranged:
+    """Each size for its share of the budget, the last one without end."""
+    *first, last = sizes
+    runs = [Run(size.query, _share(size, sizes)) for size in first]
+    return (*runs, Run(last.query, _ENDLESS)), False
+
+
+def _drifting(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
+    """Blocks in which each size becomes rarer and the next one more frequent.
+
+    A size has half of its share while it comes in and half while it gives way; the first one has
+    the first half alone.
+    """
+    shares = [_share(size, sizes) for size in sizes]
+    runs = [Run(sizes[0].query, -(-shares[0] // 2))]
+    for (old, leaves), (new, comes) in pairwise(zip(sizes, shares, strict=True)):
+        fading, rising = _divided(leaves // 2, _FADE), _divided(-(-comes // 2), _FADE[::-1])
+        for less, more in zip(fading, rising, strict=True):
+            runs += [Run(old.query, less)] if less else []
+            runs += [Run(new.query, more)] if more else []
+    return (*runs, Run(sizes[-1].query, _ENDLESS)), False
+
+
+def _share(size: _Size, sizes: Sequence[_Size]) -> int:
+    """How often a size is asked if all sizes get the same part of the budget."""
+    return max(1, round(size.fits / len(sizes)))
+
+
+def _divided(total: int, weights: Sequence[float]) -> list[int]:
+    """`total` in whole parts that are proportional to the weights, which add up to one."""
+    ends = [round(total * sum(weights[:place])) for place in range(1, len(weights))]
+    return [end - start for start, end in zip([0, *ends], [*ends, total], strict=True)]
+
+
+_ARRANGED: dict[str, Callable[[_Draws, Sequence[_Size]], _Arranged]] = {
+    "constant": _in_turn,
+    "bursts": _bursts,
+    "drifting": _drifting,
+    "small then large": lambda draws, sizes: _stages(sorted(sizes, key=lambda one: -one.fits)),
+    "large then small": lambda draws, sizes: _stages(sorted(sizes, key=lambda one: one.fits)),
+    "alternating": _in_turn,
+}
+"""The order of the queries for each shape, and whether it starts again."""

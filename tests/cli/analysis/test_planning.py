@@ -115,14 +115,26 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
         (("compare", "--laplace", "scale=2"), "FIRST and SECOND"),
-        (("compare", "--eps", "1", "--delta", "1e-6", "--workload", "none"), "a file or one of"),
+        (("compare", "--eps", "1", "--delta", "1e-6", "--workload", "none"), "a file or 'suite'"),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--workload", "x", "--laplace", "scale=2"),
             "got both",
         ),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--laplace", "scale=2", "--filter", "x"),
-            "filters must be of basic",
+            "filters must be of pure, basic",
+        ),
+        (
+            ("compare", "--eps", "1", "--delta", "1e-6", "--count", "0"),
+            "count must be a positive integer, got 0",
+        ),
+        (
+            ("compare", "--eps", "1", "--delta", "1e-6", "--family", "gausian"),
+            "did you mean 'gaussian'?",
+        ),
+        (
+            ("compare", "--eps", "1", "--delta", "1e-6", "--laplace", "scale=2", "--seed", "3"),
+            "seed is for workload='suite' alone, got 3",
         ),
         (("order", "--laplace", "scale=2"), "SECOND"),
     ],
@@ -148,12 +160,19 @@ def test_compare_says_what_compare_filters_says(tmp_path: Path) -> None:
     assert by_flag["workloads"][0]["admitted"] == answer["workloads"][0]["admitted"]
 
 
-def test_compare_knows_the_suite_by_name() -> None:
-    arguments = ("--eps", "1", "--delta", "1e-6", "--filter", "basic", "--workload", "pure 0.5")
-    (row,) = run_json("compare", *arguments)["workloads"]
-    assert row == {
-        "workload": "pure 0.5", "optimum": 2, "admitted": {"basic": 2}, "ratio": {"basic": 1.0},
-    }  # fmt: skip
+def test_compare_draws_a_suite() -> None:
+    budget = ("--eps", "1", "--delta", "1e-6", "--filter", "pure", "--filter", "gdp_residue")
+    drawn = ("--seed", "5", "--count", "3", "--family", "laplace")
+    answer = run_json("compare", *budget, *drawn)
+    filters = ["pure", "gdp_residue"]
+    found = rz.compare_filters(1.0, 1e-6, "suite", filters, seed=5, count=3, family="laplace")
+    assert answer.pop("picture") is None
+    assert answer == json.loads(json.dumps(found.to_dict()))
+    assert len(answer["workloads"]) == 3 and answer["seed"] == 5
+    assert [one["filter"] for one in answer["summaries"]] == filters
+    assert found.table() in run("compare", *budget, *drawn)
+    shaped = run_json("compare", *budget, "--count", "2", "--shape", "large then small")
+    assert all(", large then small, " in one["workload"] for one in shaped["workloads"])
 
 
 def test_two_queries_are_ordered() -> None:

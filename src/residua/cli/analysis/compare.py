@@ -31,8 +31,8 @@ def compare(
     workload: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|NAME",
-            help="A file, 'suite' for all built-in workloads (the default), or the name of one.",
+            metavar="FILE",
+            help="A workload file, or 'suite' for random workloads (the default).",
         ),
     ] = None,
     given: Annotated[
@@ -41,6 +41,21 @@ def compare(
             "--filter",
             metavar="FILTER",
             help="A kind, or a filter as JSON; may be repeated. Without it, all that there are.",
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the suite (default: 1).")] = None,
+    count: Annotated[
+        int | None, typer.Option(help="Number of random workloads (default: 60).")
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(help="Draw this family alone: pure, laplace, gaussian, subsampled or mixed."),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw this shape alone: constant, bursts, drifting, 'small then large', "
+            "'large then small' or alternating."
         ),
     ] = None,
     out: Annotated[
@@ -55,6 +70,11 @@ def compare(
     refusal. Ratios are to the non-adaptive optimum: the most queries of the workload that are
     within (eps, delta) when all of them are known in advance. They are rounded down.
 
+    Without a workload, the filters are compared on a suite of random workloads. The table has the
+    mean ratio of each filter with its 95 % confidence interval, the 10th percentile and the
+    minimum, over the workloads with an optimum of at least 10; the mean over the others; and the
+    mean of each family.
+
     A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
     or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
 
@@ -62,7 +82,8 @@ def compare(
 
     \b
     Example:
-      residua compare --eps 1 --delta 1e-6 --workload 'Gaussian 20'
+      residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
+      residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5
       residua compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
       residua compare --pure-dp eps=0.5 --laplace scale=2
     """
@@ -80,13 +101,22 @@ def compare(
     asked = _workload(query, workload)
     with patience("comparing") as tell:
         found = compare_filters(
-            eps, delta, asked, _contenders(given), relation=relation, progress=tell
+            eps,
+            delta,
+            asked,
+            _candidates(given),
+            seed=seed,
+            count=count,
+            family=family,
+            shape=shape,
+            relation=relation,
+            progress=tell,
         )
     picture, trouble = None, ""
     if out is not None:
-        from residua.figures.comparison import yardstick
+        from residua.figures.comparison import draw_comparison
 
-        picture, trouble = pictures.save(lambda: yardstick(found), out / "yardstick.png")
+        picture, trouble = pictures.save(lambda: draw_comparison(found), out / "comparison.png")
     if as_json:
         shown = None if picture is None else str(picture)
         output.print_json({**found.to_dict(), "picture": shown})
@@ -108,7 +138,7 @@ def _workload(query: list[str] | None, workload: str | None) -> "Workload | str"
     return Workload(name, tuple(Run(one) for one in queries.parse_list(query)), repeat=True)
 
 
-def _contenders(given: list[str] | None) -> Any:
+def _candidates(given: list[str] | None) -> Any:
     if not given:
         return None
     return [filters.parse(one) if set(one) & set("{= ") else one for one in given]

@@ -21,7 +21,7 @@ def recommend(
     delta: filters.Delta = None,
     workload: Annotated[
         str | None,
-        typer.Option(metavar="FILE|NAME", help="A workload file, or the name of a built-in one."),
+        typer.Option(metavar="FILE", help="A workload file."),
     ] = None,
     n: Annotated[
         int | None,
@@ -78,4 +78,4 @@ def recommend(
         rows += [("query", one) for one in list(turned)[:12]]
     output.print_fields(rows)
     print()
-    print(found.yardstick.table())
+    print(found.comparison.table())
