@@ -22,7 +22,7 @@ where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are conve
 
 The left half is the right half of the reversed law. A point with `a > b` refutes.
 
-**A reserve.** To `b` may be added `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0` in both directions.
+**A reserve.** To `b` may be added `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0`, both directions.
 `κE` is the Laplace transform of a Gaussian, and `E` is convex in `x`: all of the above stays true.
 """
 
