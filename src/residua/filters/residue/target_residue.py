@@ -1,19 +1,23 @@
 """The target residue filter: a Gaussian residue that is needed only where it can be read.
 
-What is left is read only at `t = eps - z`, `z` being the loss so far. A state `(v, b, r, s)` has
-the potential
+What is left is read only at `t = eps - z`, `z` being the loss so far. A state has the potential
 
     φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s,
 
 a Gaussian, a *reserve* for heavy tails (`pld/residue/reserve.py`) and a *slack* for mass at
-infinity. While every query had bounded losses, `z` is at most their sum `b`. A query `L` may lead
-to any state whose potential `φ'` satisfies
+infinity. `z` is at most the sum of the largest losses so far. It is also at most the *barrier*
+
+    (K + ln(1/β)) / λ,      K = Σ ln E e^{λZ} over the queries so far,
+
+but for an event of probability `β`: `e^{λz - K}` is a supermartingale, and Ville's inequality says
+that it ever reaches `1/β` with at most that probability. Let `b` be the smaller of both. A query
+`L` may lead to any state whose potential `φ'` satisfies
 
     E_L[φ'(t - Z)] <= φ(t)      for all t >= eps - b, in both directions.
 
-**Free.** `(1 - e^t)_+ <= φ(t)`, since `G_√v` is above no loss. By induction over the queries the
-expectation of `(1 - e^{eps-Z})_+` over the whole run is at most the first potential at `eps`, which
-is at most `delta`.
+**Free.** `(1 - e^t)_+ <= φ(t)`, since `G_√v` is above no loss. Stop where the barrier is crossed.
+By induction over the queries the expectation of `(1 - e^{eps-Z})_+` over the whole run is at most
+the first potential at `eps`, and `β`: together at most `delta`.
 
 A query takes the least of `v` for which that is proven by one of these:
 
@@ -26,7 +30,7 @@ A query takes the least of `v` for which that is proven by one of these:
 * for any other query, a cost that draws on the reserve (`reserve.py`).
 
 So whatever plain addition of `eps` admits is admitted. Gaussian noise takes `v` as it is; its
-losses are unbounded, so that from then on the whole line counts. Mass at infinity that splits off
+losses are unbounded, so that from then on the barrier counts. Mass at infinity that splits off
 takes slack.
 """
 
@@ -34,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -74,11 +78,13 @@ _NO_ROOM = "exceeds what is left"
 
 @dataclass(frozen=True)
 class Reach(State):
-    """What is left of `mu²`, of the reserve and of the slack, and the largest loss so far."""
+    """What is left of `mu²`, reserve and slack, and what is known of the loss so far."""
 
     left: Fraction
     reached: Fraction | None
-    """None where losses are unbounded."""
+    """The sum of the largest losses; None where losses are unbounded."""
+    moment: Fraction | None
+    """The `K` of the barrier; None where it does not matter any more."""
     reserve: Fraction
     slack: Fraction
 
@@ -107,35 +113,46 @@ class TargetResidueFilter(Filter):
             costs.
         slack: the share of `delta` that is kept for mass at infinity, such as that of
             `ApproximateDp`.
+        barrier: the share of `delta` that is the probability `β` of crossing the barrier. Without
+            it the whole line counts after Gaussian noise.
         order: the Rényi order of the reserve; by default one that suits `eps`.
+        barrier_order: the Rényi order `λ + 1` of the barrier, likewise.
     """
 
     eps: float
     delta: float
     reserve: float = 0.0
     slack: float = 0.0
+    barrier: float = 0.0
     order: float | None = None
+    barrier_order: float | None = None
 
     kind: ClassVar[str] = "target_residue"
     remaining_is_a_query: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)
-        shares = [checks.between(n, getattr(self, n), 0.0, 1.0) for n in ("reserve", "slack")]
-        checks.require(sum(shares) < 1.0, "reserve + slack", "below 1", sum(shares))
-        order = _usual_order(eps) if self.order is None else self.order
-        order = checks.real("order", order, "above 1 and finite")
-        checks.require(1.0 < order < math.inf, "order", "above 1 and finite", order)
-        checks.set_fields(
-            self, eps=eps, delta=delta, reserve=shares[0], slack=shares[1], order=order
-        )
+        names = ("reserve", "slack", "barrier")
+        shares = {name: checks.between(name, getattr(self, name), 0.0, 1.0) for name in names}
+        whole = sum(shares.values())
+        checks.require(whole < 1.0, "reserve + slack + barrier", "below 1", whole)
+        orders = {
+            "order": 1.0 + _KAPPA / (eps + _HALF_KAPPA),
+            "barrier_order": 1.0 + 2.0 * -math.log((shares["barrier"] or 1.0) * delta) / eps,
+        }
+        for name, usual in orders.items():
+            given = getattr(self, name)
+            order = checks.real(name, usual if given is None else given, "above 1 and finite")
+            checks.require(1.0 < order < math.inf, name, "above 1 and finite", order)
+            orders[name] = float(f"{order:.4g}") if given is None else order
+        checks.set_fields(self, eps=eps, delta=delta, **shares, **orders)
         super().__post_init__()
 
     @cached_property
     def mu(self) -> float:
         """The Gaussian that the budget starts with: `h_{G_mu}(e^eps)` is within its share."""
-        kept = 1 - amounts.written(self.reserve) - amounts.written(self.slack)
-        share = float_down(amounts.written(self.delta) * kept)
+        others = sum(map(amounts.written, (self.reserve, self.slack, self.barrier)), Fraction(0))
+        share = float_down(amounts.written(self.delta) * (1 - others))
         mu = float(amounts.rounded_down(largest_mu(self.eps, share), 12))
         within = mu > 0.0 and float(gaussian(mu=mu).delta(self.eps)) <= share
         return mu if within else 0.0
@@ -149,13 +166,29 @@ class TargetResidueFilter(Filter):
         return Reach(self.fingerprint, *self._start)
 
     @cached_property
-    def _start(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def _start(self) -> tuple[Fraction, Fraction, Fraction | None, Fraction, Fraction]:
         v, k = amounts.written(self.mu) ** 2, self._kappa
         delta, reserve = amounts.written(self.delta), Fraction(0)
         if self.reserve and v:
             power = k * amounts.written(self.eps) - k * (k + 1) * v / 2
             reserve = _times_exp(delta * amounts.written(self.reserve), power)
-        return v, Fraction(0), reserve, delta * amounts.written(self.slack)
+        moment = Fraction(0) if self.barrier and v else None
+        return v, Fraction(0), moment, reserve, delta * amounts.written(self.slack)
+
+    @cached_property
+    def _offset(self) -> Fraction:
+        """`ln(1/β) / λ`, rounded up."""
+        assert self.barrier_order is not None
+        far = -math.log(self.barrier * self.delta) / (self.barrier_order - 1.0)
+        return amounts.rounded_up(far * (1.0 + 1e-14) + 1e-300)
+
+    def _reached(self, state: Reach) -> Fraction | None:
+        """The largest loss so far, but for the probability of crossing the barrier."""
+        if state.moment is None:
+            return state.reached
+        assert self.barrier_order is not None
+        barrier = state.moment / (amounts.written(self.barrier_order) - 1) + self._offset
+        return barrier if state.reached is None else min(state.reached, barrier)
 
     def own(self, state: Any) -> Reach:
         state = super().own(state)
@@ -164,19 +197,24 @@ class TargetResidueFilter(Filter):
                 f"state must hold what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
-        v, _, _, slack = self._start
+        v, _, _, _, slack = self._start
         within = 0 <= state.left <= v and 0 <= state.slack <= slack and state.reserve >= 0
-        if not within or (state.reached or 0) < 0:
+        if not within or min(state.reached or 0, state.moment or 0) < 0:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
-        of, reached = fields["of"], fields["reached"]
+        of = fields["of"]
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
-        read = None if reached is None else amounts.from_text("reached", reached)
-        others = (amounts.from_text(name, fields[name]) for name in ("reserve", "slack"))
-        return Reach(of, amounts.from_text("left", fields["left"]), read, *others)
+        left, reserve, slack = (
+            amounts.from_text(name, fields[name]) for name in ("left", "reserve", "slack")
+        )
+        reached, moment = (
+            None if fields[name] is None else amounts.from_text(name, fields[name])
+            for name in ("reached", "moment")
+        )
+        return Reach(of, left, reached, moment, reserve, slack)
 
     # -- decisions ----------------------------------------------------------------------
 
@@ -207,11 +245,22 @@ class TargetResidueFilter(Filter):
             least = min(costs, key=lambda each: each.cost)
             reached = None if top is None or state.reached is None else state.reached + top
             state = _less(state, left=least.cost, slack=least.slack)
-            state = Reach(state.of, state.left, reached, least.reserve, state.slack)
+            state = replace(state, reached=reached, reserve=least.reserve)
         if noise:
-            state = _less(state, left=noise)
-            state = Reach(state.of, state.left, None, state.reserve, state.slack)
-        return state
+            state = replace(_less(state, left=noise), reached=None)
+        return replace(state, moment=self._moment_after(state.moment, asked))
+
+    def _moment_after(self, moment: Fraction | None, asked: Asked) -> Fraction | None:
+        """The `K` of the barrier after a query; None from where it is of no use."""
+        if moment is None:
+            return None
+        assert self.barrier_order is not None
+        divergence, _ = self._divergence(*asked, self.barrier_order)
+        if divergence is None:
+            return None
+        k = amounts.written(self.barrier_order) - 1
+        after = amounts.rounded_up(float_up(moment + k * divergence), 12)
+        return after if after / k + self._offset < amounts.written(self.eps) else None
 
     def _costs(
         self, state: Reach, rest: Pld, top: Fraction | None, asked: Asked
@@ -223,8 +272,9 @@ class TargetResidueFilter(Filter):
             whole = rest_bounds(left, bounded)
             if whole is not None:
                 yield _Cost(whole[1], nothing, state.reserve)
-        if state.reached is not None and top is not None:
-            start = amounts.written(self.eps) - state.reached
+        reached = self._reached(state)
+        if reached is not None and top is not None:
+            start = amounts.written(self.eps) - reached
             cost = cost_from(left, _single(bounded, top), start)
             if cost is not None:
                 charged = min(amounts.rounded_up(float_up(cost)), left)
@@ -251,17 +301,18 @@ class TargetResidueFilter(Filter):
         """What is left of a reserve: `e^{κ(κ+1)c/2}` of it beside the moment `E e^{κZ}`."""
         if not reserve:
             return reserve
-        divergence, noise = self._divergence(*asked)
+        assert self.order is not None
+        divergence, noise = self._divergence(*asked, self.order)
         if divergence is None:
             return Fraction(0)
         k = self._kappa
         power = k * (k + 1) * (cost + noise) / 2 - k * divergence
         return reserve if power >= 0 and not grows else _times_exp(reserve, power)
 
-    def _divergence(self, query: Query, relation: str | None) -> tuple[Fraction | None, Fraction]:
-        """`D_{κ+1}` of a query from above, and the variance of its Gaussian part."""
-        order = self.order
-        assert order is not None
+    def _divergence(
+        self, query: Query, relation: str | None, order: float
+    ) -> tuple[Fraction | None, Fraction]:
+        """The divergence of a query from above, and the variance of its Gaussian part."""
         gdp, loss = split(query, relation, stated_gdp)
         noise = gaussian_variance(loss) + (gdp[0] if gdp else 0)
 
@@ -303,22 +354,16 @@ class TargetResidueFilter(Filter):
         return approximate_dp(self.eps, self.delta)
 
 
-def _usual_order(eps: float) -> float:
-    return float(f"{1.0 + _KAPPA / (eps + _HALF_KAPPA):.4g}")
-
-
 def _may_lose_everything(loss: Pld) -> bool:
     return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
 
 
 def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction(0)) -> Reach:
     """A state with less left, rounded down where the rationals grow long."""
-    return Reach(
-        state.of,
-        amounts.shortened(state.left - left),
-        state.reached,
-        state.reserve,
-        amounts.shortened(state.slack - slack),
+    return replace(
+        state,
+        left=amounts.shortened(state.left - left),
+        slack=amounts.shortened(state.slack - slack),
     )
 
 

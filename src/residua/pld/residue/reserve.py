@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from residua.bounds import Floats, float_down
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_density
 from residua.pld.families import gaussian
+from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import tents_above
 
@@ -62,6 +63,9 @@ _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
 """In the logarithm of the cost: the steps of a search, its accuracy, and how far it looks."""
 _FARTHEST = 0.05
 """Shares further apart than this factor count as so far apart."""
+_DESCENTS, _FEW = 8, 64
+_LEAST_FACTOR = 3e-5
+"""More than a few factors that cost less of `v` than this are not charged one by one."""
 _ALL = Fraction(99, 100)
 """What takes more of `v` than this is not charged so: then hardly anything would be left."""
 _RAISES = (1e-3, 1e-2, 0.1)
@@ -111,7 +115,65 @@ def reserve_cost(
     Returns:
         None if no pair within the budget is proven.
     """
+    if sum(loss.terms.values()) > 1 and any(isinstance(f, GaussianMixture) for f in loss.terms):
+        # Curves of a few copies are slow to read; those of many small ones are not.
+        copies = sum(loss.terms.values())
+        each = slack / 2.0 ** math.ceil(math.log2(copies))
+        if copies <= _FEW or all(_is_large(Pld(None, {f: 1}), v, each) for f in loss.terms):
+            return _one_by_one(v, reserve, each, order, loss)
     return _cost(*v.as_integer_ratio(), *reserve.as_integer_ratio(), slack, order, loss)
+
+
+def _one_by_one(
+    v: Fraction, reserve: Fraction, each: float, order: float, loss: Pld
+) -> ReserveCost | None:
+    """The cost of a composition as that of its factors, one after the other, a slack for each.
+
+    Each is worked out at a value of `v` below what is left after all of them. What the first ones
+    make of the reserve of the later ones, `g = M e^{-κ(κ+1)c/2}` each, is at most `max(1, g)^n` in
+    all.
+    """
+    low = v
+    for _ in range(_DESCENTS):
+        total, drawn, growth = Fraction(0), Fraction(0), 0.0
+        for factor, n in loss.terms.items():
+            one = Pld(None, {factor: 1})
+            found = _cost(*low.as_integer_ratio(), *reserve.as_integer_ratio(), each, order, one)
+            if found is None:
+                return None
+            total, drawn = total + n * found.cost, drawn + n * found.drawn
+            growth += n * max(_growth(one, order, found.cost), 0.0)
+        drawn = Fraction(f"{float(drawn) * math.exp(min(growth, 600.0)) * (1.0 + 1e-9):.6e}")
+        if total >= v or drawn > reserve:
+            return None
+        if low <= v - total:
+            return ReserveCost(total, drawn)
+        low = rung(v - total)
+    return None
+
+
+def _is_large(one: Pld, v: Fraction, slack: float) -> bool:
+    """Whether one query costs so much of `v` that its own cost is known well."""
+    sides = outcomes_above(one, _level(slack))
+    return sides is None or _mean(sides) >= _LEAST_FACTOR * float(v)
+
+
+def _growth(loss: Pld, order: float, cost: Fraction) -> float:
+    """`ln M - κ(κ+1)c/2`, from above."""
+    kappa = order - 1.0
+    sides = (loss,) if loss.is_symmetric else (loss, loss.reverse())
+    divergence = max(float(side.renyi(order)) for side in sides)
+    return kappa * (divergence - 0.5 * order * float(cost) * (1.0 - 8.0 * U)) * (1.0 + 8.0 * U)
+
+
+def _level(slack: float) -> float:
+    """The height at which a list of outcomes may end, one for a range of slacks."""
+    return _TRUNCATED * 2.0 ** math.floor(math.log2(slack))
+
+
+def _mean(sides: tuple[Outcomes, ...]) -> float:
+    """Twice the mean loss: about the cost as Gaussian noise."""
+    return max(2.0 * abs(float(side.losses @ side.masses)) for side in sides)
 
 
 # By the integers: to hash a rational takes a division modulo a prime.
@@ -120,7 +182,7 @@ def _cost(
     v_n: int, v_d: int, r_n: int, r_d: int, slack: float, order: float, loss: Pld
 ) -> ReserveCost | None:
     v, reserve = Fraction(v_n, v_d), Fraction(r_n, r_d)
-    sides = outcomes_above(loss, _TRUNCATED * 2.0 ** math.floor(math.log2(slack)))
+    sides = outcomes_above(loss, _level(slack))
     if sides is None or any(side.at_infinity >= slack for side in sides):
         return None
     most = float(reserve)
@@ -245,8 +307,7 @@ class _Budget:
 
     def guess(self) -> float:
         """A cost to begin with: that of Gaussian noise with the same mean loss, about."""
-        found = max(2.0 * abs(float(side.losses @ side.masses)) for side in self.sides)
-        return min(max(found, 1e-7 * self.v), 0.5 * self.v)
+        return min(max(_mean(self.sides), 1e-7 * self.v), 0.5 * self.v)
 
     def drawn(self, left: float) -> float:
         """About the `α` that (*) needs, from a few points."""

@@ -125,6 +125,7 @@ def _conversion(value: Any) -> bool:
 
 
 _SHARE = _number(0.0, 1.0)
+_SHARES = ("reserve", "slack", "barrier")
 _TARGET = {"eps": _SOME_EPS, "delta": _SOME_DELTA}
 _GRID = {"eps": _GRID_EPS, "delta": _GRID_DELTA}
 _FIELDS: dict[str, dict[str, Check]] = {
@@ -137,7 +138,10 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "gdp": {"mu": _MU},
     "gdp_residue": {"mu": _MU},
     "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
-    "target_residue": {**_TARGET, "reserve": _SHARE, "slack": _SHARE, "order": _ORDER},
+    "target_residue": {
+        **_TARGET, "reserve": _SHARE, "slack": _SHARE, "barrier": _SHARE,
+        "order": _ORDER, "barrier_order": _ORDER,
+    },
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
     "plan": {**_GRID, "plan": _queries},
@@ -184,8 +188,8 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
         return "there must be one price for each query of the menu"
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
-    if kind == "target_residue" and config["reserve"] + config["slack"] >= 1:
-        return "reserve and slack must add up to less than 1"
+    if kind == "target_residue" and sum(config[name] for name in _SHARES) >= 1:
+        return "reserve, slack and barrier must add up to less than 1"
     if kind == "union":
         return _unlike(config)
     return None

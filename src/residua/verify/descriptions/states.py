@@ -15,7 +15,7 @@ _WALK = frozenset({"left", "first", "plan", "held", "seen"})
 _FIELDS: dict[str, frozenset[str]] = {
     "menu": _WALK,
     "auto": _WALK,
-    "target_residue": frozenset({"left", "reached", "reserve", "slack"}),
+    "target_residue": frozenset({"left", "reached", "moment", "reserve", "slack"}),
     "natural": frozenset({"loss", "rounds"}),
     "renyi_commit": frozenset({"left", "committed", "to", "inner"}),
     "union": frozenset({"parts"}),

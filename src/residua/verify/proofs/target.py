@@ -1,12 +1,15 @@
 """The target residue filter: a Gaussian residue that must hold only where it can be read.
 
-A state `(v, b, r, s)` is what is left of `mu²`, the largest loss `b` that the queries so far add up
-to (null where losses are unbounded), a reserve and a slack. Its potential at `t = eps - z`, `z`
-being the loss so far, is
+A state is what is left of `mu²` (`v`), the largest loss that the queries so far add up to (null
+where losses are unbounded), their log moment `K` (null where nobody keeps it), a reserve `r` and a
+slack `s`. Its potential at `t = eps - z`, `z` being the loss so far, is
 
-    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s,
+    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s.
 
-with `φ(eps) <= delta` at the start. After a query `L` the next one must satisfy
+With probability `1 - β` the loss `z` is never above the barrier `(K + ln(1/β)) / λ`, where `K`
+grows by at least `ln E e^{λZ}` with each query (Ville's inequality). Let `b` be the smaller one of
+that and the sum of the largest losses. At the start `φ(eps) + β <= delta`. After a query `L` the
+next potential must satisfy
 `E_L[φ'(t - Z)] <= φ(t)` for all `t >= eps - b`, in both directions. Mass at infinity that splits
 off takes slack, Gaussian noise takes `v` alone. For the rest, with `c` what it takes of `v` and `M`
 its moment `E e^{κZ}` in the worse direction, one of these is enough:
@@ -65,10 +68,11 @@ _SPACING = 48
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
     """Whether the first potential keeps `(eps, delta)`, and nothing has been lost."""
-    left, reached, reserve, slack = _read(state)
-    if reached != 0:
+    left, reached, moment, reserve, slack = _read(state)
+    if reached != 0 or moment:
         return refuted("something is lost before anything was asked")
     eps, delta, k = written(config["eps"]), written(config["delta"]), written(config["order"]) - 1
+    delta -= _crossing(config)
     for precision in _BITS:
         with bits(precision):
             height = ball(slack)
@@ -85,7 +89,7 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
 
 def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> Proof:
     """Whether a step from one state to the next is sound."""
-    (v, b, r, s), (left, reached, kept, slack) = _read(before), _read(after)
+    (v, b, grown, r, s), (left, reached, moment, kept, slack) = _read(before), _read(after)
     if left > v:
         return refuted("mu² rises")
     if slack > s:
@@ -94,6 +98,10 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return refuted("losses that were unbounded are bounded again")
     if b is not None and reached is not None and reached < b:
         return refuted("the largest loss so far falls")
+    if grown is None and moment is not None:
+        return refuted("a barrier that was given up is kept again")
+    if grown is not None and moment is not None and moment < grown:
+        return refuted("the moment of the barrier falls")
     if kept > r and not loss.factors:
         return refuted("the reserve rises")
     if loss.is_identity:
@@ -107,13 +115,50 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return undecided("mass at infinity that does not split off")
     masses = enough_taken("the slack", s - slack, lost)
     bounded = Loss(variance=loss.variance, factors=rest.factors, stated=rest.stated)
-    far = _reach(b, reached, _largest(bounded))
+    far = all_of([_reach(b, reached, _largest(bounded)), _grows(config, grown, moment, loss)])
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
     with bits(_BITS[0]):
         taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
-    found = _rest(config, (v, b, r), (m2, kept), max(s - slack - taken, Fraction(0)), rest)
+    reach = _barrier(config, b, grown)
+    found = _rest(config, (v, reach, r), (m2, kept), max(s - slack - taken, Fraction(0)), rest)
     return all_of([masses, far, found])
+
+
+def _crossing(config: Mapping[str, Any]) -> Fraction:
+    """`β`, the probability that the barrier is ever crossed."""
+    return written(config["delta"]) * written(config["barrier"])
+
+
+def _barrier(
+    config: Mapping[str, Any], b: Fraction | None, moment: Fraction | None
+) -> Fraction | None:
+    """The largest loss so far, but for the probability of crossing the barrier."""
+    crossing = _crossing(config)
+    if moment is None or not crossing:
+        return b
+    with bits(_BITS[0]):
+        order = written(config["barrier_order"]) - 1
+        far = upper((ball(moment) - ball(crossing).log()) / ball(order))
+    return far if b is None else min(b, far)
+
+
+def _grows(
+    config: Mapping[str, Any], before: Fraction | None, after: Fraction | None, loss: Loss
+) -> Proof:
+    """Whether the log moment grows by at least that of the query."""
+    if before is None or after is None:
+        return proven("no barrier is kept")
+    order = written(config["barrier_order"])
+    rest = without_mass(loss.rest)
+    assert rest is not None
+    bounded = Loss(variance=loss.variance, factors=rest.factors, stated=loss.stated)
+    try:
+        return enough_taken(
+            "the barrier", (after - before) / (order - 1), divergence(bounded, order)
+        )
+    except (Infinite, Unknown):
+        return undecided("no formula for the moment of the query")
 
 
 def _rest(
@@ -223,13 +268,15 @@ def _with_reserve(
     return undecided(f"not shown with the reserve: {proof.reason}")
 
 
-def _read(state: State) -> tuple[Fraction, Fraction | None, Fraction, Fraction]:
+def _read(state: State) -> tuple[Fraction, Fraction | None, Fraction | None, Fraction, Fraction]:
     for name in ("left", "reserve", "slack"):
         if isinstance(state.get(name), list):
             raise Unreadable(f"{name} must be one amount, got {state[name]!r:.60}")
-    reached = state.get("reached")
     left, reserve, slack = (amount(state.get(name)) for name in ("left", "reserve", "slack"))
-    return left, None if reached is None else amount(reached), reserve, slack
+    reached, moment = (
+        None if state.get(name) is None else amount(state[name]) for name in ("reached", "moment")
+    )
+    return left, reached, moment, reserve, slack
 
 
 def _largest(loss: Loss) -> Cost | None:
