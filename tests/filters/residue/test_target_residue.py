@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -85,3 +88,131 @@ def test_the_guarantee_holds_against_the_exact_worst_case() -> None:
 def test_bad_targets_are_errors(bad: tuple[float, float]) -> None:
     with pytest.raises(rz.ArgumentError, match=r"eps|delta"):
         rz.TargetResidueFilter(*bad)
+
+
+# -- reserve, slack and barrier ---------------------------------------------------------------
+
+SHARES = {"reserve": 0.07, "slack": 0.03, "barrier": 0.02}
+SAMPLED = rz.SubsampledGaussian(sigma=2.0, sampling_rate=0.05)
+STEPS = [
+    rz.Laplace(20.0),
+    rz.ApproximateDp(0.01, 1e-9),
+    rz.Gaussian(sigma=60.0),
+    rz.PureDp(0.05),
+    SAMPLED,
+    rz.SelfComposed(rz.SubsampledGaussian(sigma=1.5, sampling_rate=0.005), 20),
+    rz.SelfComposed(rz.Laplace(60.0), 8),
+    rz.Composed((rz.Laplace(80.0), rz.Gaussian(sigma=90.0))),
+    rz.DiscreteGaussian(sigma=40.0),
+    rz.PureDp(0.1),
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_of_delta_do_not_make_it_refuse_before_addition(seed: int) -> None:
+    rng = random.Random(f"shares {seed}")
+    eps, delta = round(10.0 ** rng.uniform(-1.0, 0.9), 3), 10.0 ** rng.uniform(-12, -2)
+    queries = [bounded(rng) for _ in range(40)]
+    pure = first_refusal(rz.PureFilter(eps), queries)
+    filter = rz.TargetResidueFilter(eps, delta, **SHARES)
+    assert first_refusal(filter, queries[: pure + 1]) >= pure
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-6), (8.0, 1e-5)])
+def test_every_step_is_verified_and_no_better_one_is(eps: float, delta: float) -> None:
+    pytest.importorskip("flint")
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs import target
+
+    filter = rz.TargetResidueFilter(eps, delta, **SHARES)
+    config, state = json.loads(filter.to_json()), filter.initial()
+    before = json.loads(filter.state_to_json(state))
+    assert target.first(config, before, {}).verdict == "proven"
+    for query in STEPS:
+        decision = filter.decide(state, query)
+        assert decision.admitted, query
+        after = json.loads(filter.state_to_json(decision.state))
+        loss = loss_of(json.loads(query.to_json()), None)
+        found = target.step(config, before, after, loss)
+        assert found.verdict == "proven", (query, found.reason)
+        for forged in _forged(before, after):
+            better = target.step(config, before, forged, loss)
+            assert better.verdict != "proven", (query, forged, better.reason)
+        state, before = decision.state, after
+
+
+def _forged(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """States that keep too much for any query."""
+    yield {**after, "left": str(Fraction(before["left"]) * 2)}
+    yield {**after, "slack": str(Fraction(before["slack"]) * 2)}
+    yield {**after, "left": before["left"], "reserve": before["reserve"]}
+    if before["reached"] is None:
+        yield {**after, "reached": "0"}
+    if after["moment"] is not None:
+        yield {**after, "moment": before["moment"]}
+
+
+def test_what_is_kept_at_the_start_must_add_up() -> None:
+    pytest.importorskip("flint")
+    from residua.verify.proofs import target
+
+    filter = rz.TargetResidueFilter(1.0, 1e-6, **SHARES)
+    config, state = json.loads(filter.to_json()), json.loads(filter.state_to_json(filter.initial()))
+    for field in ("left", "reserve", "slack"):
+        forged = {**state, field: str(Fraction(state[field]) * Fraction(102, 100))}
+        if field == "slack":
+            forged = {**state, field: str(Fraction(state[field]) + Fraction("1e-8"))}
+        assert target.first(config, forged, {}).verdict == "refuted", field
+    assert target.first({**config, "barrier": 0.5}, state, {}).verdict == "refuted"
+
+
+def test_heavy_tails_draw_on_the_reserve() -> None:
+    with_reserve = rz.TargetResidueFilter(1.0, 1e-6, **SHARES)
+    before = with_reserve.state
+    assert with_reserve.spend(SAMPLED).admitted
+    assert with_reserve.state.reserve < before.reserve  # type: ignore[attr-defined]
+    assert rz.how_many(with_reserve, SAMPLED) > 30
+    without = rz.TargetResidueFilter(1.0, 1e-6)
+    assert not without.spend(SAMPLED).admitted
+
+
+def test_mass_at_infinity_takes_slack() -> None:
+    filter = rz.TargetResidueFilter(1.0, 1e-6, **SHARES)
+    assert filter.spend(rz.ApproximateDp(0.01, 1e-8)).admitted
+    assert filter.state.slack == Fraction("2e-8")  # type: ignore[attr-defined]
+    refused = filter.spend(rz.ApproximateDp(0.01, 3e-8))
+    assert not refused.admitted
+    assert "delta 3e-08" in refused.reason
+
+
+def test_the_barrier_makes_large_queries_cheaper_after_gaussian_noise() -> None:
+    queries = [rz.Gaussian(sigma=9.45), *[rz.Laplace(6.0)] * 3]
+    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6), queries) == 2
+    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6, barrier=0.02), queries) == 3
+
+
+@pytest.mark.parametrize("shares", [SHARES, {"barrier": 0.3}, {"slack": 0.4, "reserve": 0.2}])
+def test_the_guarantee_holds_with_shares(shares: dict[str, float]) -> None:
+    filter = rz.TargetResidueFilter(1.1, 0.05, **shares)
+    for catalogue in (
+        [rz.pure_dp(0.3), rz.pure_dp(0.6)],
+        [rz.approximate_dp(0.3, 0.001), rz.pure_dp(0.5), 2 * rz.pure_dp(0.2)],
+    ):
+        attack = rz.attack(rz.as_rule(filter, catalogue), filter.guarantee, rounds=4)
+        assert attack.verdict != rz.Verdict.NO, attack
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"reserve": -0.1}, "reserve"),
+        ({"slack": float("nan")}, "slack"),
+        ({"barrier": 1.0}, "reserve"),
+        ({"reserve": 0.5, "slack": 0.5}, "reserve"),
+        ({"order": 1.0}, "order"),
+        ({"barrier_order": float("inf")}, "barrier_order"),
+    ],
+)
+def test_bad_shares_are_errors(fields: dict[str, float], match: str) -> None:
+    with pytest.raises(rz.ArgumentError, match=match):
+        rz.TargetResidueFilter(1.0, 1e-6, **fields)
