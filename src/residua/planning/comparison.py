@@ -16,9 +16,9 @@ from typing import Any
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
+from residua.filters.counting import MOST, admitted
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning.candidates import Setting, contenders
-from residua.planning.how_many import MOST, admitted
 from residua.planning.optimum import optimum
 from residua.planning.suite import named, names, suite
 from residua.planning.workload import Run, Workload

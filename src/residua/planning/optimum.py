@@ -7,7 +7,7 @@ admits more of that sequence. Longer prefixes lose more, so `t` is found by bise
 
 from __future__ import annotations
 
-from residua.planning.how_many import MOST
+from residua.filters.counting import MOST
 from residua.planning.workload import Workload
 from residua.pld.pld import Pld
 
