@@ -43,7 +43,7 @@ def reserve(
             ttl,
             assume_budget_relation=assume,
         )
-        shown = reservation_to_dict(hold)
+        shown = query_options.with_balance(reservation_to_dict(hold), hold, books)
     # Where it was refused there is no hold of that id.
     held = ("id", "expires") if shown["admitted"] else ()
     used = "this key was already used: this is the hold that it made"

@@ -40,5 +40,5 @@ def spend(
             key,
             assume_budget_relation=assume,
         )
-        shown = receipt_to_dict(receipt)
+        shown = query_options.with_balance(receipt_to_dict(receipt), receipt, books)
     query_options.finish(shown, as_json, "binding", "seq", "key", "head", replay_ok=replay_ok)

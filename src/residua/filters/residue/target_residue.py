@@ -37,24 +37,22 @@ from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
-from residua.filters.base import Filter
+from residua.filters.balance import Detail, make_detail
+from residua.filters.base import MOST_EPS, Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_gdp
 from residua.filters.divergence import gaussian_variance, without_gaussian
-from residua.filters.losses import largest_loss, response_eps
+from residua.filters.losses import largest_loss
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import target
-from residua.filters.wording import SQUARES, Amounts
+from residua.filters.wording import SQUARES
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
 from residua.pld.residue.slack import largest_mu
-
-_LARGEST = 600
-"""The largest `eps` of a randomized response."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +155,23 @@ class TargetResidueFilter(Filter):
         own = self.own(state)
         return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
-        eps = response_eps(left)
-        return () if eps is None else (("eps of one query", amounts.written(eps)),)
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """What is left of `mu²` and, while losses are bounded, of `eps` for plain addition."""
+        own, eps = self.own(state), amounts.written(self.eps)
+        whole = amounts.written(self.mu) ** 2
+        found = [make_detail(self.kind, SQUARES, own.left, whole)]
+        if own.reached is not None:
+            left = max(eps - own.reached, Fraction(0))
+            found.append(make_detail(self.kind, "eps", left, eps))
+        return tuple(found)
+
+    def share_in(self, state: State) -> float:
+        """The larger share: either is enough for a query to fit."""
+        return max(one.share for one in self.details_in(state))
+
+    @property
+    def most_eps(self) -> float:
+        return self.eps
 
     def _cost_value(self, price: Fraction) -> float:
         return amounts.charged(price)
@@ -178,6 +189,6 @@ class TargetResidueFilter(Filter):
 
 def _single(rest: Pld, top: Fraction) -> Pld:
     """A loss whose cost has a closed form: the query itself, or the `R_e` above it."""
-    if central_law(rest) is not None or top > _LARGEST:
+    if central_law(rest) is not None or top > MOST_EPS:
         return rest
     return pure_dp(amounts.charged(top))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from residua.filters.balance import Balance, Detail
+from residua.pld.constructors import gaussian
+
 LAPLACE = {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}
 HASH = "fd50c61ff87edb72ad58ee102349945d310fac7e3976a1be12d8b09886b1c482"
 BEFORE = "db8a09b9792d8fd47676d47d8e7df1954a54494eaff727188f60ac1733eec0f1"
@@ -21,6 +24,11 @@ _LEFT = _gaussian(0.970412173915536, "mu² 0.941699 (mu 0.970412)")
 
 def _state(left: str) -> dict[str, Any]:
     return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
+
+
+def _balance(share: float, largest: float, more: int | None) -> dict[str, Any]:
+    detail = Detail("gdp_residue", "mu²", share, 1.0, share)
+    return Balance(share, gaussian(mu=1.0), largest, more, False, (detail,)).to_dict()
 
 
 _ADMITTED = "admitted: Laplace(scale=4.0) costs mu² 0.058301"
@@ -43,6 +51,7 @@ _REFUSAL = {
     " mu² 1 (mu 1) left; Laplace(scale=1.03571) would fit",
     "remaining": _WHOLE,
     "remaining_is": "left now",
+    "balance": _balance(1.0, 0.806965, None),
     "binding": "web",
     "largest": {"kind": "laplace", "scale": 1.03571, "sensitivity": 1.0},
 }
@@ -62,16 +71,7 @@ _BUDGET: dict[str, Any] = {
     "state": _state("0.941699787283476572"),
     "remaining": _LEFT,
     "capacity": _WHOLE,
-    "amounts": [
-        {
-            "unit": "mu²",
-            "capacity": "1",
-            "spent": "0.058301",
-            "held": "0",
-            "remaining": "0.941699",
-        }
-    ],
-    "percent": 94,
+    "balance": _balance(0.941699, 0.782575, 15),
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
         "pld": _gaussian(1.0, "gaussian(mu=1.0)"),

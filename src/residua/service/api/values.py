@@ -17,9 +17,9 @@ from typing import Any
 
 from residua.errors import ResiduaError, ServiceError
 from residua.filters import budgets as amounts
+from residua.filters.balance import Balance, Detail
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.ledger.api.views import Budget, Promise
-from residua.ledger.api.wording import Amount, percent_of, words
 from residua.ledger.domain.receipts import (
     Answer,
     Hold,
@@ -33,6 +33,7 @@ from residua.ledger.domain.receipts import (
 )
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
 from residua.records import FIELDS, Record, canonical, read
 
@@ -55,6 +56,7 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
         "reason": answer.reason,
         "remaining": standings_of(answer).remaining_data,
         "remaining_is": "left now",
+        "balance": balance_data(answer.balance),
         "binding": answer.binding,
         "largest": None if answer.admitted else mechanism_or_none(answer.largest),
     }
@@ -113,12 +115,9 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "head": budget.head,
         "retired": budget.retired,
         "state": json.loads(budget.filter.state_to_json(budget.state)),
-        **{
-            name: plain(getattr(budget, name), words(budget, name))
-            for name in ("remaining", "capacity")
-        },
-        "amounts": [dataclasses.asdict(one) for one in budget.amounts],
-        "percent": percent_of(budget.amounts),
+        "remaining": plain(budget.remaining, budget.remaining_words),
+        "capacity": plain(budget.capacity, budget.capacity_words),
+        "balance": None if budget.balance is None else budget.balance.to_dict(),
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
         "holds": list(budget.holds),
     }
@@ -127,6 +126,13 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
 def record_to_dict(record: Record) -> dict[str, Any]:
     """A record with its hash; what every reader asks for is there, if only as null."""
     return {**dict.fromkeys(_NULLS), **record.body, "hash": record.hash}
+
+
+def balance_data(balance: Any) -> Any:
+    """A balance as JSON data, or balances by name; None for a budget that is retired."""
+    if isinstance(balance, Mapping):
+        return {name: balance_data(one) for name, one in balance.items()}
+    return None if balance is None else balance.to_dict()
 
 
 def mechanism_or_none(query: Any) -> dict[str, Any] | None:
@@ -172,6 +178,7 @@ class Said:
 
     left: Any
     fits: Any = None
+    balances: Any = None
 
     @cached_property
     def remaining(self) -> Any:
@@ -182,6 +189,14 @@ class Said:
     def remaining_data(self) -> Any:
         """The same as the service sent it."""
         return self.left
+
+    @cached_property
+    def balance(self) -> Any:
+        """What was left, as for every filter; None where the service did not say it."""
+        said = self.balances
+        if said is None or "share" in said:
+            return None if said is None else balance_from(said)
+        return {name: None if one is None else balance_from(one) for name, one in said.items()}
 
     @cached_property
     def largest(self) -> Mechanism | None:
@@ -204,9 +219,15 @@ class ServedBudget(Budget):
     def remaining(self) -> Any:
         return value_of(self._said["remaining"])
 
+    @property
+    def remaining_words(self) -> str:
+        left = self._said["remaining"]
+        return "" if left is None else str(left["text"])
+
     @cached_property
-    def amounts(self) -> tuple[Amount, ...]:
-        return tuple(Amount(**one) for one in self._said["amounts"])
+    def balance(self) -> Balance | None:
+        said = self._said["balance"]
+        return None if said is None else balance_from(said, self.filter.guarantee)
 
     @cached_property
     def guarantee(self) -> Promise:
@@ -219,7 +240,7 @@ def answer_from(data: Any) -> Answer:
     """What a check said."""
     given = _Reading(data)
     return answer_of(
-        Said(given["remaining"], given["largest"]),
+        Said(given["remaining"], given["largest"], given["balance"]),
         given["admitted"],
         given["reason"],
         given["binding"],
@@ -282,6 +303,21 @@ def record_from(data: Any) -> Record:
     if found.hash != given["hash"]:
         raise ServiceError(f"record {found.budget!r} {found.seq} does not hash to what was said")
     return found
+
+
+def balance_from(data: Any, guarantee: Pld | None = None) -> Balance:
+    """A balance; a guarantee without a description is the filter's, or is not known."""
+    given = _Reading(data)
+    said = value_of(given["guarantee"])
+    known = said if isinstance(said, Pld) else guarantee
+    return Balance(
+        share=given["share"],
+        guarantee=approximate_dp(0.0, 1.0) if known is None else known,
+        largest_eps=given["largest_eps"],
+        more_like_last=given["more_like_last"],
+        counting_ended=given["counting_ended"],
+        details=tuple(Detail(**one) for one in given["details"]),
+    )
 
 
 def value_of(data: Any) -> Any:
