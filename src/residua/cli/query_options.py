@@ -102,21 +102,24 @@ def finish(
     raise typer.Exit(0)
 
 
-def with_balance(shown: dict[str, Any], answer: Any, books: Any) -> dict[str, Any]:
-    """An answer as JSON data with the balance after it.
+def with_balance(
+    shown: dict[str, Any], answer: Any, books: Any, named: str | list[str] | None = None
+) -> dict[str, Any]:
+    """An answer as JSON data with the balance after it, of the budgets that were named.
 
-    A service leaves it out of receipts; then it is read now, of the budgets that are in scope.
+    A service leaves it out of answers; then it is read now, of the budgets that are in scope.
     """
     from residua.errors import AccessDenied
     from residua.service.api.values import balance_data
 
     found = answer.balance
-    if found is None and "balance" not in shown:
+    if found is None:
+        names = [named] if isinstance(named, str) else named or list(shown["budgets"])
         found = {}
-        for name in shown["budgets"]:
+        for name in names:
             with contextlib.suppress(AccessDenied):
                 found[name] = books.budget(name).balance
-        if len(found) == 1 == len(shown["budgets"]):
+        if len(found) == 1 == len(names):
             (found,) = found.values()
     return {**shown, "balance": balance_data(found)}
 

@@ -26,7 +26,7 @@ from residua.filters.counting import Count, count_copies
 from residua.filters.describe import plain_pld
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query, described
-from residua.filters.wording import Amounts, number, rounded
+from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes.pure_dp import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -196,13 +196,36 @@ def balance_words(balance: Balance) -> str:
 
 def share_words(balance: Balance) -> str:
     """`34 %`, `< 1 %`, and of which unit where several are needed and have other shares."""
-    text = percent_words(balance.share)
-    shares = {one.share for one in balance.details if one.capacity}
-    components = {one.component for one in balance.details}
-    if len(components) > 1 or len(shares) < 2 or balance.share != min(shares):
+    return _share_words(balance.share, balance.details)
+
+
+def _share_words(share: float, details: Sequence[Detail]) -> str:
+    text, shares = percent_words(share), {one.share for one in details if one.capacity}
+    if len(shares) < 2 or not _are_all_needed(share, details):
         return text
-    unit = next(one.unit for one in balance.details if one.capacity and one.share == balance.share)
+    unit = next(one.unit for one in details if one.capacity and one.share == share)
     return f"{text} of {unit}"
+
+
+def _are_all_needed(share: float, details: Sequence[Detail]) -> bool:
+    """Whether a share is the smallest of several units, rather than the largest."""
+    return len({one.component for one in details}) == 1 and share == smallest_share(details)
+
+
+def left_words(share: float, details: Sequence[Detail], left: str = "left") -> str:
+    """What is left for the reason of a decision: `81 % left (mu² 0.81)`.
+
+    Beside the share are the amounts that it is of: all units that are needed, or the component of a
+    union that has the most left.
+    """
+    if _are_all_needed(share, details):
+        named = [(one.unit, one.left) for one in details]
+    else:
+        best = next(one for one in details if one.live and one.share == share)
+        several = len({one.component for one in details}) > 1
+        named = [(f"{best.component} {best.unit}" if several else best.unit, best.left)]
+    amounts = few([f"{unit} {number(Decimal(repr(amount)))}" for unit, amount in named])
+    return f"{_share_words(share, details)} {left} ({amounts})"
 
 
 def percent_words(share: float) -> str:

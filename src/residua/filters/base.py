@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.balance import Balance, Detail, balance_of, smallest_share
+from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, described, relation_of
@@ -293,6 +294,7 @@ class Filter(ABC):
             ("filter", repr(self)),
             ("left", self.left_words(self.state)),
             ("of", self.left_words(self.initial())),
+            ("balance", self.balance.text),
             ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
         ]
         curves = {"guarantee": self.guarantee}
@@ -365,13 +367,13 @@ class Filter(ABC):
     ) -> str:
         asked = described(decision.query)
         if decision.admitted:
-            left = self.left_words(decision.state, decision.remaining)
-            left += " would be left" if decision.checked else " left"
-            whole = self.left_words(self.initial())
-            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left} of {whole}"
+            left = self.share_left_words(
+                decision.state, "would be left" if decision.checked else "left"
+            )
+            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left}"
         need = self._need(decision)
         if left is None:
-            left = f"{self.left_words(decision._before)} left"
+            left = self.share_left_words(decision._before)
         if advice is None:
             fit = decision.largest
             advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
@@ -384,6 +386,16 @@ class Filter(ABC):
     def left_words(self, state: State, left: Any = None) -> str:
         """What is left in a state, in words; `left` where holds or another budget allow less."""
         return _words(self.remaining_in(state) if left is None else left)
+
+    def share_left_words(self, state: State, left: str = "left") -> str:
+        """The share that is left in a state and how much that is: `81 % left (mu² 0.81)`.
+
+        Without units, what is left in words alone.
+        """
+        share, details = self.share_in(state), self.details_in(state)
+        if share is None or not details:
+            return f"{self.left_words(state)} {left}"
+        return balance_left_words(share, details, left)
 
     def cost_words(self, decision: Decision) -> str:
         """What an admitted query costs, in words."""

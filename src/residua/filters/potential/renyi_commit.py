@@ -18,7 +18,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.renyi import MOST_ORDER, order
-from residua.filters.balance import Detail, make_detail, share_of
+from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
 from residua.filters.conversion import best_order, renyi_budget
@@ -304,14 +304,11 @@ class RenyiCommitFilter(Filter):
         return (make_detail(self.kind, "rho", state.left, self.rho),)
 
     def share_in(self, state: State) -> float | None:
-        """After a commit, the share of the filter that goes on, of what the commit took."""
+        """After a commit, that of the filter that was committed to: its capacity counts then."""
         assert isinstance(state, Potential)
-        if state.to is None or state.inner is None:
-            return super().share_in(state)
-        taken = potential_cost(state.to.guarantee, self._alpha)
-        share = Fraction(repr(share_of(state.to, state.inner)))
-        whole = share * Fraction(taken) / self.rho if self.rho else Fraction(0)
-        return float(wording.rounded(min(whole, Fraction(1))))
+        if state.to is not None and state.inner is not None:
+            return state.to.share_in(state.inner)
+        return super().share_in(state)
 
     @property
     def guarantee(self) -> Pld:

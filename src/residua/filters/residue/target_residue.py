@@ -162,7 +162,7 @@ class TargetResidueFilter(Filter):
         found = [make_detail(self.kind, SQUARES, own.left, whole)]
         if own.reached is not None:
             left = max(eps - own.reached, Fraction(0))
-            found.append(make_detail(self.kind, "eps", left, eps))
+            found.append(make_detail(self.kind, "eps by addition", left, eps))
         return tuple(found)
 
     def share_in(self, state: State) -> float:

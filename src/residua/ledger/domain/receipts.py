@@ -135,7 +135,10 @@ class Answer:
 
     @property
     def balance(self) -> Any:
-        """What is left now, said as for every other filter; by name where several were named."""
+        """What is left now, said as for every other filter; by name where several were named.
+
+        None in an answer of a service, which works it out where a budget is shown.
+        """
         return self._standings.balance
 
     @property

@@ -268,7 +268,7 @@ def _said(
     if standing.holds:
         left = _left_beside_holds(standing, ends)
     elif len(among) > 1:
-        left = f"{standing.filter.left_words(standing.state)} left in this budget"
+        left = standing.filter.share_left_words(standing.state, "left in this budget")
     if not isinstance(query.query, Mechanism):
         return left, "what would fit is not worked out for a commit"
 
@@ -287,14 +287,16 @@ def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
 
 
 def _left_beside_holds(standing: Standing, ends: float) -> str:
-    n = len(standing.holds)
+    n, filter = len(standing.holds), standing.filter
     held = follow(standing, standing.state, standing.holds) or standing.state
+    left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
+    if filter.share_in(held) is not None:
+        return filter.share_left_words(held, left_beside)
     try:
         left = remaining((standing,), ends)
     except _Slow:
         left = None
-    words = standing.filter.left_words(held, left)
-    return f"{words} left beside {'an open hold' if n == 1 else f'{n} open holds'}"
+    return f"{filter.left_words(held, left)} {left_beside}"
 
 
 class _Slow(Exception):

@@ -26,11 +26,8 @@ def _state(left: str) -> dict[str, Any]:
     return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
 
 
-def _balance(share: float, largest: float, more: int | None) -> dict[str, Any]:
-    detail = Detail("gdp_residue", "mu²", share, 1.0, share)
-    return Balance(share, gaussian(mu=1.0), largest, more, False, (detail,)).to_dict()
-
-
+_DETAIL = Detail("gdp_residue", "mu²", 0.941699, 1.0, 0.941699)
+_BALANCE = Balance(0.941699, gaussian(mu=1.0), 0.782575, 15, False, (_DETAIL,))
 _ADMITTED = "admitted: Laplace(scale=4.0) costs mu² 0.058301"
 _RECEIPT = {
     "admitted": True,
@@ -51,7 +48,6 @@ _REFUSAL = {
     " mu² 1 (mu 1) left; Laplace(scale=1.03571) would fit",
     "remaining": _WHOLE,
     "remaining_is": "left now",
-    "balance": _balance(1.0, 0.806965, None),
     "binding": "web",
     "largest": {"kind": "laplace", "scale": 1.03571, "sensitivity": 1.0},
 }
@@ -71,7 +67,7 @@ _BUDGET: dict[str, Any] = {
     "state": _state("0.941699787283476572"),
     "remaining": _LEFT,
     "capacity": _WHOLE,
-    "balance": _balance(0.941699, 0.782575, 15),
+    "balance": _BALANCE.to_dict(),
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
         "pld": _gaussian(1.0, "gaussian(mu=1.0)"),

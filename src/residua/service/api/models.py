@@ -212,13 +212,6 @@ class Decided(Answer):
     remaining_is: Annotated[
         Literal["left now"], Field(description="When `remaining` is true: before the query.")
     ]
-    balance: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="What is left now, as `GET /v1/budgets/{name}` has it; by name where"
-            " several budgets are asked."
-        ),
-    ]
     binding: Annotated[str | None, Field(description="The budget that refuses.")]
     largest: Annotated[
         dict[str, Any] | None,

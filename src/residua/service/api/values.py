@@ -56,7 +56,6 @@ def answer_to_dict(answer: Answer) -> dict[str, Any]:
         "reason": answer.reason,
         "remaining": standings_of(answer).remaining_data,
         "remaining_is": "left now",
-        "balance": balance_data(answer.balance),
         "binding": answer.binding,
         "largest": None if answer.admitted else mechanism_or_none(answer.largest),
     }
@@ -178,7 +177,8 @@ class Said:
 
     left: Any
     fits: Any = None
-    balances: Any = None
+    balance: None = None
+    """What a service works out where it shows a budget, and not for every answer."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -189,14 +189,6 @@ class Said:
     def remaining_data(self) -> Any:
         """The same as the service sent it."""
         return self.left
-
-    @cached_property
-    def balance(self) -> Any:
-        """What was left, as for every filter; None where the service did not say it."""
-        said = self.balances
-        if said is None or "share" in said:
-            return None if said is None else balance_from(said)
-        return {name: None if one is None else balance_from(one) for name, one in said.items()}
 
     @cached_property
     def largest(self) -> Mechanism | None:
@@ -227,7 +219,11 @@ class ServedBudget(Budget):
     @cached_property
     def balance(self) -> Balance | None:
         said = self._said["balance"]
-        return None if said is None else balance_from(said, self.filter.guarantee)
+        if said is None:
+            return None
+        # What promises more than this budget does is not known here; this is on the safe side.
+        promise = approximate_dp(0.0, 1.0) if self.parent else self.filter.guarantee
+        return balance_from(said, promise)
 
     @cached_property
     def guarantee(self) -> Promise:
@@ -240,7 +236,7 @@ def answer_from(data: Any) -> Answer:
     """What a check said."""
     given = _Reading(data)
     return answer_of(
-        Said(given["remaining"], given["largest"], given["balance"]),
+        Said(given["remaining"], given["largest"]),
         given["admitted"],
         given["reason"],
         given["binding"],
@@ -305,14 +301,13 @@ def record_from(data: Any) -> Record:
     return found
 
 
-def balance_from(data: Any, guarantee: Pld | None = None) -> Balance:
-    """A balance; a guarantee without a description is the filter's, or is not known."""
+def balance_from(data: Any, guarantee: Pld) -> Balance:
+    """A balance; `guarantee` stands for one that has no description."""
     given = _Reading(data)
     said = value_of(given["guarantee"])
-    known = said if isinstance(said, Pld) else guarantee
     return Balance(
         share=given["share"],
-        guarantee=approximate_dp(0.0, 1.0) if known is None else known,
+        guarantee=said if isinstance(said, Pld) else guarantee,
         largest_eps=given["largest_eps"],
         more_like_last=given["more_like_last"],
         counting_ended=given["counting_ended"],
