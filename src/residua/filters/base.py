@@ -218,7 +218,7 @@ class Filter(ABC):
             self._desk.state = decision.state
             self._desk.relation = kept or (meant if decision.admitted else None)
             if not decision.admitted:
-                decision.follows(self._desk.last)
+                decision._follows(self._desk.last)
             elif isinstance(asked, Query):
                 self._desk.last = asked
             self._desk.history.append(decision)
@@ -238,7 +238,7 @@ class Filter(ABC):
             state, last = self._state, self._desk.last
         decision = self._decide(state, self._asked(query), checked_relation(relation))
         checked = dataclasses.replace(decision, checked=True)
-        checked.follows(last)
+        checked._follows(last)
         return checked
 
     @property

@@ -92,7 +92,7 @@ class Decision:
     _last: ClassVar[Query | None] = None
     """The query that the session admitted last before this one."""
 
-    def follows(self, last: Query | None) -> None:
+    def _follows(self, last: Query | None) -> None:
         """Say which query was admitted last before this one; for sessions."""
         object.__setattr__(self, "_last", last)
 

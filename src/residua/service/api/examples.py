@@ -45,7 +45,7 @@ _RECEIPT = {
 _REFUSAL = {
     "admitted": False,
     "reason": "would be refused: Laplace(scale=0.5) needs mu² 3.24326 (mu 1.80091);"
-    " mu² 1 (mu 1) left; Laplace(scale=1.03571) would fit",
+    " 100 % left (mu² 1); Laplace(scale=1.03571) would fit",
     "remaining": _WHOLE,
     "remaining_is": "left now",
     "binding": "web",
