@@ -202,6 +202,20 @@ class Said:
 
 
 @dataclass(frozen=True)
+class ServedBalance(Balance):
+    """A balance as a service shows it: in its words, also where a guarantee has no description."""
+
+    _said: Mapping[str, Any] = dataclasses.field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        return str(self._said["text"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self._said)
+
+
+@dataclass(frozen=True)
 class ServedBudget(Budget):
     """A budget as a service shows it."""
 
@@ -305,13 +319,14 @@ def balance_from(data: Any, guarantee: Pld) -> Balance:
     """A balance; `guarantee` stands for one that has no description."""
     given = _Reading(data)
     said = value_of(given["guarantee"])
-    return Balance(
+    return ServedBalance(
         share=given["share"],
         guarantee=said if isinstance(said, Pld) else guarantee,
         largest_eps=given["largest_eps"],
         more_like_last=given["more_like_last"],
         counting_ended=given["counting_ended"],
         details=tuple(Detail(**one) for one in given["details"]),
+        _said=data,
     )
 
 
