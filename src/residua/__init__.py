@@ -68,6 +68,7 @@ _HOME = {
     "Reservation": "residua.ledger.domain.receipts",
     "TooLargeError": "residua.errors",
     "UnsupportedError": "residua.errors",
+    "Balance": "residua.filters.balance",
     "Decision": "residua.filters.decision",
     "Filter": "residua.filters.base",
     "ApproximateGdpResidueFilter": "residua.filters.residue.approximate_gdp_residue",
@@ -167,6 +168,7 @@ __all__ = [
     "ArgumentTypeError",
     "AsyncClient",
     "AutoFilter",
+    "Balance",
     "BasicFilter",
     "BrokenRecord",
     "BudgetError",
@@ -377,6 +379,7 @@ if TYPE_CHECKING:
     from residua.filters.additive.renyi import RenyiFilter
     from residua.filters.additive.renyi_curve import RenyiCurveFilter
     from residua.filters.additive.zcdp import ZcdpFilter
+    from residua.filters.balance import Balance
     from residua.filters.base import Filter
     from residua.filters.decision import Decision
     from residua.filters.potential.auto import AutoFilter

@@ -390,7 +390,7 @@ def test_refusals_of_a_gaussian_with_slack_say_which_gaussian_is_needed():
     filter = rz.ApproximateGdpResidueFilter(0.5, 1e-6)
     query = rz.laplace(scale=0.3)
     assert (
-        f"(mu {amounts.shown(rz.gdp_parameter(query), up=True)}); mu² 0.25 (mu 0.5) and delta"
+        f"(mu {amounts.shown(rz.gdp_parameter(query), up=True)}); 100 % left (mu² 0.25 and delta"
         in filter.request(query).reason
     )
     assert "nothing of this kind fits" in filter.request(HOPELESS).reason

@@ -4,6 +4,7 @@ Exit code 0 where the query is admitted, 3 where it is refused, and 6 where the 
 and --replay-ok is not given.
 """
 
+import contextlib
 import sys
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "finish",
     "names",
     "warn_of_others",
+    "with_balance",
 ]
 
 REFUSED = 3
@@ -78,8 +80,7 @@ def finish(
         output.print_json(shown)
     else:
         print(_labelled_reason(shown))
-        left = in_words(shown["remaining"])
-        rows = [(shown["remaining_is"], left)] if left else []
+        rows = _left(shown)
         for name in fields:
             if name in ("seq", "head") and len(shown["budgets"]) > 1:
                 rows += [
@@ -99,6 +100,39 @@ def finish(
             print(used, file=sys.stderr)
         raise typer.Exit(0 if replay_ok else REPLAYED)
     raise typer.Exit(0)
+
+
+def with_balance(
+    shown: dict[str, Any], answer: Any, books: Any, named: str | list[str] | None = None
+) -> dict[str, Any]:
+    """An answer as JSON data with the balance after it, of the budgets that were named.
+
+    A service leaves it out of answers; then it is read now, of the budgets that are in scope.
+    """
+    from residua.errors import AccessDenied
+    from residua.service.api.values import balance_data
+
+    found = answer.balance
+    if found is None:
+        names = [named] if isinstance(named, str) else named or list(shown["budgets"])
+        found = {}
+        for name in names:
+            with contextlib.suppress(AccessDenied):
+                found[name] = books.budget(name).balance
+        if len(found) == 1 == len(names):
+            (found,) = found.values()
+    return {**shown, "balance": balance_data(found)}
+
+
+def _left(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is left, as rows: one, or one for each of several budgets."""
+    label, balance = shown["remaining_is"], shown["balance"]
+    if not balance:
+        left = in_words(shown["remaining"])
+        return [(label, left)] if left else []
+    if "share" in balance:
+        return [(label, balance["text"])]
+    return [(f"{label} in {name}", one["text"]) for name, one in balance.items() if one]
 
 
 def _labelled_reason(shown: dict[str, Any]) -> str:

@@ -6,10 +6,11 @@
 One filter a file. Each is a frozen configuration with a pure `decide(state, query)`.
 """
 
+from residua.filters.balance import Balance, Detail
 from residua.filters.base import Filter
 from residua.filters.codec import from_json
 from residua.filters.decision import Decision
 from residua.filters.kinds import KINDS
 from residua.filters.state import State
 
-__all__ = ["KINDS", "Decision", "Filter", "State", "from_json"]
+__all__ = ["KINDS", "Balance", "Decision", "Detail", "Filter", "State", "from_json"]

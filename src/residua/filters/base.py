@@ -26,11 +26,12 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.balance import Balance, Detail, balance_of, smallest_share
+from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.filters.state import State
-from residua.filters.wording import Amounts
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -38,19 +39,23 @@ from residua.pld.pld import Pld
 NOTHING_FITS = "nothing of this kind fits"
 """What a refusal says that has nothing to recommend."""
 
+MOST_EPS = 600.0
+"""The largest `eps` of a randomized response."""
+
 FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
 
 class _Desk:
     """The one mutable thing: the current state and what was asked so far."""
 
-    __slots__ = ("history", "id", "lock", "relation", "state")
+    __slots__ = ("history", "id", "last", "lock", "relation", "state")
 
     def __init__(self, state: State | None = None):
         self.lock = Lock()
         self.id = secrets.token_hex(8)
         self.state = state
         self.relation: str | None = None
+        self.last: Query | None = None
         self.history: list[Decision] = []
 
 
@@ -87,6 +92,10 @@ class Filter(ABC):
         """Check what is asked."""
         return as_query(query)
 
+    def admits(self, state: State, query: Query, relation: str | None = None) -> bool:
+        """Whether `decide` admits a query; faster for filters that prepare the state to follow."""
+        return self.decide(state, query, relation=relation).admitted
+
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
@@ -114,13 +123,34 @@ class Filter(ABC):
     def remaining_in(self, state: State) -> Any:
         """What is left in a state, rounded down: asking for that much always passes."""
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        """What is left, by unit, in units in which what is spent and what is left add up.
+    def balance_in(
+        self, state: State, last: Query | None = None, *, relation: str | None = None
+    ) -> Balance:
+        """What is left in a state, said as for every other filter. Pure.
 
-        `left` is what `remaining_in` says of the state, or less where another budget allows less.
-        Empty where it has no such unit.
+        Args:
+            state: a state of this filter.
+            last: the query that was admitted last; without it, copies of it are not counted.
+            relation: the neighbouring relation of `last` and of the largest query.
+        """
+        asked = None if last is None else as_query(last, "last")
+        return balance_of(self, self.own(state), asked, checked_relation(relation))
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """What is left by unit, in units in which what is spent and what is left add up.
+
+        Empty for a filter without such a unit.
         """
         return ()
+
+    def share_in(self, state: State) -> float | None:
+        """The share of the capacity that is left, from the units; None for a filter without."""
+        return smallest_share(self.details_in(state))
+
+    @property
+    def most_eps(self) -> float:
+        """What the largest `eps`-DP query that fits is looked for up to."""
+        return MOST_EPS
 
     @property
     @abstractmethod
@@ -187,6 +217,10 @@ class Filter(ABC):
             # Spent before it is shown anywhere, whatever interrupts.
             self._desk.state = decision.state
             self._desk.relation = kept or (meant if decision.admitted else None)
+            if not decision.admitted:
+                decision._follows(self._desk.last)
+            elif isinstance(asked, Query):
+                self._desk.last = asked
             self._desk.history.append(decision)
         return decision
 
@@ -200,13 +234,24 @@ class Filter(ABC):
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent, and the reason says what would be."""
-        decision = self._decide(self.state, self._asked(query), checked_relation(relation))
-        return dataclasses.replace(decision, checked=True)
+        with self._desk.lock:
+            state, last = self._state, self._desk.last
+        decision = self._decide(state, self._asked(query), checked_relation(relation))
+        checked = dataclasses.replace(decision, checked=True)
+        checked._follows(last)
+        return checked
 
     @property
     def remaining(self) -> Any:
         """What is left now, rounded down."""
         return self.remaining_in(self.state)
+
+    @property
+    def balance(self) -> Balance:
+        """What is left now, said as for every other filter."""
+        with self._desk.lock:
+            state, last, relation = self._state, self._desk.last, self._desk.relation
+        return balance_of(self, state, last, relation)
 
     @property
     def spent(self) -> Any:
@@ -227,7 +272,7 @@ class Filter(ABC):
         """Put the session into a state that was stored; its history starts again."""
         state = self.own(state)
         with self._desk.lock:
-            self._desk.state = state
+            self._desk.state, self._desk.last = state, None
             self._desk.history.clear()
 
     def _adopted(self, state: State) -> State:
@@ -237,7 +282,8 @@ class Filter(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         with self._desk.lock:
-            return _restored, (type(self), fields, self._desk.state, self._desk.relation)
+            kept = self._desk.state, self._desk.relation, self._desk.last
+        return _restored, (type(self), fields, *kept)
 
     def _repr_html_(self) -> str:
         """What is kept and what is left, with the curve of the guarantee, for notebooks."""
@@ -248,6 +294,7 @@ class Filter(ABC):
             ("filter", repr(self)),
             ("left", self.left_words(self.state)),
             ("of", self.left_words(self.initial())),
+            ("balance", self.balance.text),
             ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
         ]
         curves = {"guarantee": self.guarantee}
@@ -313,20 +360,20 @@ class Filter(ABC):
         return price
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        return least_noise(query, lambda asked: self._decide(before, asked, relation).admitted)
+        return least_noise(query, lambda asked: self.admits(before, asked, relation))
 
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None
     ) -> str:
         asked = described(decision.query)
         if decision.admitted:
-            left = self.left_words(decision.state, decision.remaining)
-            left += " would be left" if decision.checked else " left"
-            whole = self.left_words(self.initial())
-            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left} of {whole}"
+            left = self.share_left_words(
+                decision.state, "would be left" if decision.checked else "left"
+            )
+            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left}"
         need = self._need(decision)
         if left is None:
-            left = f"{self.left_words(decision._before)} left"
+            left = self.share_left_words(decision._before)
         if advice is None:
             fit = decision.largest
             advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
@@ -339,6 +386,16 @@ class Filter(ABC):
     def left_words(self, state: State, left: Any = None) -> str:
         """What is left in a state, in words; `left` where holds or another budget allow less."""
         return _words(self.remaining_in(state) if left is None else left)
+
+    def share_left_words(self, state: State, left: str = "left") -> str:
+        """The share that is left in a state and how much that is: `81 % left (mu² 0.81)`.
+
+        Without units, what is left in words alone.
+        """
+        share, details = self.share_in(state), self.details_in(state)
+        if share is None or not details:
+            return f"{self.left_words(state)} {left}"
+        return balance_left_words(share, details, left)
 
     def cost_words(self, decision: Decision) -> str:
         """What an admitted query costs, in words."""
@@ -359,12 +416,17 @@ def unspent_copy(filter: Filter) -> Filter:
 
 
 def _restored(
-    cls: type[Filter], fields: dict[str, Any], state: State | None, relation: str | None = None
+    cls: type[Filter],
+    fields: dict[str, Any],
+    state: State | None,
+    relation: str | None = None,
+    last: Query | None = None,
 ) -> Filter:
     made = cls(**fields)
     made._desk.relation = relation
     if state is not None:
         made.resume(made._adopted(state))
+    made._desk.last = last
     return made
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from residua.filters.balance import Balance
 from residua.filters.query import Query
 from residua.filters.state import State
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class Decision:
     """Whether a query was admitted, and what the filter's state is then.
 
-    A refusal leaves the state as it was. `cost`, `reason`, `largest` and `remaining` are worked
-    out when they are asked for.
+    A refusal leaves the state as it was. `cost`, `reason`, `largest`, `remaining` and
+    `balance` are worked out when they are asked for.
     """
 
     admitted: bool
@@ -87,6 +88,20 @@ class Decision:
     def remaining(self) -> Any:
         """What is left after this decision."""
         return self._filter.remaining_in(self.state)
+
+    _last: ClassVar[Query | None] = None
+    """The query that the session admitted last before this one."""
+
+    def _follows(self, last: Query | None) -> None:
+        """Say which query was admitted last before this one; for sessions."""
+        object.__setattr__(self, "_last", last)
+
+    @cached_property
+    def balance(self) -> Balance:
+        """What is left after this decision, said as for every other filter."""
+        own = self.admitted and isinstance(self.query, Query)
+        last = self.query if own else self._last
+        return self._filter.balance_in(self.state, last, relation=self._relation)
 
 
 def make_decision(

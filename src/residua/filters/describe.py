@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from residua.errors import ArgumentError
 from residua.filters.query import Query, described
 from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
@@ -19,6 +21,7 @@ from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.pld import Pld
 
 
 def as_mechanism(query: Query) -> Mechanism:
@@ -38,6 +41,18 @@ def as_mechanism(query: Query) -> Mechanism:
             )
         parts.append(_repeated(made, n))
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def plain_pld(value: Pld) -> dict[str, Any]:
+    """A PLD as JSON data: the mechanism that has it, or that it is a PLD."""
+    if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
+        ((sensitivity, sigma, times),) = value.gaussian.parts
+        if times == 1:  # What most budgets have left, without making a mechanism of it.
+            return {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
+    try:
+        return as_mechanism(value).to_dict()
+    except ArgumentError:
+        return {"kind": "pld"}
 
 
 def _repeated(part: Mechanism, n: int) -> Mechanism:

@@ -41,6 +41,8 @@ _DIGITS = 6
 _SIX_DIGITS = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _LEAST_SHARE = Decimal("1e-12")
 """The least share of `eps` in one query that is looked for."""
+_LEAST_EPS = Decimal("1e-12")
+"""The least `eps` of one query that is looked for."""
 _MOST = 2.0**40
 _ROUNDS = 30
 _NEXT, _FARTHEST = 1e-3, 1 << 15
@@ -217,6 +219,36 @@ def _factor(factor: Factor, turn: Rounding) -> Pld | None:
     return None
 
 
+def largest_eps(admits: Callable[[float], bool], most: float = 600.0) -> float:
+    """The largest `eps` up to `most` that is admitted, to six digits and rounded down; 0 if none.
+
+    Less than `1e-12` counts as none. What is admitted must be admitted for every smaller `eps`.
+    """
+
+    def fits(eps: Decimal) -> bool:
+        return admits(float(eps))
+
+    top = _SIX_DIGITS.create_decimal(repr(most))
+    if not top:
+        return 0.0
+    low = high = min(Decimal(1), top)
+    step, least = Decimal(4), min(_LEAST_EPS, _LEAST_SHARE * top)
+    if fits(low):
+        while low < top and fits(high := min(_SIX_DIGITS.multiply(low, step), top)):
+            low = high
+        if low == top:
+            return float(low)
+    else:
+        while not fits(low := max(_SIX_DIGITS.divide(high, step), least)):
+            high, step = low, step * step
+            if low == least:
+                return 0.0
+    while low * 2 < high:
+        middle = _SIX_DIGITS.create_decimal(_SIX_DIGITS.sqrt(low * high))
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return float(_last_that_fits(low, high, fits))
+
+
 def largest_response(eps: float, admits: Callable[[float], bool]) -> Pld:
     """The largest `R_e` with `e <= eps` that is admitted, to six digits of `e`.
 
@@ -232,6 +264,11 @@ def largest_response(eps: float, admits: Callable[[float], bool]) -> Pld:
         low, high = _SIX_DIGITS.divide(low, Decimal(4)), low
         if low < _LEAST_SHARE * whole:
             return identity()
+    return pure_dp(float(_last_that_fits(low, high, fits)))
+
+
+def _last_that_fits(low: Decimal, high: Decimal, fits: Callable[[Decimal], bool]) -> Decimal:
+    """The largest number of six digits that fits, where `low` does and `high` does not."""
     while low < (middle := _SIX_DIGITS.divide(low + high, Decimal(2))) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return pure_dp(float(low))
+    return low

@@ -49,7 +49,7 @@ def number(value: Decimal) -> str:
 
 def left_words(amounts: Amounts) -> str:
     """What is left: `mu² 0.25 (mu 0.5)`."""
-    return _few(
+    return few(
         [f"{unit} {number(rounded(amount))}{root(unit, amount)}" for unit, amount in amounts]
     )
 
@@ -57,7 +57,7 @@ def left_words(amounts: Amounts) -> str:
 def cost_words(before: Amounts, after: Amounts) -> str:
     """What a query costs: the difference of what is shown as left before and after it."""
     both = zip(before, after, strict=True)
-    return _few([f"{unit} {_cost(high, low)}" for (unit, high), (_, low) in both])
+    return few([f"{unit} {_cost(high, low)}" for (unit, high), (_, low) in both])
 
 
 def need_words(left: Amounts, price: Sequence[Fraction]) -> str:
@@ -93,7 +93,8 @@ def joined(parts: Sequence[str]) -> str:
     return (" and " if len(parts) == 2 else ", ").join(parts)
 
 
-def _few(parts: list[str]) -> str:
+def few(parts: list[str]) -> str:
+    """The same; of many, the first, the middle and the last."""
     if len(parts) > _MOST:
         parts = [parts[0], parts[len(parts) // 2], parts[-1]]
     return joined(parts)

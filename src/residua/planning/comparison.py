@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
+from residua.filters.counting import MOST, admitted
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import suite
 from residua.planning.candidates import Candidate, Setting, candidates
-from residua.planning.how_many import MOST, admitted
 from residua.planning.optimum import checked_budget, optimum
 from residua.planning.summary import SMALL, Measurement, Summary, summarise
 from residua.planning.workload import Run, Workload

@@ -1,11 +1,4 @@
-"""How many more queries fit.
-
-The answer is that of requesting one by one until the first refusal. Filters that charge a query the
-same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
-fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
-left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Elsewhere (plans, menus,
-rules of your own) each request is decided.
-"""
+"""How many more queries fit; the counting itself is `filters/counting.py`."""
 
 from __future__ import annotations
 
@@ -14,14 +7,13 @@ from fractions import Fraction
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import decreasing_cost
 from residua.filters.base import FallingCost, Filter
+from residua.filters.counting import MOST, admitted, falling_costs
 from residua.filters.query import Query, as_query
-from residua.filters.state import Left, State
+from residua.filters.state import State
 from residua.mechanisms import relations
-from residua.planning import decreasing_cost
 
-MOST = 10**6
-"""Where counting ends unless told otherwise."""
 _SLACKS = (decreasing_cost.SLACK, 1e-6)
 _MANY = 10**4
 """Of more requests, a hundredth of one more or less is no matter."""
@@ -57,7 +49,7 @@ def counted(
     """How many of the repeating `queries` are admitted before the first refusal."""
     state = filter.state if state is None else filter.own(state)
     found = None
-    if known := _falling(filter, state, queries, relation):
+    if known := falling_costs(filter, state, queries, relation):
         found = decreasing_cost.count(*known, most)
     return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
@@ -75,7 +67,7 @@ def are_admitted(
     that bounds leave it open.
     """
     state = filter.state if state is None else filter.own(state)
-    if falls := _falling(filter, state, queries, relation):
+    if falls := falling_costs(filter, state, queries, relation):
         found = _at_least(*falls, n)
         if found is not None:
             return found
@@ -95,36 +87,6 @@ def _at_least(left: Fraction, costs: list[FallingCost], n: int) -> bool | None:
             continue
         return False if found is None and n > _MANY else found
     return None
-
-
-def _falling(
-    filter: Filter, state: State, queries: Sequence[Query], relation: str | None
-) -> tuple[Fraction, list[FallingCost]] | None:
-    """The one amount that is left and what each query takes of it, where there are such."""
-    if not isinstance(state, Left) or len(state.left) != 1:
-        return None
-    costs = [filter.falling_cost(query, relation) for query in queries]
-    known = [cost for cost in costs if cost is not None]
-    return (state.left[0], known) if len(known) == len(costs) else None
-
-
-def admitted(
-    filter: Filter,
-    state: State | None,
-    queries: Sequence[Query],
-    most: int,
-    relation: str | None = None,
-) -> tuple[int, State]:
-    """How many of the repeating `queries` are admitted before the first refusal, and the state."""
-    state = filter.state if state is None else filter.own(state)
-    rounds, state = filter.skip(state, queries, most // len(queries), relation)
-    count = rounds * len(queries)
-    while count < most:
-        decision = filter.decide(state, queries[count % len(queries)], relation=relation)
-        if not decision.admitted:
-            break
-        count, state = count + 1, decision.state
-    return count, state
 
 
 def as_filter(value: object) -> Filter:

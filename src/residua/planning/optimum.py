@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from residua import checks
-from residua.planning.how_many import MOST
+from residua.filters.counting import MOST
 from residua.planning.workload import Workload
 from residua.pld.pld import Pld
 

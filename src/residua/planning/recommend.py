@@ -18,6 +18,7 @@ from typing import Any
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
+from residua.filters.counting import MOST
 from residua.filters.noise import Queries, least, scaled
 from residua.filters.query import described
 from residua.planning.candidates import Setting, candidates
@@ -28,7 +29,6 @@ from residua.planning.comparison import (
     compare_filters,
     measured,
 )
-from residua.planning.how_many import MOST
 from residua.planning.workload import Run, Workload
 from residua.pld import svg
 from residua.pld.pld import Pld

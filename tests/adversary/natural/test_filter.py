@@ -114,7 +114,7 @@ def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fi
     assert natural.check(first.largest).admitted
     assert natural.request(rz.gaussian(mu=0.1)).reason == (
         "admitted: gaussian(mu=0.1) costs gaussian(mu=0.1); approximate_dp(1.0, 1e-06) less"
-        " gaussian(mu=0.1) in 2 rounds left of approximate_dp(1.0, 1e-06) in 3 rounds"
+        " gaussian(mu=0.1) in 2 rounds left"
     )
     refused = natural.request(rz.pure_dp(0.9))
     together = (rz.gaussian(mu=0.1) + rz.pure_dp(0.9)).delta(1.0)

@@ -61,7 +61,7 @@ def test_a_union_says_what_it_stops(store: str, monkeypatch: pytest.MonkeyPatch)
     assert spent["admitted"] and "and stops pure" in spent["reason"]
     refused = run("spend", "web", "--pure-dp", "eps=0.5", code=REFUSED)
     assert "the binding one is gdp_residue" in refused
-    assert "eps of one query" in run("budget", "show", "web")
+    assert " left; largest query eps " in run("budget", "show", "web")
 
 
 def test_from_creation_to_refusal(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import residua as rz
 from residua.records import from_line
-from residua.service.api.models import Budgeted
 from residua.service.api.routes.curves import widest
 from service.running import FILTER, LAPLACE, Service
 
@@ -34,19 +33,20 @@ def test_a_budget_from_creation_to_retirement(service: Service, name: str) -> No
 
 
 @pytest.mark.parametrize("filter", [{"kind": "zcdp", "rho": 0.5}, {"kind": "pure", "eps": 1.0}])
-def test_what_is_spent_is_in_the_amounts_alone(
+def test_what_is_spent_is_in_the_balance_alone(
     service: Service, name: str, filter: dict[str, object]
 ) -> None:
     service.budget(name, filter=filter)
     service.spend(name, mechanism={"kind": "laplace", "scale": 1.004})
     shown = service.http("GET", f"/v1/budgets/{name}").json()
-    assert "spent" not in shown and shown["amounts"][0]["spent"] != "0"
+    balance = shown["balance"]
+    assert (
+        "spent" not in shown and balance["details"][0]["left"] < balance["details"][0]["capacity"]
+    )
     with service.client() as client:
         assert client.budget(name).spent is not None
     if filter["kind"] == "pure":
-        assert shown["percent"] == 0 and shown["amounts"][0]["remaining"] != "0"
-    meaning = Budgeted.model_fields["percent"].description
-    assert meaning is not None and "0 also means less than 1 percent" in meaning
+        assert 0.0 < balance["share"] < 0.01 and balance["text"].startswith("< 1 % left; ")
 
 
 def test_budgets_come_in_pages(service: Service, name: str) -> None:

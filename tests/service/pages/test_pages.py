@@ -487,10 +487,8 @@ def test_every_filter_has_words_and_a_gauge_that_falls(
     assert service.spend(name, mechanism=LAPLACE).json()["admitted"]
     after = gauge.left(ledger.budget(name))
     assert after["remaining"] != before["remaining"] and after["capacity"] == before["capacity"]
-    if filter["kind"] == "natural":
-        assert before["share"] is after["share"] is None, "it keeps no amounts"
-    else:
-        assert before["share"] == 1.0 > after["share"] > 0.0
+    assert before["share"] == 1.0 > after["share"] > 0.0
+    assert after["text"].startswith(f"{after['percent_words']} left; ")
 
 
 def test_every_strategy_of_the_game_is_kept_by_the_other_filters() -> None:

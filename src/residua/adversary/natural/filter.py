@@ -23,6 +23,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,12 +37,14 @@ from residua.adversary.rule import as_catalogue, as_queries, as_rounds
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residua.filters import amounts
+from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.divergence import gaussian_variance
 from residua.filters.query import Query, as_query, described, loss_of
 from residua.filters.state import State
+from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict
 from residua.pld.constructors import identity
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -210,6 +213,21 @@ class NaturalFilter(Filter):
         if spent.gaussian and self.budget.renyi(math.inf) < math.inf:
             return False  # unbounded losses below bounded ones: no need to look for where
         return dominated(spent, self.budget).proven
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """What is left of a Gaussian budget for Gaussians; any other composition has no unit."""
+        assert isinstance(state, Spent)
+        if self.catalogue != "gaussian" or self.budget.terms:
+            return ()
+        whole = gaussian_variance(self.budget)
+        left = whole - gaussian_variance(state.loss)
+        return (*self._rounds_left(state), make_detail(self.kind, SQUARES, left, whole))
+
+    def _rounds_left(self, state: Spent) -> tuple[Detail, ...]:
+        if self.rounds is None:
+            return ()
+        left, whole = Fraction(self.rounds - state.rounds), Fraction(self.rounds)
+        return (make_detail(self.kind, "rounds", left, whole),)
 
     def remaining_in(self, state: State) -> NaturalBudget:
         assert isinstance(state, Spent)

@@ -104,19 +104,18 @@ def every(
     Example:
       residua budget list
     """
-    from residua.ledger.api.wording import words
     from residua.service.api.values import budget_to_dict
 
     with stores.books(store, token, read_only=True) as books:
-        found = books.budgets()
-        if as_json:
-            output.print_json({"budgets": [budget_to_dict(one) for one in found]})
-            return
-        rows = [
-            (one.name, "retired" if one.retired else "open", str(one.seq + 1), one.filter.kind,
-             words(one, "remaining"))
-            for one in found
-        ]  # fmt: skip
+        found = [budget_to_dict(one) for one in books.budgets()]
+    if as_json:
+        output.print_json({"budgets": found})
+        return
+    rows = [
+        (one["name"], "retired" if one["retired"] else "open", str(one["seq"] + 1),
+         one["filter"]["kind"], one["balance"]["text"] if one["balance"] else "")
+        for one in found
+    ]  # fmt: skip
     if not rows:
         print("no budgets; residua budget create NAME --filter 'gdp_residue mu=1' makes one")
         return
@@ -172,7 +171,6 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
 
 
 def _print(budget: "Budget", as_json: bool) -> None:
-    from residua.ledger.api.wording import percent_words, words
     from residua.service.api.values import budget_to_dict
 
     shown = budget_to_dict(budget)
@@ -181,23 +179,13 @@ def _print(budget: "Budget", as_json: bool) -> None:
         return
     rows = []
     for name, value in shown.items():
-        if name in ("remaining", "capacity"):
-            value = words(budget, name) or None
-            if name == "capacity" and words(budget, "spent"):
-                rows.append(("spent", words(budget, "spent")))
-        elif name == "amounts":
-            some = any(one.held != "0" for one in budget.amounts)
-            name = "held" if budget.remaining is not None else "unused"
-            value = words(budget, "held") if some else None
-        if value is None or name in ("spent", "state", "head"):
+        if value is None or name in ("state", "head"):
             continue
-        if name == "percent":
-            value = f"{percent_words(budget.amounts)} left"
-        elif name == "filter":
+        if name == "filter":
             value = " ".join(
                 f"{field}={item}" if field != "kind" else item for field, item in value.items()
             )
-        elif name == "guarantee":
+        elif name in ("remaining", "capacity", "balance", "guarantee"):
             value = value["text"]
         elif name == "holds":
             value = len(value)

@@ -34,8 +34,7 @@ def check(
             from residua.ledger.recovery.anchor_check import must_be_open
 
             must_be_open(books.read_only)
-        answer = books.check(
-            query_options.names(budget, also), queries.compose(query), assume_budget_relation=assume
-        )
-        shown = answer_to_dict(answer)
+        names = query_options.names(budget, also)
+        answer = books.check(names, queries.compose(query), assume_budget_relation=assume)
+        shown = query_options.with_balance(answer_to_dict(answer), answer, books, names)
     query_options.finish(shown, as_json, "binding")

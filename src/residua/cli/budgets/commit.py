@@ -30,7 +30,8 @@ def commit(
     from residua.service.api.values import receipt_to_dict
 
     with stores.books(store, token) as books:
-        shown = receipt_to_dict(books.commit(hold, key))
+        receipt = books.commit(hold, key)
+        shown = query_options.with_balance(receipt_to_dict(receipt), receipt, books)
     used = "this hold was already committed: do not run the query again"
     fields = ("binding", "seq", "key", "head")
     query_options.finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)

@@ -35,15 +35,16 @@ def reserve(
     from residua.service.api.values import reservation_to_dict
 
     with stores.books(store, token) as books:
+        names = query_options.names(budget, also)
         query_options.warn_of_others(books, key)
         hold = books.reserve(
-            query_options.names(budget, also),
+            names,
             queries.compose(query),
             key,
             ttl,
             assume_budget_relation=assume,
         )
-        shown = reservation_to_dict(hold)
+        shown = query_options.with_balance(reservation_to_dict(hold), hold, books, names)
     # Where it was refused there is no hold of that id.
     held = ("id", "expires") if shown["admitted"] else ()
     used = "this key was already used: this is the hold that it made"

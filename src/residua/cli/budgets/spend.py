@@ -33,12 +33,13 @@ def spend(
     from residua.service.api.values import receipt_to_dict
 
     with stores.books(store, token) as books:
+        names = query_options.names(budget, also)
         query_options.warn_of_others(books, key)
         receipt = books.spend(
-            query_options.names(budget, also),
+            names,
             queries.compose(query),
             key,
             assume_budget_relation=assume,
         )
-        shown = receipt_to_dict(receipt)
+        shown = query_options.with_balance(receipt_to_dict(receipt), receipt, books, names)
     query_options.finish(shown, as_json, "binding", "seq", "key", "head", replay_ok=replay_ok)

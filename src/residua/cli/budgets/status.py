@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from residua.cli import output, query_options, stores
+from residua.cli import output, stores
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -45,14 +45,10 @@ def status(
 
 
 def _budget(one: dict[str, Any]) -> str:
-    from residua.filters.wording import joined
-
     head = f"head {one['seq']}:{one['head'][:12]}..."
-    if one["retired"]:
+    if one["balance"] is None:
         return f"retired; {head}"
-    units = [f"{each['unit']} {each['remaining']}" for each in one["amounts"]]
-    left = joined(units) or query_options.in_words(one["remaining"])
-    return f"{left} left; {one['guarantee']['text']}; {head}"
+    return f"{one['balance']['text']}; {one['guarantee']['text']}; {head}"
 
 
 def _hold(one: dict[str, Any]) -> str:

@@ -139,10 +139,8 @@ def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
 
     for _ in _weeks(ask):
         weeks += 1
-    from residua.ledger.api.wording import words
-
-    budget = ledger.budget(name)
-    return Run(name, filter, admitted, weeks, refusal, words(budget, "remaining"))
+    left = ledger.budget(name).remaining_words
+    return Run(name, filter, admitted, weeks, refusal, left)
 
 
 def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:

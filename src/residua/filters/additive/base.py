@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
+from residua.filters.balance import Detail, make_details
 from residua.filters.base import Filter, checked_relation
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split
@@ -43,7 +44,12 @@ class Additive(Filter):
         numbers = getattr(left, "numbers", ())[: len(self._units)]
         return tuple(map(amounts.written, numbers)) if len(numbers) == len(self._units) else None
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        whole = tuple(zip(self._units, self._whole, strict=True))
+        return make_details(self.kind, self._named(state), whole)
+
+    def _amounts_in(self, state: State, left: Any) -> Amounts:
+        """What is left by unit; `left` is less where another budget allows less."""
         assert isinstance(state, Left)
         if left == self.remaining_in(state):
             return self._named(state)
@@ -148,7 +154,7 @@ class Additive(Filter):
         return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
 
     def left_words(self, state: State, left: Any = None) -> str:
-        found = self._named(state) if left is None else self.amounts_in(state, left)
+        found = self._named(state) if left is None else self._amounts_in(state, left)
         return wording.left_words(found) or super().left_words(state, left)
 
     def cost_words(self, decision: Decision) -> str:

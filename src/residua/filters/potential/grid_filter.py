@@ -20,12 +20,11 @@ from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import response_eps
-from residua.filters.noise import largest_response, least_noise
+from residua.filters.noise import largest_response
 from residua.filters.potential.grid import Grid, grid_for, step_of
 from residua.filters.query import Query, loss_of
 from residua.filters.state import State
 from residua.filters.target import target
-from residua.filters.wording import Amounts
 from residua.mechanisms.codec import parsed_json
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
@@ -51,8 +50,9 @@ class GridFilter(Filter):
     def whole(self, state: Any) -> int:
         """The highest level, in parts, of the menu that a state is on or can leave for."""
 
-    def admits(self, state: Any, loss: Pld) -> bool:
+    def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
         """Whether a state covers a query (and then nothing)."""
+        loss = loss_of(query, relation)
         if loss.is_identity:
             return True
         if loss.is_infinite:
@@ -86,10 +86,9 @@ class GridFilter(Filter):
 
         return largest_response(self.eps, lambda eps: self.admits(state, pure_dp(eps)))
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
-        eps = response_eps(left)
-        return () if eps is None else (("eps of one query", amounts.written(eps)),)
+    @property
+    def most_eps(self) -> float:
+        return self.eps
 
     def _answer(
         self, before: State, after: State | None, cost: Any, query: Query, relation: str | None
@@ -105,10 +104,6 @@ class GridFilter(Filter):
             if left is not None and needed <= left:
                 return decision._why_not
         return f"{decision._why_not} ({alone_words(needed, self.delta)})"
-
-    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        """What would fit is found without planning ahead for it."""
-        return least_noise(query, lambda asked: self.admits(before, loss_of(asked, relation)))
 
 
 Counts = tuple[tuple[Pld, int], ...]

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from residua import checks
 from residua.filters import amounts
+from residua.filters.balance import Detail, make_detail
 from residua.filters.decision import Decision
 from residua.filters.potential.grid import Grid
 from residua.filters.potential.grid_filter import grid_target, named
@@ -29,6 +31,7 @@ from residua.filters.potential.prices import price_order
 from residua.filters.potential.value_table import PARTS, Progress, Table
 from residua.filters.potential.walk import Walk, WalkFilter
 from residua.filters.query import Query, as_list, loss_of
+from residua.filters.state import State
 from residua.pld.pld import Pld
 
 _OWN = 0.5
@@ -95,6 +98,13 @@ class MenuFilter(WalkFilter):
         if self.prices is not None and (state.plan is not None or state.left < 0):
             return False
         return super()._within(state)
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """Levels, at the prices that were given; none without."""
+        if self.prices is None or not isinstance(state, Walk):
+            return ()
+        left, whole = Fraction(state.left, PARTS), Fraction(self.table.whole, PARTS)
+        return (make_detail(self.kind, "levels", left, whole),)
 
     def table_in(self, state: Walk) -> Table:
         return self.table

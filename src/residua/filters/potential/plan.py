@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError
+from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.potential.grid_filter import alone_words, grid_target, named, needed_alone
 from residua.filters.query import Query, as_list, described, loss_of
 from residua.filters.state import State
-from residua.filters.wording import Amounts
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, identity
@@ -116,10 +116,10 @@ class PlanFilter(Filter):
         whole = self.initial().left
         return self._budget(tuple(a - b for a, b in zip(whole, state.left, strict=True)))
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
+    def details_in(self, state: State) -> tuple[Detail, ...]:
         assert isinstance(state, Planned)
-        own = left == self.remaining_in(state)
-        return (("planned queries", Fraction(sum(state.left))),) if own else ()
+        left, whole = Fraction(sum(state.left)), Fraction(sum(self.initial().left))
+        return (make_detail(self.kind, "planned queries", left, whole),)
 
     @property
     def guarantee(self) -> Pld:

@@ -18,6 +18,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.renyi import MOST_ORDER, order
+from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
 from residua.filters.conversion import best_order, renyi_budget
@@ -287,13 +288,27 @@ class RenyiCommitFilter(Filter):
             return state.to.remaining_in(state.inner)
         return RenyiBudget(self._alpha, amounts.reported(state.left))
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
+    def _amounts_in(self, state: State, left: Any) -> Amounts:
         """None once it has gone over to another filter, which has units of its own."""
         assert isinstance(state, Potential)
         if state.to is not None or not isinstance(left, RenyiBudget):
             return ()
         own = left == self.remaining_in(state)
         return (("rho", state.left if own else amounts.written(left.rho)),)
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """The units of the filter that was committed to, once there is one."""
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            return state.to.details_in(state.inner)
+        return (make_detail(self.kind, "rho", state.left, self.rho),)
+
+    def share_in(self, state: State) -> float | None:
+        """After a commit, that of the filter that was committed to: its capacity counts then."""
+        assert isinstance(state, Potential)
+        if state.to is not None and state.inner is not None:
+            return state.to.share_in(state.inner)
+        return super().share_in(state)
 
     @property
     def guarantee(self) -> Pld:
@@ -303,7 +318,7 @@ class RenyiCommitFilter(Filter):
         assert isinstance(state, Potential)
         if state.to is not None and state.inner is not None:
             return state.to.left_words(state.inner, left)
-        found = self.amounts_in(state, self.remaining_in(state) if left is None else left)
+        found = self._amounts_in(state, self.remaining_in(state) if left is None else left)
         return wording.left_words(found) or super().left_words(state, left)
 
     def cost_words(self, decision: Decision) -> str:

@@ -48,17 +48,18 @@ from residua.bounds import float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
-from residua.filters.base import Filter
+from residua.filters.balance import Detail, make_detail
+from residua.filters.base import MOST_EPS, Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_gdp, stated_renyi
 from residua.filters.divergence import gaussian_variance, renyi_cost, without_gaussian
-from residua.filters.losses import largest_loss, missing_mass, response_eps, without_infinity
+from residua.filters.losses import largest_loss, missing_mass, without_infinity
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import target
-from residua.filters.wording import SQUARES, Amounts
+from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
@@ -66,8 +67,6 @@ from residua.pld.residue.reachable import central_law, cost_from
 from residua.pld.residue.reserve import reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
 
-_LARGEST = 600
-"""The largest `eps` of a randomized response."""
 _KAPPA, _HALF_KAPPA = 16.0, 0.8
 """`κ eps` of the reserve: so much at large `eps`, half of it at this one. Less pays better for rare
 large losses, which count for more where `eps` is small; more for many small ones."""
@@ -335,10 +334,23 @@ class TargetResidueFilter(Filter):
         own = self.own(state)
         return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
-        eps = response_eps(left)
-        return () if eps is None else (("eps of one query", amounts.written(eps)),)
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """What is left of `mu²` and, while losses are bounded, of `eps` for plain addition."""
+        own, eps = self.own(state), amounts.written(self.eps)
+        whole = amounts.written(self.mu) ** 2
+        found = [make_detail(self.kind, SQUARES, own.left, whole)]
+        if own.reached is not None:
+            left = max(eps - own.reached, Fraction(0))
+            found.append(make_detail(self.kind, "eps by addition", left, eps))
+        return tuple(found)
+
+    def share_in(self, state: State) -> float:
+        """The larger share: either is enough for a query to fit."""
+        return max(one.share for one in self.details_in(state))
+
+    @property
+    def most_eps(self) -> float:
+        return self.eps
 
     def _cost_value(self, price: Fraction) -> float:
         return amounts.charged(price)
@@ -376,6 +388,6 @@ def _times_exp(amount: Fraction, power: Fraction) -> Fraction:
 
 def _single(rest: Pld, top: Fraction) -> Pld:
     """A loss whose cost has a closed form: the query itself, or the `R_e` above it."""
-    if central_law(rest) is not None or top > _LARGEST:
+    if central_law(rest) is not None or top > MOST_EPS:
         return rest
     return pure_dp(amounts.charged(top))

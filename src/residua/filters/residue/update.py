@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
+from residua.filters.losses import largest_loss, missing_mass
 from residua.filters.query import Query, described, loss_of
 from residua.filters.state import State
 from residua.pld.order.compare import dominated
@@ -78,6 +80,14 @@ class UpdateFilter(Filter):
             why = _why(more, f"fit together with {rest}", kept)
             return make_decision(self, state, None, None, query, relation, why)
         return make_decision(self, state, Budget(state.of, after), loss, query, relation)
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """The largest loss, if that of the first budget is finite: budgets only become smaller."""
+        assert isinstance(state, Budget)
+        whole, left = largest_loss(self.budget), largest_loss(state.budget)
+        if whole is None or left is None or missing_mass(self.budget):
+            return ()
+        return (make_detail(self.kind, "eps", left, whole),)
 
     def remaining_in(self, state: State) -> Pld:
         assert isinstance(state, Budget)

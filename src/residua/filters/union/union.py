@@ -36,16 +36,15 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
-from residua.filters import amounts
+from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
 from residua.filters.base import Filter, is_unspent, unspent_copy
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import largest_eps, response_eps
-from residua.filters.noise import largest_response, least_noise
-from residua.filters.potential.grid_filter import GridFilter
-from residua.filters.query import Query, loss_of, relation_of
+from residua.filters.noise import largest_response
+from residua.filters.query import Query, relation_of
 from residua.filters.state import State
-from residua.filters.wording import Amounts, joined
+from residua.filters.wording import joined
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, pure_dp
@@ -175,12 +174,13 @@ class UnionFilter(Filter):
         assert self.eps is not None
         return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps), None))
 
-    def admits(self, state: Parts, query: Query, relation: str | None) -> bool:
+    def admits(self, state: State, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query, without working out the state that follows."""
+        own = self.own(state)
         why_not = _unverifiable(self.filters, query, relation)
         return any(
             part is not None and why is None and _admits(component, part, query, relation)
-            for component, part, why in zip(self.filters, state.parts, why_not, strict=True)
+            for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
     @property
@@ -222,15 +222,20 @@ class UnionFilter(Filter):
         )
         return most, Parts(state.of, tuple(parts))
 
-    def amounts_in(self, state: State, left: Any) -> Amounts:
-        """The one quantity that is shown: the `eps` of the largest `R_eps` that is admitted now."""
-        eps = response_eps(left)
-        return () if eps is None else (("eps of one query", amounts.written(eps)),)
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """The units of every component; nothing is left in one that is stopped."""
+        parts = zip(self.names, self.filters, self.own(state).parts, strict=True)
+        return tuple(detail for part in parts for detail in _component_details(*part))
 
-    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        """What would fit is found without planning ahead for it."""
-        own = self.own(before)
-        return least_noise(query, lambda asked: self.admits(own, asked, relation))
+    def share_in(self, state: State) -> float:
+        """The largest share of a live component, which is enough for a query to fit."""
+        parts = zip(self.filters, self.own(state).parts, strict=True)
+        return max(share_of(component, part) for component, part in parts if part is not None)
+
+    @property
+    def most_eps(self) -> float:
+        assert self.eps is not None
+        return self.eps
 
     # -- states -------------------------------------------------------------------------
 
@@ -391,11 +396,23 @@ def _answer(
 
 
 def _admits(component: Filter, part: State, query: Query, relation: str | None) -> bool:
-    """Whether a component admits a query, without planning ahead for it."""
-    if isinstance(component, GridFilter):
-        return component.admits(part, loss_of(query, relation))
-    found = _answer(component, part, query, relation, None)
-    return isinstance(found, Decision) and found.admitted
+    """Whether a component admits a query; what it cannot take, it does not."""
+    try:
+        return component.admits(part, query, relation)
+    except UnsupportedError:
+        return False
+
+
+def _component_details(name: str, component: Filter, part: State | None) -> tuple[Detail, ...]:
+    """What is left of a component by unit; of one without units, its largest query."""
+    found = component.details_in(component.initial() if part is None else part)
+    if not found:
+        whole = largest_query(component, component.initial())
+        left = 0.0 if part is None else largest_query(component, part)
+        found = (Detail(name, ONE_QUERY, left, whole, ratio(left, whole)),)
+    if part is None:
+        return tuple(replace(one, component=name, left=0.0, share=0.0, live=False) for one in found)
+    return tuple(replace(one, component=name) for one in found)
 
 
 def _unverifiable(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from residua.errors import ArgumentError
+from residua.filters.balance import Balance
 from residua.filters.base import Filter
+from residua.filters.query import Query
 from residua.filters.state import State
-from residua.ledger.api.wording import Amount, amounts_of
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.budget_row import Entry, filter_of
+from residua.ledger.domain.balances import available
+from residua.ledger.domain.budget_row import filter_of
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.lattice.supremum import supremum
 from residua.pld.pld import Pld
@@ -58,6 +60,8 @@ class Budget:
     """The name, guarantee and windows of what caps it."""
     _parts: tuple[Pld, ...] = field(default=(), repr=False, compare=False)
     """The guarantees of its partitions; of those that are alike, two."""
+    _last: Callable[[], Query | None] | None = field(default=None, repr=False, compare=False)
+    """Reads the query that it admitted last."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -77,14 +81,30 @@ class Budget:
         """What there was to spend."""
         return self.filter.capacity
 
-    @cached_property
-    def amounts(self) -> tuple[Amount, ...]:
-        """What is shown of it, by unit; empty for filters without units."""
-        own, left = self._line[0], self.remaining
+    @property
+    def remaining_words(self) -> str:
+        """What is left in the filter's own units, in words; empty if retired."""
+        if self.remaining is None:
+            return ""
+        own = self._line[0]
         held = rules.follow(own, own.state, own.holds) or own.state
-        alone = left is not None and len(self._line) == 1 and not own.holds
-        own_left = left if alone else own.filter.remaining_in(own.state)
-        return amounts_of(own.filter, (own.state, own_left), (held, left))
+        return self.filter.left_words(held, self.remaining)
+
+    @property
+    def capacity_words(self) -> str:
+        """What there was to spend, in words."""
+        return self.filter.left_words(self.filter.initial())
+
+    @cached_property
+    def balance(self) -> Balance | None:
+        """What is left, said as for every other filter, as far as holds and ancestors allow.
+
+        None if retired. The last query is read from the ledger when this is first asked for.
+        """
+        if self._closed:
+            return None
+        last = None if self._last is None else self._last()
+        return available(self._line, self.guarantee.pld, last)
 
     @cached_property
     def guarantee(self) -> Promise:
@@ -134,9 +154,11 @@ def _whole(parts: Sequence[Pld], relation: str) -> Pld:
 
 def view(page: Page, name: str) -> Budget:
     """A budget as it stands on a page."""
+    from residua.ledger.operations.last_query import last_query_of
+
     entry = page.entry(name)
     line = page.line(name)
-    root = _cap(page, entry)
+    root = page.cap(name)
     closed = page.closed_by(name) is not None
     return Budget(
         name=entry.name,
@@ -157,14 +179,8 @@ def view(page: Page, name: str) -> Budget:
         _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
         _parts=tuple(_partitions(page, name, entry.children, entry.relation, closed)),
+        _last=last_query_of(page.store, entry.id, entry.head_seq),
     )
-
-
-def _cap(page: Page, entry: Entry) -> Entry:
-    """The budget whose capacity is a guarantee for what this one spends."""
-    while entry.parent is not None and entry.partition is None:
-        entry = page.entry(entry.parent)
-    return entry
 
 
 def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Sequence[Pld]:

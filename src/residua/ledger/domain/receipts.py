@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from residua.errors import ArgumentError
-from residua.filters.describe import as_mechanism
-from residua.filters.query import described
+from residua.filters.balance import Balance
+from residua.filters.base import Filter
+from residua.filters.describe import plain_pld
+from residua.filters.query import Query, described
 from residua.ledger.domain import rules
+from residua.ledger.domain.balances import available
 from residua.ledger.domain.described_query import Asked
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.gaussian import Gaussian
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:
     from residua.ledger.api.ledger import Ledger
+
+
+class Cap(NamedTuple):
+    """The filter whose guarantee is promised of a budget, for how many windows, and its last query.
+
+    The query is read when it is asked for; None before the first one.
+    """
+
+    filter: Filter
+    windows: int
+    last: Callable[[], Query | None]
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class Standings:
     closed: frozenset[str] = frozenset()
     rule: rules.Fits = rules.spends
     """By which it was asked: to spend, or to hold."""
+    caps: Mapping[str, Cap] = field(default_factory=dict, compare=False)
+    """Of each named budget, whose capacity is a guarantee, and what it admitted last."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -59,6 +74,19 @@ class Standings:
         return data[self.named[0]] if self.one else data
 
     @cached_property
+    def balance(self) -> Any:
+        """What is left, said as for every other filter; by name where several were named."""
+        found = {name: self._balance(name) for name in self.named}
+        return found[self.named[0]] if self.one else found
+
+    def _balance(self, name: str) -> Balance | None:
+        members = self.lines[name]
+        if self.closed & set(members):
+            return None
+        cap, line = self.caps[name], [self.all[member] for member in members]
+        return available(line, cap.windows * cap.filter.guarantee, cap.last())
+
+    @cached_property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that all would admit now."""
         return rules.largest(tuple(self.all.values()), self.asked, self.rule)
@@ -77,6 +105,9 @@ class Remainder(Protocol):
 
     @property
     def remaining_data(self) -> Any: ...
+
+    @property
+    def balance(self) -> Any: ...
 
     @property
     def largest(self) -> Mechanism | None: ...
@@ -101,6 +132,14 @@ class Answer:
     def remaining(self) -> Any:
         """What is left now, before the query, rounded down."""
         return self._standings.remaining
+
+    @property
+    def balance(self) -> Any:
+        """What is left now, said as for every other filter; by name where several were named.
+
+        None in an answer of a service, which works it out where a budget is shown.
+        """
+        return self._standings.balance
 
     @property
     def largest(self) -> Mechanism | None:
@@ -130,6 +169,14 @@ class Receipt:
     def remaining(self) -> Any:
         """What was left after it, rounded down."""
         return self._standings.remaining
+
+    @property
+    def balance(self) -> Any:
+        """What was left after it, said as for every other filter; by name where several were named.
+
+        None in an answer of a service, which works it out where a budget is shown.
+        """
+        return self._standings.balance
 
     @property
     def largest(self) -> Mechanism | None:
@@ -162,6 +209,11 @@ class Reservation:
     def remaining(self) -> Any:
         """What was left beside it, rounded down."""
         return self._standings.remaining
+
+    @property
+    def balance(self) -> Any:
+        """What was left beside it, said as for every other filter, as in a receipt."""
+        return self._standings.balance
 
     @property
     def largest(self) -> Mechanism | None:
@@ -227,7 +279,7 @@ def plain(value: Any, text: str | None = None) -> Any:
     if isinstance(value, Mechanism):
         return {**value.to_dict(), "text": text or described(value)}
     if isinstance(value, Pld):
-        return {**_plain_pld(value), "text": text or described(value)}
+        return {**plain_pld(value), "text": text or described(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {"kind": _snake(type(value).__name__)}
         for each in dataclasses.fields(value):
@@ -235,17 +287,6 @@ def plain(value: Any, text: str | None = None) -> Any:
             out[each.name] = plain(item) if isinstance(item, Pld) else item
         return {**out, "text": text or str(value)}
     return {"kind": type(value).__name__, "text": text or repr(value)}
-
-
-def _plain_pld(value: Pld) -> dict[str, Any]:
-    if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
-        ((sensitivity, sigma, times),) = value.gaussian.parts
-        if times == 1:  # What most budgets have left, without making a mechanism of it.
-            return {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
-    try:
-        return as_mechanism(value).to_dict()
-    except ArgumentError:
-        return {"kind": "pld"}
 
 
 def _snake(name: str) -> str:

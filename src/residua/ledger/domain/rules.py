@@ -27,7 +27,7 @@ from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.grid_filter import GridFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import described, loss_of
+from residua.filters.query import described
 from residua.filters.state import State
 from residua.ledger.domain.described_query import Asked
 from residua.mechanisms.mechanism import Mechanism
@@ -165,7 +165,7 @@ def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) ->
     if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     found = least_noise(query.query, _fits_all(standings, rule))
-    return found if isinstance(found, Mechanism) and _provable(standings, found) else None
+    return found if isinstance(found, Mechanism) and provable(standings, found) else None
 
 
 def largest_soon(
@@ -268,36 +268,35 @@ def _said(
     if standing.holds:
         left = _left_beside_holds(standing, ends)
     elif len(among) > 1:
-        left = f"{standing.filter.left_words(standing.state)} left in this budget"
+        left = standing.filter.share_left_words(standing.state, "left in this budget")
     if not isinstance(query.query, Mechanism):
         return left, "what would fit is not worked out for a commit"
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Mechanism)
-        return all(_soon(each, candidate, rule) for each in among)
+        return all(admits(each, candidate, rule) for each in among)
 
     return left, _advice(query.query, fits, ends, among)[1]
 
 
-def _soon(standing: Standing, query: Mechanism, rule: Fits) -> bool:
+def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
     """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
-    filter, state, open_, relation, _ = standing
-    if open_:
+    if standing.holds:
         return rule(standing, Asked(query, ""))
-    if isinstance(filter, GridFilter):
-        return filter.admits(state, loss_of(query, relation))
-    return filter.decide(state, query, relation=relation).admitted
+    return standing.filter.admits(standing.state, query, standing.relation)
 
 
 def _left_beside_holds(standing: Standing, ends: float) -> str:
-    n = len(standing.holds)
+    n, filter = len(standing.holds), standing.filter
     held = follow(standing, standing.state, standing.holds) or standing.state
+    left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
+    if filter.share_in(held) is not None:
+        return filter.share_left_words(held, left_beside)
     try:
         left = remaining((standing,), ends)
     except _Slow:
         left = None
-    words = standing.filter.left_words(held, left)
-    return f"{words} left beside {'an open hold' if n == 1 else f'{n} open holds'}"
+    return f"{filter.left_words(held, left)} {left_beside}"
 
 
 class _Slow(Exception):
@@ -309,7 +308,7 @@ def _in_time(ends: float) -> None:
         raise _Slow
 
 
-def _provable(standings: Sequence[Standing], query: Mechanism) -> bool:
+def provable(standings: Sequence[Standing], query: Mechanism) -> bool:
     """Whether a query is one that could be asked for on all of these."""
     plain = query.to_dict()
     return all(
@@ -345,6 +344,6 @@ def _advice(
         found = least_noise(query, soon)
     except _Slow:
         return None, "what would fit takes long to work out: ask for largest"
-    if not isinstance(found, Mechanism) or not _provable(standings, found):
+    if not isinstance(found, Mechanism) or not provable(standings, found):
         return None, NOTHING_FITS
     return found, f"{described(found)} would fit"

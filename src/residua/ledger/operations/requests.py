@@ -19,9 +19,10 @@ from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.receipts import Receipt, Standings, receipt_of
+from residua.ledger.domain.receipts import Cap, Receipt, Standings, receipt_of
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
+from residua.ledger.operations.last_query import last_query_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
 from residua.records import Canonical, Record, canonical, digest, state_after
@@ -266,7 +267,21 @@ def standings_now(
     lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
     all_ = {entry.name: page.standing(entry) for entry in entries}
     closed = frozenset([entry.name for entry in entries if entry.retired])
-    return Standings(asked, tuple(named), one, lines, all_, closed, rule)
+    caps = caps_of(page, {name: page.entry(name).head_seq for name in named})
+    return Standings(asked, tuple(named), one, lines, all_, closed, rule, caps)
+
+
+def caps_of(page: Page, heads: Mapping[str, int]) -> dict[str, Cap]:
+    """Of each of these, whose capacity is a guarantee for it, and what it admitted last.
+
+    `heads` has the number of the record up to which that counts.
+    """
+    found = {}
+    for name, head in heads.items():
+        root = page.cap(name)
+        last = last_query_of(page.store, page.entry(name).id, head)
+        found[name] = Cap(root.filter, root.generation + 1, last)
+    return found
 
 
 def replay(
@@ -309,10 +324,13 @@ def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     asked = from_text(canonical(record.body["mechanism"]))
     rule = holds_ if record.type == "hold" else spends
     lost = frozenset(members) - found.keys()
+    heads = {
+        name: found[name].seq if name in found else page.entry(name).head_seq for name in named
+    }
     return Done(
         found.get(named[0], record),
         {name: (each.seq, each.hash) for name, each in found.items()},
-        Standings(asked, named, one, lines, standings, lost, rule),
+        Standings(asked, named, one, lines, standings, lost, rule, caps_of(page, heads)),
         True,
     )
 

@@ -225,6 +225,13 @@ class Page:
             entry = above
         return charged
 
+    def cap(self, name: str) -> Entry:
+        """The budget whose capacity is a guarantee for what this one spends."""
+        entry = self.entry(name)
+        while entry.parent is not None and entry.partition is None:
+            entry = self.entry(entry.parent)
+        return entry
+
     def closed_by(self, name: str) -> Entry | None:
         """What closes a budget, if anything: it, or one above it, is retired.
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from residua.filters.balance import Balance, Detail
+from residua.pld.constructors import gaussian
+
 LAPLACE = {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}
 HASH = "fd50c61ff87edb72ad58ee102349945d310fac7e3976a1be12d8b09886b1c482"
 BEFORE = "db8a09b9792d8fd47676d47d8e7df1954a54494eaff727188f60ac1733eec0f1"
@@ -23,6 +26,8 @@ def _state(left: str) -> dict[str, Any]:
     return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
 
 
+_DETAIL = Detail("gdp_residue", "mu²", 0.941699, 1.0, 0.941699)
+_BALANCE = Balance(0.941699, gaussian(mu=1.0), 0.782575, 15, False, (_DETAIL,))
 _ADMITTED = "admitted: Laplace(scale=4.0) costs mu² 0.058301"
 _RECEIPT = {
     "admitted": True,
@@ -40,7 +45,7 @@ _RECEIPT = {
 _REFUSAL = {
     "admitted": False,
     "reason": "would be refused: Laplace(scale=0.5) needs mu² 3.24326 (mu 1.80091);"
-    " mu² 1 (mu 1) left; Laplace(scale=1.03571) would fit",
+    " 100 % left (mu² 1); Laplace(scale=1.03571) would fit",
     "remaining": _WHOLE,
     "remaining_is": "left now",
     "binding": "web",
@@ -62,16 +67,7 @@ _BUDGET: dict[str, Any] = {
     "state": _state("0.941699787283476572"),
     "remaining": _LEFT,
     "capacity": _WHOLE,
-    "amounts": [
-        {
-            "unit": "mu²",
-            "capacity": "1",
-            "spent": "0.058301",
-            "held": "0",
-            "remaining": "0.941699",
-        }
-    ],
-    "percent": 94,
+    "balance": _BALANCE.to_dict(),
     "guarantee": {
         "text": "one person under add-remove: gaussian(mu=1.0)",
         "pld": _gaussian(1.0, "gaussian(mu=1.0)"),

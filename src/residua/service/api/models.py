@@ -146,6 +146,57 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Detail(Answer):
+    """What is left in one unit of a filter, or of a component of a union."""
+
+    component: str
+    unit: str
+    left: Annotated[float, Field(description="Rounded down to six digits.")]
+    capacity: float
+    share: Annotated[float, Field(description="`left` divided by `capacity`, rounded down.")]
+    live: Annotated[bool, Field(description="Whether the component can still admit queries.")]
+
+
+class Balanced(Answer):
+    """What is left of a budget, the same for every filter: as far as holds and parents allow."""
+
+    share: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1,
+            description="The share of the capacity that is left, rounded down; of several units"
+            " that are all needed the smallest, of the components of a union the largest.",
+        ),
+    ]
+    largest_eps: Annotated[
+        float,
+        Field(
+            description="The largest `eps` with an `eps`-DP query (`pure_dp`) that is admitted now,"
+            " rounded down; 0 if none is."
+        ),
+    ]
+    more_like_last: Annotated[
+        int | None,
+        Field(
+            description="How many more copies of the last admitted query fit; null before the"
+            " first one."
+        ),
+    ]
+    counting_ended: Annotated[
+        bool, Field(description="Whether counting ended at `more_like_last`: more may fit.")
+    ]
+    guarantee: dict[str, Any]
+    details: Annotated[
+        list[Detail],
+        Field(
+            description="What is left by unit; empty where a filter has no unit, or a parent in"
+            " other units allows less."
+        ),
+    ]
+    text: Annotated[str, Field(description="The same in words.")]
+
+
 class Decided(Answer):
     """What a budget says to a query, before anything is spent."""
 
@@ -238,19 +289,6 @@ class Promised(Answer):
     pld: dict[str, Any] | None
 
 
-class Amount(Answer):
-    """One unit of a budget, as exact decimals: spent, held and remaining add up to capacity."""
-
-    unit: str
-    capacity: str
-    spent: str
-    held: Annotated[
-        str,
-        Field(description="Held by reservations, or not allowed by a parent."),
-    ]
-    remaining: Annotated[str, Field(description="Rounded down.")]
-
-
 class Budgeted(Answer):
     """A budget and what is left of it."""
 
@@ -269,17 +307,7 @@ class Budgeted(Answer):
     state: dict[str, Any]
     remaining: dict[str, Any] | None
     capacity: dict[str, Any] | None
-    amounts: Annotated[
-        list[Amount],
-        Field(description="What is spent, held and left by unit; empty where there is no unit."),
-    ]
-    percent: Annotated[
-        int | None,
-        Field(
-            description="What is left of the capacity, rounded down; of several units the least. 0"
-            " also means less than 1 percent; nothing is left where `remaining` in `amounts` is 0."
-        ),
-    ]
+    balance: Annotated[Balanced | None, Field(description="What is left; null if retired.")]
     guarantee: Promised
     holds: Annotated[list[str], Field(description="The ids of open reservations.")]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from residua.errors import ResiduaError, ServiceError
 from residua.filters import budgets as amounts
+from residua.filters.balance import Balance, Detail
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.ledger.api.views import Budget, Promise
-from residua.ledger.api.wording import Amount, percent_of, words
 from residua.ledger.domain.receipts import (
     Answer,
     Hold,
@@ -33,6 +33,7 @@ from residua.ledger.domain.receipts import (
 )
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
 from residua.records import FIELDS, Record, canonical, read
 
@@ -113,12 +114,9 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "head": budget.head,
         "retired": budget.retired,
         "state": json.loads(budget.filter.state_to_json(budget.state)),
-        **{
-            name: plain(getattr(budget, name), words(budget, name))
-            for name in ("remaining", "capacity")
-        },
-        "amounts": [dataclasses.asdict(one) for one in budget.amounts],
-        "percent": percent_of(budget.amounts),
+        "remaining": plain(budget.remaining, budget.remaining_words),
+        "capacity": plain(budget.capacity, budget.capacity_words),
+        "balance": None if budget.balance is None else budget.balance.to_dict(),
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
         "holds": list(budget.holds),
     }
@@ -127,6 +125,13 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
 def record_to_dict(record: Record) -> dict[str, Any]:
     """A record with its hash; what every reader asks for is there, if only as null."""
     return {**dict.fromkeys(_NULLS), **record.body, "hash": record.hash}
+
+
+def balance_data(balance: Any) -> Any:
+    """A balance as JSON data, or balances by name; None for a budget that is retired."""
+    if isinstance(balance, Mapping):
+        return {name: balance_data(one) for name, one in balance.items()}
+    return None if balance is None else balance.to_dict()
 
 
 def mechanism_or_none(query: Any) -> dict[str, Any] | None:
@@ -172,6 +177,8 @@ class Said:
 
     left: Any
     fits: Any = None
+    balance: None = None
+    """What a service works out where it shows a budget, and not for every answer."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -195,6 +202,20 @@ class Said:
 
 
 @dataclass(frozen=True)
+class ServedBalance(Balance):
+    """A balance as a service shows it: in its words, also where a guarantee has no description."""
+
+    _said: Mapping[str, Any] = dataclasses.field(repr=False, compare=False, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        return str(self._said["text"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self._said)
+
+
+@dataclass(frozen=True)
 class ServedBudget(Budget):
     """A budget as a service shows it."""
 
@@ -204,9 +225,19 @@ class ServedBudget(Budget):
     def remaining(self) -> Any:
         return value_of(self._said["remaining"])
 
+    @property
+    def remaining_words(self) -> str:
+        left = self._said["remaining"]
+        return "" if left is None else str(left["text"])
+
     @cached_property
-    def amounts(self) -> tuple[Amount, ...]:
-        return tuple(Amount(**one) for one in self._said["amounts"])
+    def balance(self) -> Balance | None:
+        said = self._said["balance"]
+        if said is None:
+            return None
+        # What promises more than this budget does is not known here; this is on the safe side.
+        promise = approximate_dp(0.0, 1.0) if self.parent else self.filter.guarantee
+        return balance_from(said, promise)
 
     @cached_property
     def guarantee(self) -> Promise:
@@ -282,6 +313,21 @@ def record_from(data: Any) -> Record:
     if found.hash != given["hash"]:
         raise ServiceError(f"record {found.budget!r} {found.seq} does not hash to what was said")
     return found
+
+
+def balance_from(data: Any, guarantee: Pld) -> Balance:
+    """A balance; `guarantee` stands for one that has no description."""
+    given = _Reading(data)
+    said = value_of(given["guarantee"])
+    return ServedBalance(
+        share=given["share"],
+        guarantee=said if isinstance(said, Pld) else guarantee,
+        largest_eps=given["largest_eps"],
+        more_like_last=given["more_like_last"],
+        counting_ended=given["counting_ended"],
+        details=tuple(Detail(**one) for one in given["details"]),
+        _said=data,
+    )
 
 
 def value_of(data: Any) -> Any:

@@ -1,18 +1,16 @@
 """The numbers that are shown never contradict each other, over every filter and random spends.
 
 Every text is parsed as a reader would: reasons of checks, spends, holds and commits, the history,
-what `remaining` says, and the amounts of a budget with the percentage of its gauge.
+what `remaining` says, and the details of a budget's balance.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from hypothesis import strategies as st
 import residua as rz
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residua import mechanisms as m
-from residua.ledger.api.wording import percent_of, words
+from residua.filters.balance import Detail, percent_words
 from residua.service.api.values import answer_to_dict, receipt_to_dict
 
 pytestmark = pytest.mark.needs("sqlalchemy")
@@ -41,8 +39,9 @@ FILTERS = {
     **{name: CATALOGUE[name].make for name in DESCRIBED if name != "natural"},
     **ODD,
 }
-"""The natural filter has no amounts."""
+"""The natural filter keeps a composition."""
 GRIDS = ("menu", "auto")
+NO_UNITS = ("auto",)
 IN_OTHER_UNITS = (*GRIDS, "plan", "union", "target_residue")
 """What a query costs there is said in levels, as a part of the plan, by component, or in mu²."""
 SIZES = st.integers(1, 400_000).map(lambda n: n / 1e6) | st.sampled_from(
@@ -69,7 +68,7 @@ def parsed(text: str, units: list[str]) -> dict[str, Decimal]:
     """The numbers of a text by unit; what is less than a last digit adds nothing."""
     found = {}
     for unit in units:
-        match = re.search(rf"(?:^|, | and |\s){re.escape(unit)} {NUMBER}", text)
+        match = re.search(rf"(?:^|, | and |\s|\(){re.escape(unit)} {NUMBER}", text)
         if match:
             found[unit] = Decimal(0) if match[1] else Decimal(match[2])
     return found
@@ -86,12 +85,22 @@ class Reader:
 
     def __init__(self, ledger: rz.Ledger, kind: str, name: str = "b"):
         self.ledger, self.kind, self.name = ledger, kind, name
-        self.units = [one.unit for one in ledger.budget(name).amounts]
+        self.units = [one.unit for one in self.details()]
         self.holds: list[Any] = []
-        assert self.units
+        assert self.units or kind in NO_UNITS
 
     def left(self) -> dict[str, Decimal]:
-        return {one.unit: Decimal(one.remaining) for one in self.ledger.budget(self.name).amounts}
+        return {one.unit: Decimal(repr(one.left)) for one in self.details()}
+
+    def share(self) -> float:
+        balance = self.ledger.budget(self.name).balance
+        assert balance is not None
+        return balance.share
+
+    def details(self) -> tuple[Detail, ...]:
+        balance = self.ledger.budget(self.name).balance
+        assert balance is not None
+        return balance.details
 
     def ask(self, verb: str, query: m.Mechanism) -> None:
         if verb == "commit":
@@ -109,10 +118,12 @@ class Reader:
     def spent(self, verb: str, query: m.Mechanism) -> None:
         before, checked = self.left(), self.ledger.check(self.name, query)
         assert answer_to_dict(checked)["remaining"]["text"] == self.words_left()
+        assert checked.balance == self.ledger.budget(self.name).balance
         receipt = getattr(self.ledger, verb)(self.name, query)
         if verb == "spend":
             assert receipt.admitted == checked.admitted
         assert receipt_to_dict(receipt)["remaining"]["text"] == self.words_left()
+        assert receipt.balance == self.ledger.budget(self.name).balance
         if not receipt.admitted:
             self.refusal_agrees(receipt, query, before)
             return
@@ -127,13 +138,7 @@ class Reader:
                 assert all(cost[unit] == before[unit] - after[unit] for unit in cost)
 
     def words_left(self) -> str:
-        """As `budget show` has it; potentials and plans say it as a query."""
-        budget = self.ledger.budget(self.name)
-        if self.kind in IN_OTHER_UNITS:
-            return budget.filter.left_words(budget.state, budget.remaining)
-        if len(self.units) > 4:
-            return budget.filter.left_words(_held(self.ledger, self.name), budget.remaining)
-        return words(budget, "remaining")
+        return self.ledger.budget(self.name).remaining_words
 
     def refused(self, query: m.Mechanism) -> None:
         before = self.left()
@@ -143,6 +148,7 @@ class Reader:
 
     def refusal_agrees(self, refusal: Any, query: m.Mechanism, before: dict[str, Decimal]) -> None:
         needs, left, _ = refusal.reason.rsplit("; ", 2)
+        assert before == {} or f"{percent_words(self.share())} " in left, refusal.reason
         if self.kind in GRIDS:
             alone = re.search(rf"needs eps {NUMBER}", needs)
             there = re.search(rf"pure_dp\({NUMBER}\)", left)
@@ -173,25 +179,13 @@ class Reader:
                     for unit, cost in cost_in(str(record.reason), self.units).items():
                         costs[unit] += cost
                         named.add(unit)
-            shares = []
-            for one in budget.amounts:
-                spent, held, left = map(Decimal, (one.spent, one.held, one.remaining))
-                assert min(spent, held, left) >= 0 and spent + held + left == Decimal(one.capacity)
-                if one.unit in named:
-                    assert costs[one.unit] == spent, (one, costs)
-                if Decimal(one.capacity):
-                    shares.append(Fraction(one.remaining) / Fraction(one.capacity))
-        assert percent_of(budget.amounts) == (math.floor(100 * min(shares)) if shares else None)
-        if self.kind not in IN_OTHER_UNITS and any(Decimal(one.spent) for one in budget.amounts):
+            for one in self.details():
+                spent = Decimal(repr(one.capacity)) - Decimal(repr(one.left))
+                if one.unit in named and one.live:
+                    assert costs[one.unit] <= spent, (one, costs)
+                    assert budget.holds or budget.parent or costs[one.unit] == spent, (one, costs)
+        if self.kind not in IN_OTHER_UNITS and any(costs.values()):
             assert named
-
-
-def _held(ledger: rz.Ledger, name: str) -> Any:
-    """The state of a budget after its open holds."""
-    from residua.ledger.domain import rules
-
-    own = ledger.budget(name)._line[0]
-    return rules.follow(own, own.state, own.holds) or own.state
 
 
 def _seven(query: m.Mechanism) -> dict[str, Any]:
@@ -237,18 +231,20 @@ def test_a_cap_and_a_quota_each_record_their_own_cost(sizes, make, cap):
 @settings(max_examples=10)
 @given(data=st.data())
 def test_a_filter_by_itself_says_the_same(kind: str, data: st.DataObject) -> None:
-    """Its reasons have what is left and the capacity beside the cost."""
+    """Its reasons have what is left beside the cost."""
     filter = FILTERS[kind]()
-    pairs = filter.amounts_in(filter.state, filter.remaining)
-    units, total = [unit for unit, _ in pairs], {unit: Decimal(0) for unit, _ in pairs}
+    units = [one.unit for one in filter.balance.details]
+    whole = {one.unit: Decimal(repr(one.capacity)) for one in filter.balance.details}
+    total = dict.fromkeys(units, Decimal(0))
     before = None
     for size in data.draw(st.lists(SIZES, min_size=1, max_size=5)):
         decision = filter.request(data.draw(st.sampled_from(QUERIES))(size))
         if not decision.admitted:
             continue
         cost = cost_in(decision.reason, units)
-        left, whole = (parsed(part, units) for part in decision.reason.split("; ")[1].split(" of "))
-        assert set(cost) == set(left) == set(whole)
+        left = parsed(decision.reason.split("; ")[1], units)
+        assert set(cost) == set(left) <= set(whole)
+        assert f"; {percent_words(filter.balance.share)} " in decision.reason
         with localcontext(prec=400):
             for unit in cost:
                 total[unit] += cost[unit]

@@ -17,8 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from residua.filters.base import FallingCost
+if TYPE_CHECKING:
+    from residua.filters.base import FallingCost
 
 Cost = Callable[[float], tuple[float, float] | None]
 

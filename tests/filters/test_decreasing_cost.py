@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residua.planning.decreasing_cost import at_least, count
+from residua.filters.decreasing_cost import at_least, count
 
 Charge = Callable[[Fraction], Fraction | None]
 

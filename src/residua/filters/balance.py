@@ -1,0 +1,256 @@
+"""What is left of a budget, said in one way everywhere: Python, JSON, command line and pages.
+
+A balance has four numbers that mean the same for every filter: the share of the capacity that is
+left, the guarantee, the largest `eps` with an `eps`-DP query that is admitted now, and how many
+more copies of the last query are. What is left in a filter's own units is under `details`.
+
+**Share.** A filter has units in which what is spent and what is left add up to the capacity (`eps`,
+`rho`, `mu²`, levels, planned queries). A share is the ratio of the two numbers that `details` show,
+so it cannot contradict them. Of several units that are all needed it is the smallest share, of the
+live components of a union the largest. A filter without units has the share that its largest query
+is of the largest query at the start. A share never increases as queries are admitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from residua.errors import UnsupportedError
+from residua.filters.amounts import shown
+from residua.filters.counting import Count, count_copies
+from residua.filters.describe import plain_pld
+from residua.filters.noise import largest_eps
+from residua.filters.query import Query, described
+from residua.filters.wording import Amounts, few, number, rounded
+from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.pld import Pld
+
+if TYPE_CHECKING:
+    from residua.filters.base import Filter
+    from residua.filters.state import State
+
+ONE_QUERY = "eps of one query"
+"""The unit of a component of a union that has no unit: its largest query."""
+_SHOWN_DELTA = 1e-6
+"""Where a guarantee is read that has no short description."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is left in one unit of a filter, or of a component of a union.
+
+    `left` and `capacity` are rounded down to six digits, and `share` is their ratio, rounded down.
+    """
+
+    component: str
+    unit: str
+    left: float
+    capacity: float
+    share: float
+    live: bool = True
+    """Whether the component can still admit queries; a union stops components for good."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What is left of a budget at one moment."""
+
+    share: float
+    """The share of the capacity that is left, in [0, 1], rounded down to six digits."""
+    guarantee: Pld
+    """What the whole interaction is proven to be dominated by."""
+    largest_eps: float
+    """The largest `eps` with `PureDp(eps)` admitted now, rounded down to six digits; 0 if none."""
+    more_like_last: int | None
+    """How many more copies of the last admitted query fit now; None before the first one."""
+    counting_ended: bool
+    """Whether `more_like_last` is where counting ended: more may fit."""
+    details: tuple[Detail, ...]
+    """What is left by unit; empty where a filter has no unit or a budget above allows less."""
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        return balance_words(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return {
+            "share": self.share,
+            "largest_eps": self.largest_eps,
+            "more_like_last": self.more_like_last,
+            "counting_ended": self.counting_ended,
+            "guarantee": {**plain_pld(self.guarantee), "text": described(self.guarantee)},
+            "details": [asdict(one) for one in self.details],
+            "text": self.text,
+        }
+
+
+def balance_of(
+    filter: Filter, state: State, last: Query | None = None, relation: str | None = None
+) -> Balance:
+    """The balance of a filter in a state; `last` is the query that was admitted last."""
+    largest = largest_query(filter, state, relation)
+    share = share_of(filter, state, relation)
+    copies = None if last is None else count_copies(filter, state, last, relation)
+    return make_balance(share, filter.guarantee, largest, copies, filter.details_in(state))
+
+
+def make_balance(
+    share: float, guarantee: Pld, largest: float, copies: Count | None, details: Sequence[Detail]
+) -> Balance:
+    """A balance from its parts; `copies` is None before the first query."""
+    more, ended = (None, False) if copies is None else copies
+    return Balance(share, guarantee, largest, more, ended, tuple(details))
+
+
+def share_of(filter: Filter, state: State, relation: str | None = None) -> float:
+    """The share that is left in a state; without units, that of the largest query."""
+    share = filter.share_in(state)
+    if share is None:
+        whole = largest_query(filter, filter.initial(), relation)
+        share = ratio(largest_query(filter, state, relation), whole)
+    return share
+
+
+def largest_query(filter: Filter, state: State, relation: str | None = None) -> float:
+    """The largest `eps` with `PureDp(eps)` admitted in a state, to six digits; 0 if none is."""
+    return largest_eps(admits_pure(filter, state, relation), filter.most_eps)
+
+
+def admits_pure(filter: Filter, state: State, relation: str | None) -> Callable[[float], bool]:
+    """Whether a filter admits an `eps`-DP query in a state, as a function of `eps`."""
+
+    def admits(eps: float) -> bool:
+        try:
+            return filter.admits(state, PureDp(eps), relation)
+        except UnsupportedError:
+            return False
+
+    return admits
+
+
+# -- shares -------------------------------------------------------------------------------
+
+
+def make_detail(
+    component: str, unit: str, left: Fraction, capacity: Fraction, *, live: bool = True
+) -> Detail:
+    """What is left in a unit, from exact amounts."""
+    there, whole = rounded(left), rounded(capacity)
+    return Detail(component, unit, float(there), float(whole), _ratio(there, whole), live)
+
+
+def make_details(component: str, left: Amounts, capacity: Amounts) -> tuple[Detail, ...]:
+    """The same for several units."""
+    both = zip(left, capacity, strict=True)
+    return tuple(make_detail(component, unit, some, whole) for (unit, some), (_, whole) in both)
+
+
+def ratio(left: float, capacity: float) -> float:
+    """A share of two numbers as they are written, rounded down to six digits."""
+    return _ratio(Decimal(repr(left)), Decimal(repr(capacity)))
+
+
+def _ratio(left: Decimal, capacity: Decimal) -> float:
+    """The same; 0 of a capacity of 0."""
+    if not capacity:
+        return 0.0
+    return float(rounded(min(Fraction(left) / Fraction(capacity), Fraction(1))))
+
+
+def smallest_share(details: Iterable[Detail]) -> float | None:
+    """The share of units that are all needed, but for those with no capacity; None without units.
+
+    0 where no unit has a capacity.
+    """
+    details = tuple(details)
+    shares = [one.share for one in details if one.capacity]
+    return min(shares, default=0.0 if details else None)
+
+
+# -- words --------------------------------------------------------------------------------
+
+
+def balance_words(balance: Balance) -> str:
+    """A balance in words: `81 % left; largest query eps 0.43; 12 more like the last one; …`."""
+    parts = [f"{share_words(balance)} left"]
+    if balance.largest_eps:
+        parts.append(f"largest query eps {number(Decimal(repr(balance.largest_eps)))}")
+    else:
+        parts.append("no eps-DP query fits")
+    if balance.more_like_last is not None:
+        more = f"{balance.more_like_last:,}{'+' if balance.counting_ended else ''}"
+        parts.append(f"{more} more like the last one")
+    return "; ".join([*parts, f"guarantee {guarantee_words(balance.guarantee)}"])
+
+
+def share_words(balance: Balance) -> str:
+    """`34 %`, `< 1 %`, and of which unit where several are needed and have other shares."""
+    return _share_words(balance.share, balance.details)
+
+
+def _share_words(share: float, details: Sequence[Detail]) -> str:
+    text, shares = percent_words(share), {one.share for one in details if one.capacity}
+    if len(shares) < 2 or not _are_all_needed(share, details):
+        return text
+    unit = next(one.unit for one in details if one.capacity and one.share == share)
+    return f"{text} of {unit}"
+
+
+def _are_all_needed(share: float, details: Sequence[Detail]) -> bool:
+    """Whether a share is the smallest of several units, rather than the largest."""
+    return len({one.component for one in details}) == 1 and share == smallest_share(details)
+
+
+def left_words(share: float, details: Sequence[Detail], left: str = "left") -> str:
+    """What is left for the reason of a decision: `81 % left (mu² 0.81)`.
+
+    Beside the share are the amounts that it is of: all units that are needed, or the component of a
+    union that has the most left.
+    """
+    if _are_all_needed(share, details):
+        named = [(one.unit, one.left) for one in details]
+    else:
+        best = next(one for one in details if one.live and one.share == share)
+        several = len({one.component for one in details}) > 1
+        named = [(f"{best.component} {best.unit}" if several else best.unit, best.left)]
+    amounts = few([f"{unit} {number(Decimal(repr(amount)))}" for unit, amount in named])
+    return f"{_share_words(share, details)} {left} ({amounts})"
+
+
+def percent_words(share: float) -> str:
+    """A share in whole percent, rounded down: `34 %`, `< 1 %`, `0 %`."""
+    whole = percent(share)
+    return "< 1 %" if whole == 0 < share else f"{whole} %"
+
+
+def percent(share: float) -> int:
+    """A share in whole percent, rounded down as it is written."""
+    return math.floor(100 * Fraction(repr(share)))
+
+
+def guarantee_words(guarantee: Pld) -> str:
+    """A guarantee in a few words: `(eps 1, delta 1e-06)`, `mu 1`."""
+    if guarantee.is_identity:
+        return "eps 0"
+    parts = guarantee.gaussian.parts if guarantee.gaussian else ()
+    match list(guarantee.terms.items()), list(parts):
+        case [(RandomizedResponse(eps=eps, delta=delta), 1)], []:
+            return f"(eps {eps:g}, delta {delta:g})" if delta else f"eps {eps:g}"
+        case [], [(shift, sigma, 1)]:
+            return f"mu {shown(shift / sigma, up=True)}"
+    ends = (guarantee,) if guarantee.is_symmetric else (guarantee, guarantee.reverse())
+    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in ends)
+    if not eps < math.inf:
+        return "none below delta 1" if guarantee.is_infinite else described(guarantee)
+    return f"(eps {shown(eps, up=True)}, delta {_SHOWN_DELTA:g})"

@@ -1,0 +1,111 @@
+"""How many copies of a query are admitted one after another.
+
+The answer is that of requesting one by one until the first refusal. Filters that charge a query the
+same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
+fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
+left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Elsewhere (plans, menus,
+rules of your own) each request is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from residua.filters import decreasing_cost
+from residua.filters.query import Query
+from residua.filters.state import Left, State
+
+if TYPE_CHECKING:
+    from residua.filters.base import FallingCost, Filter
+
+MOST = 10**6
+"""Where counting ends unless told otherwise."""
+MOST_DECIDED = 1000
+"""Where it ends for a count that is shown, if every request has to be decided: within a second."""
+
+
+class Count(NamedTuple):
+    """How many copies are admitted, and whether counting ended before one was refused."""
+
+    copies: int
+    ended: bool
+
+
+def count_copies(filter: Filter, state: State, query: Query, relation: str | None = None) -> Count:
+    """How many more copies of a query are admitted; counting ends at `MOST` or `MOST_DECIDED`."""
+    most = MOST
+    if not filter.skips:
+        known = falling_costs(filter, state, (query,), relation)
+        found = decreasing_cost.count(*known, MOST) if known else None
+        if found is not None:
+            return Count(found, found >= MOST)
+        most = MOST_DECIDED
+    copies = admitted(filter, state, (query,), most, relation)[0]
+    return Count(copies, copies >= most)
+
+
+def count_copies_before(
+    filter: Filter,
+    state: State,
+    query: Query,
+    follows: Callable[[State], bool],
+    relation: str | None = None,
+) -> Count:
+    """The same where something must still fit after them (`follows`), as it does now.
+
+    What fits after some copies is taken to fit after fewer.
+    """
+    states: list[State] = []
+    if filter.skips:
+        most, ended = count_copies(filter, state, query, relation)
+    else:
+        states.append(filter.own(state))
+        while len(states) <= MOST_DECIDED:
+            decision = filter.decide(states[-1], query, relation=relation)
+            if not decision.admitted:
+                break
+            states.append(decision.state)
+        most, ended = len(states) - 1, len(states) > MOST_DECIDED
+
+    def after(n: int) -> State:
+        return states[n] if states else admitted(filter, state, (query,), n, relation)[1]
+
+    if follows(after(most)):
+        return Count(most, ended)
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if follows(after(middle)) else (low, middle)
+    return Count(low, False)
+
+
+def falling_costs(
+    filter: Filter, state: State, queries: Sequence[Query], relation: str | None
+) -> tuple[Fraction, list[FallingCost]] | None:
+    """The one amount that is left and what each query takes of it, where there are such."""
+    if not isinstance(state, Left) or len(state.left) != 1:
+        return None
+    costs = [filter.falling_cost(query, relation) for query in queries]
+    known = [cost for cost in costs if cost is not None]
+    return (state.left[0], known) if len(known) == len(costs) else None
+
+
+def admitted(
+    filter: Filter,
+    state: State | None,
+    queries: Sequence[Query],
+    most: int,
+    relation: str | None = None,
+) -> tuple[int, State]:
+    """How many of the repeating `queries` are admitted before the first refusal, and the state."""
+    state = filter.state if state is None else filter.own(state)
+    rounds, state = filter.skip(state, queries, most // len(queries), relation)
+    count = rounds * len(queries)
+    while count < most:
+        decision = filter.decide(state, queries[count % len(queries)], relation=relation)
+        if not decision.admitted:
+            break
+        count, state = count + 1, decision.state
+    return count, state
