@@ -129,7 +129,7 @@ def test_decisions_belong_to_their_own_moment():
     assert first.remaining == rz.pure_dp(0.75)
     assert refused.largest == rz.pure_dp(0.75)
     assert filter.remaining == rz.pure_dp(0.25)
-    assert "eps 0.75 left" in refused.reason
+    assert "75 % left (eps 0.75)" in refused.reason
 
 
 def test_no_refund_through_rounding():
