@@ -83,6 +83,17 @@ class Filter(ABC):
         """Whether `query` is admitted in `state`, and the state that follows. Pure."""
         return self._decide(self.own(state), self._asked(query), checked_relation(relation))
 
+    def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
+        """Whether `decide` admits a query; faster where the state that follows is not needed."""
+        return self._decide(state, query, relation).admitted
+
+    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+        """The filter that decides in a state; this one unless it has handed over to another.
+
+        `query` is what is to be decided, for a filter that makes its choice when it is asked.
+        """
+        return self
+
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
         return as_query(query)

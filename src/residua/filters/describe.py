@@ -40,6 +40,14 @@ def as_mechanism(query: Query) -> Mechanism:
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
 
 
+def named(query: Query) -> Query:
+    """A query by its description, where it has one: what is written down reads back the same."""
+    try:
+        return as_mechanism(query)
+    except ArgumentError:
+        return query
+
+
 def _repeated(part: Mechanism, n: int) -> Mechanism:
     return part if n == 1 else SelfComposed(part, n)
 

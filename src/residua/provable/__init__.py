@@ -21,7 +21,7 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Description = Mapping[str, Any]
@@ -83,7 +83,10 @@ _ZCDP = ("zcdp", "approximate_zcdp")
 _CLOSED_FORMS = {"discrete_laplace": _BOUNDED, "discrete_gaussian": (*_RENYI, *_ZCDP)}
 """The filters under which the cost of integer noise is known without its losses."""
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue", "target_residue")
-_GRID = ("menu", "auto")
+_OPENED: tuple[Description, ...] = (
+    {"kind": "target_residue"}, {"kind": "renyi_commit", "alpha": 1.0}, {"kind": "pure"},
+)  # fmt: skip
+"""What `auto` may become at the first query, whatever that is."""
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
@@ -93,7 +96,7 @@ _FORMS: dict[str, set[str]] = {
     **dict.fromkeys(_RENYI, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_ZCDP, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
-    **dict.fromkeys(_GRID, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
+    "menu": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
     "commit": _EVERYWHERE | {"mixture"},
     "plan": _EVERYWHERE,
     "natural": _EVERYWHERE,
@@ -108,8 +111,9 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     `config` is the filter's, `relation` the budget's. A commit to a filter is not a query.
     """
     leaves, kind = [], config["kind"]
-    if kind == "union":
-        return _under_any(description, config, relation)
+    if kind in ("union", "auto"):
+        filters = config["filters"] if kind == "union" else _OPENED
+        return _under_any(description, filters, relation)
     for leaf, copies in _leaves(description):
         wrong = out_of_range(leaf, kind)
         if wrong is None and not copies <= LARGEST_COUNT:
@@ -131,7 +135,7 @@ def unprovable(description: Description, config: Description, relation: str) -> 
                 f"alpha times sensitivity / sigma of {_named(leaf)} must be at most"
                 f" {LARGEST_REACH:g} under the filter {kind}"
             )
-        if form == "mixture" and relation == _REPLACE and kind in (*_GRID, "commit"):
+        if form == "mixture" and relation == _REPLACE and kind in ("menu", "commit"):
             size = _largest_ratio(leaf)
             if size > LARGEST_TWO_SIDED:
                 return (
@@ -146,9 +150,11 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     return None
 
 
-def _under_any(description: Description, config: Description, relation: str) -> str | None:
+def _under_any(
+    description: Description, filters: Sequence[Description], relation: str
+) -> str | None:
     """Why no component's step could be proven; a union takes what one of them takes."""
-    found = [unprovable(description, each, relation) for each in config["filters"]]
+    found = [unprovable(description, each, relation) for each in filters]
     return None if None in found else found[0]
 
 
@@ -362,7 +368,7 @@ def _together(leaves: list[tuple[Description, int]], kind: str, relation: str) -
         if kind == "gdp":
             return _below_one_gaussian(rest, len(leaves) - len(rest))
         return _on_a_residue(rest)
-    if kind in _GRID and "discrete" in forms:
+    if kind == "menu" and "discrete" in forms:
         return "discrete Gaussian noise"
     if kind == "basic" and "discrete" in forms and len(leaves) > 1:
         return "discrete Gaussian noise and other queries"

@@ -21,9 +21,10 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
-from residua.filters.potential.grid_filter import alone_words, grid_target, named, needed_alone
+from residua.filters.describe import named
 from residua.filters.query import Query, as_list, described, loss_of
 from residua.filters.state import State
+from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.wording import Amounts
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
@@ -51,7 +52,7 @@ class PlanFilter(Filter):
     kind: ClassVar[str] = "plan"
 
     def __post_init__(self) -> None:
-        eps, delta = grid_target(self.eps, self.delta)
+        eps, delta = moderate_target(self.eps, self.delta)
         plan = tuple(named(q) for q in as_list(self.plan, "plan"))
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
         for query in plan:
@@ -202,7 +203,7 @@ class PlanFilter(Filter):
         return high
 
     def _need(self, decision: Decision) -> str:
-        needed = needed_alone(decision, self.delta)
+        needed = needed_alone(loss_of(decision.query, decision._relation), self.delta)
         return f"{decision._why_not} ({alone_words(needed, self.delta)})"
 
 

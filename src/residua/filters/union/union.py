@@ -42,8 +42,7 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
 from residua.filters.losses import largest_eps, response_eps
 from residua.filters.noise import largest_response, least_noise
-from residua.filters.potential.grid_filter import GridFilter
-from residua.filters.query import Query, loss_of, relation_of
+from residua.filters.query import Query, relation_of
 from residua.filters.state import State
 from residua.filters.wording import Amounts, joined
 from residua.mechanisms.mechanism import Mechanism
@@ -93,10 +92,7 @@ class UnionFilter(Filter):
 
     def __post_init__(self) -> None:
         components = _components(self.filters)
-        guaranteed = [each for each in map(_guaranteed_eps, components) if each is not None]
-        if self.eps is None and not guaranteed:
-            raise ArgumentError("eps must be given: no component states one")
-        eps = largest_eps(max(guaranteed) if self.eps is None else self.eps)
+        eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
         most = max(_stated(components, "target_eps", "eps"), default=0.0)
         if most > eps:
             raise ArgumentError(
@@ -175,7 +171,7 @@ class UnionFilter(Filter):
         assert self.eps is not None
         return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps), None))
 
-    def admits(self, state: Parts, query: Query, relation: str | None) -> bool:
+    def admits(self, state: Parts, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query, without working out the state that follows."""
         why_not = _unverifiable(self.filters, query, relation)
         return any(
@@ -351,6 +347,14 @@ def _stated(components: Sequence[Filter], *names: str) -> list[float]:
     return [value for value in found if isinstance(value, float)]
 
 
+def _largest_guaranteed(components: Sequence[Filter]) -> float:
+    """The largest `eps` of the components whose guarantee is `R_{eps,delta}`."""
+    found = [each for each in map(_guaranteed_eps, components) if each is not None]
+    if not found:
+        raise ArgumentError("eps must be given: no component states one")
+    return max(found)
+
+
 def _guaranteed_eps(component: Filter) -> float | None:
     """The `eps` of a component whose guarantee is `R_{eps,delta}`; None for any other."""
     promise = _promise(component)
@@ -392,10 +396,10 @@ def _answer(
 
 def _admits(component: Filter, part: State, query: Query, relation: str | None) -> bool:
     """Whether a component admits a query, without planning ahead for it."""
-    if isinstance(component, GridFilter):
-        return component.admits(part, loss_of(query, relation))
-    found = _answer(component, part, query, relation, None)
-    return isinstance(found, Decision) and found.admitted
+    try:
+        return component.admits(part, query, relation)
+    except UnsupportedError:
+        return False
 
 
 def _unverifiable(

@@ -23,7 +23,8 @@ _LEAST_EPS = 2.0**-1000
 _LEAST_MU = 1e-100
 _ABOVE_ONE = 1.0 + 1e-9
 _MOST_ROUNDS = 100_000
-_MOST_COMPONENTS = 16
+MOST_COMPONENTS = 16
+"""Of a union, or of what `auto` becomes."""
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -112,7 +113,7 @@ def _prices(value: Any) -> bool:
 
 def _components(value: Any) -> bool:
     """Filters, each of which is right by itself and none of which is a union."""
-    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_COMPONENTS:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_COMPONENTS:
         return False
     return all(
         isinstance(each, Mapping) and each.get("kind") != "union" and misconfigured(each) is None
