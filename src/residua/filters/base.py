@@ -66,6 +66,8 @@ class Filter(ABC):
     version: ClassVar[int] = 1
     nested_filters: ClassVar[frozenset[str]] = frozenset()
     """Fields that hold a list of filters."""
+    repeated_queries: ClassVar[frozenset[str]] = frozenset()
+    """Fields that hold a list of queries, written with how often each is repeated."""
     remaining_is_a_query: ClassVar[bool] = False
     """Whether `remaining_in` is the largest query that fits now, and not an amount."""
 

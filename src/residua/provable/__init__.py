@@ -21,7 +21,8 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 Description = Mapping[str, Any]
@@ -55,6 +56,11 @@ MOST_COINS, LARGEST_COINS = 64, 100.0
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Of the sizes of several queries that are not Gaussian under the residue filters: how far they are
 apart, and all of them together."""
+MOST_PLANNED, LARGEST_SHARE = 100_000, 8000.0
+"""Of what is not Gaussian on a plan: how many, and `eps` divided by their total variation. They are
+composed on a lattice, which must be fine enough for each and reach beyond `eps`."""
+MOST_COMPOSED = 1 << 14
+"""Of outcomes of a plan that are written out, and need no lattice."""
 MOST_OUTCOMES = 1 << 11
 """Of the queries of a batch that is committed to, or of all but the Gaussians of a plan, together:
 they are written out, for a query off the plan to be compared with."""
@@ -99,10 +105,11 @@ _FORMS: dict[str, set[str]] = {
     "menu": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
     "commit": _EVERYWHERE | {"mixture"},
     "plan": _EVERYWHERE,
+    "planned": _EVERYWHERE | {"mixture"},
     "natural": _EVERYWHERE,
     "additive_profile": _EVERYWHERE,
 }
-"""The forms whose steps can be proven, by the kind of the filter."""
+"""The forms whose steps can be proven, by the kind of the filter; `planned` is on a plan."""
 
 
 def unprovable(description: Description, config: Description, relation: str) -> str | None:
@@ -123,8 +130,8 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         leaves.append((leaf, copies))
         if len(leaves) > LONGEST_LIST:
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
-    if kind == "plan" and all(leaf in config["plan"] for leaf, _ in leaves):
-        return None  # what is planned is proven with the plan
+    if kind == "plan":
+        leaves = _off_plan(leaves, _planned(config), relation)
     allowed = _FORMS.get(kind, set())
     for leaf, _ in leaves:
         form = _form(leaf, relation)
@@ -150,6 +157,53 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     return None
 
 
+def _planned(config: Description) -> list[tuple[Description, int]]:
+    """What a plan is composed of, with how many copies of each."""
+    found: list[tuple[Description, int]] = []
+    for entry in config["plan"]:
+        query, n = (entry["mechanism"], entry["repeat"]) if "repeat" in entry else (entry, 1)
+        found += _leaves(query, n)
+    return found
+
+
+def _off_plan(
+    leaves: list[tuple[Description, int]], plan: list[tuple[Description, int]], relation: str
+) -> list[tuple[Description, int]]:
+    """Less what is on the plan, or smaller than that, and Gaussians, which are charged exactly."""
+
+    def proven(leaf: Description) -> bool:
+        form = _form(leaf, relation)
+        if form == "mixture" and relation == _REPLACE:
+            return False  # a plan is one under add-remove
+        return form == "gaussian" or any(_is_smaller(leaf, each) for each, _ in plan)
+
+    return [(leaf, n) for leaf, n in leaves if not proven(leaf)]
+
+
+def _is_smaller(leaf: Description, planned: Description) -> bool:
+    """Whether a mechanism is known to lose no more than another by their parameters alone."""
+    if leaf == planned:
+        return True
+    ours, theirs = _parameters(leaf), _parameters(planned)
+    if ours is None or theirs is None or ours[0] != theirs[0]:
+        return False
+    return all(a <= b for a, b in zip(ours[1], theirs[1], strict=True))
+
+
+def _parameters(leaf: Description) -> tuple[str, tuple[Fraction, ...]] | None:
+    """Parameters with which the loss of a mechanism grows; None for other kinds."""
+    if leaf["kind"] == "pure_dp":
+        return "pure_dp", (Fraction(leaf["eps"]),)
+    if leaf["kind"] == "laplace":
+        return "laplace", (Fraction(leaf["sensitivity"]) / Fraction(leaf["scale"]),)
+    sampled = leaf["kind"] == "poisson_sampled" and leaf["mechanism"]["kind"] == "gaussian"
+    if sampled or leaf["kind"] == "subsampled_gaussian":
+        noise = leaf["mechanism"] if sampled else leaf
+        size = Fraction(noise["sensitivity"]) / Fraction(noise["sigma"])
+        return "subsampled_gaussian", (Fraction(leaf["sampling_rate"]), size)
+    return None
+
+
 def _under_any(
     description: Description, filters: Sequence[Description], relation: str
 ) -> str | None:
@@ -172,19 +226,23 @@ def unprovable_commit(to: Any, relation: str) -> str | None:
     copies = sum(n for _, n in _leaves(batch))
     if copies > 1 and (set(forms) not in ({"gaussian"}, {"finite"}) or copies > MOST_COPIES):
         return "no proof is known for a commit to several queries that are not all of one form"
-    if copies > 1 and set(forms) == {"finite"} and _too_many_outcomes(batch):
+    if copies > 1 and set(forms) == {"finite"} and _too_many_outcomes(_leaves(batch)):
         return f"the outcomes of a batch must be at most {MOST_OUTCOMES} together, to commit to it"
     return None
 
 
-def _too_many_outcomes(description: Description) -> bool:
-    """Whether finite queries have more outcomes together than are written out."""
+def _too_many_outcomes(
+    leaves: Iterable[tuple[Description, int]], most: int = MOST_OUTCOMES
+) -> bool:
+    """Whether queries have more outcomes together than are written out."""
     total = 1.0
-    for leaf, copies in _leaves(description):
+    for leaf, copies in leaves:
+        if _form(leaf, "add-remove") != "finite":
+            return True
         each = _outcomes(leaf)
         # Alike coins are counted by how many come up; anything else is multiplied out.
         total *= copies + 1.0 if each == 2 else min(float(each) ** min(copies, 64), math.inf)
-        if not total <= MOST_OUTCOMES:
+        if not total <= most:
             return True
     return False
 
@@ -229,15 +287,46 @@ def unprovable_filter(config: Description) -> str | None:
         if value and not low <= value <= high:
             what = f"{name} of {kind}"
             return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
-    for name in ("plan", "menu", "expect"):
+    for name in ("menu", "expect"):
         for each in config.get(name, ()):
-            wrong = unprovable(each, {"kind": kind, "plan": ()}, "add-remove")
-            forms = {_form(leaf, "add-remove") for leaf, _ in _leaves(each)}
-            if wrong is None and name == "plan" and "gaussian" in forms and len(forms) > 1:
-                wrong = "no proof is known for Gaussians composed with others in one query"
+            wrong = unprovable(each, {"kind": kind}, "add-remove")
             if wrong is not None:
                 return f"{name}: {wrong}"
+    if kind == "plan":
+        return _unprovable_plan(config)
     return _unprovable_natural(config) if kind == "natural" else None
+
+
+def _unprovable_plan(config: Description) -> str | None:
+    """Why the composition of a plan could not be proven to be within `(eps, delta)`, or None."""
+    for leaf, _ in _planned(config):
+        wrong = unprovable(leaf, {"kind": "planned"}, "add-remove")
+        if wrong is not None:
+            return f"plan: {wrong.replace('filter planned', 'filter plan')}"
+    rest = [(leaf, n) for leaf, n in _planned(config) if _form(leaf, "add-remove") != "gaussian"]
+    copies = sum(n for _, n in rest)
+    if copies > MOST_PLANNED:
+        return f"plan: at most {MOST_PLANNED} queries that are not Gaussian, got {copies}"
+    if copies == 1 or not _too_many_outcomes(rest, MOST_COMPOSED):
+        return None
+    for leaf, _ in rest:
+        size = _distance(leaf)
+        if size is not None and config["eps"] > LARGEST_SHARE * size:
+            return f"plan: {_named(leaf)} is too small a part of eps {config['eps']:g} to compose"
+    return None
+
+
+def _distance(leaf: Description) -> float | None:
+    """About the total variation of what is on a plan; None where that is not known."""
+    kind = leaf["kind"]
+    if kind == "pure_dp":
+        return math.tanh(leaf["eps"] / 2.0)
+    if kind == "laplace":
+        return -math.expm1(-_ratio(leaf["sensitivity"], leaf["scale"]) / 2.0)
+    if kind == "subsampled_gaussian":
+        ratio = _ratio(leaf["sensitivity"], leaf["sigma"])
+        return float(leaf["sampling_rate"] * math.erf(ratio / math.sqrt(8.0)))
+    return None
 
 
 def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
@@ -338,7 +427,7 @@ def _exception(leaf: Description, form: str, kind: str) -> bool:
         return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
     if leaf["kind"] == "truncated_laplace":
         return kind in ("natural", "additive_profile", "commit")
-    return kind in ("plan", "natural") and leaf["kind"] in _SIDED
+    return kind in ("plan", "planned", "natural") and leaf["kind"] in _SIDED
 
 
 def _reach(leaf: Description, config: Description) -> float:

@@ -176,26 +176,6 @@ def test_menu_against_the_exact_worst_case():
     assert float(worst.delta(2.0)) > 0.2 * 0.05
 
 
-def test_plan_is_kept_to_the_last_query():
-    query = rz.pure_dp(0.05)
-    filter = rz.PlanFilter(1.0, 1e-6, [query] * 40)
-    assert filter.kept == 26
-    for _ in range(26):
-        assert filter.request(query).admitted
-    assert not filter.request(query).admitted
-
-
-def test_plan_gives_the_smallest_part_for_what_is_not_on_it():
-    filter = rz.PlanFilter(1.0, 1e-6, [rz.pure_dp(0.1), rz.pure_dp(0.05)] * 4)
-    covered = filter.request(rz.laplace(20.0))
-    assert covered.cost == rz.pure_dp(0.05)
-    larger = filter.request(rz.pure_dp(0.15))
-    assert larger.admitted
-    assert larger.remaining + rz.pure_dp(0.15) <= covered.remaining
-    assert not filter.request(rz.gaussian(sigma=20.0)).admitted
-    assert filter.state_from_json(filter.state_to_json(filter.state)) == filter.state
-
-
 KINDS = (rz.pure_dp(0.03), rz.laplace(25.0), rz.gaussian(sigma=25.0), rz.pure_dp(0.11))
 
 

@@ -27,9 +27,10 @@ from residua.filters.base import Filter
 from residua.filters.conversion import order_for
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.describe import named
+from residua.filters.describe import as_mechanism, named
 from residua.filters.losses import response_eps
 from residua.filters.noise import largest_response, least_noise
+from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import Query, as_list, loss_of
 from residua.filters.residue.target_residue import TargetResidueFilter
@@ -37,10 +38,12 @@ from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter
 from residua.filters.wording import Amounts
+from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
+from residua.provable import MOST_PLANNED, unprovable_filter
 
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
@@ -62,10 +65,11 @@ def components_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> tuple[F
             TargetResidueFilter(eps, _share(delta, 0.9)),
             RenyiCommitFilter(eps, _share(delta, 0.1)),
         )
-    return (
-        RenyiCommitFilter(eps, delta, order_for(_unit(sampled), eps, delta)),
-        PureFilter(eps),
-    )
+    unit = _unit(sampled)
+    rest = _share(delta, 0.2)
+    others = (RenyiCommitFilter(eps, rest, order_for(unit, eps, rest)), PureFilter(eps))
+    plan = _plan_of(unit, eps, _share(delta, 0.8))
+    return others if plan is None else (plan, *others)
 
 
 def _is_sampled(loss: Pld) -> bool:
@@ -76,6 +80,19 @@ def _is_sampled(loss: Pld) -> bool:
 def _unit(loss: Pld) -> Pld:
     """One of the sampled queries that a loss is made of."""
     return next(Pld(None, {f: 1}) for f in loss.terms if isinstance(f, GaussianMixture))
+
+
+def _plan_of(unit: Pld, eps: float, delta: float) -> PlanFilter | None:
+    """A plan of as many copies as fit; None if none does, or if it could not be proven."""
+    try:
+        one = as_mechanism(unit)
+    except ArgumentError:
+        return None
+    count = PlanFilter(eps, delta, (SelfComposed(one, MOST_PLANNED),)).kept
+    if count == 0:
+        return None
+    plan = PlanFilter(eps, delta, (SelfComposed(one, count),))
+    return plan if unprovable_filter(plan.to_dict()) is None else None
 
 
 def _share(delta: float, share: float) -> float:

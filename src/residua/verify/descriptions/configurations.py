@@ -91,6 +91,21 @@ def _queries(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_query(each) for each in value)
 
 
+def _plan(value: Any) -> bool:
+    """Queries, each with how often it is repeated if it is; no two neighbours are equal."""
+    if not isinstance(value, list) or not value:
+        return False
+    queries = []
+    for entry in value:
+        repeated = isinstance(entry, Mapping) and set(entry) == {"mechanism", "repeat"}
+        if repeated and not (_count(entry["repeat"]) and entry["repeat"] > 1):
+            return False
+        queries.append(entry["mechanism"] if repeated else entry)
+    if not all(_query(each) and each["kind"] != "self_composed" for each in queries):
+        return False
+    return all(canonical(one) != canonical(two) for one, two in pairwise(queries))
+
+
 def _budget(value: Any) -> bool:
     """A loss, as the library writes one."""
     if not _query(value):
@@ -140,7 +155,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "target_residue": _TARGET,
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
-    "plan": {**_GRID, "plan": _queries},
+    "plan": {**_GRID, "plan": _plan},
     "renyi_commit": {**_TARGET, "alpha": _ORDER},
     "union": {"filters": _components, "eps": _EPS},
     "natural": {"budget": _budget},

@@ -18,6 +18,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "natural": frozenset({"loss", "rounds"}),
     "renyi_commit": frozenset({"left", "committed", "to", "inner"}),
     "union": frozenset({"parts"}),
+    "plan": frozenset({"left", "variance"}),
 }
 """What states hold beside `kind` and `of`; where nothing is named, `left`."""
 _LEFT = frozenset({"left"})

@@ -4,7 +4,8 @@ A state has the components' configurations and a state or null for each; before 
 lists are empty. The step that opens the filter is proven if every component keeps an `eps` of at
 most the filter's, the deltas add up to at most `delta`, as they are written, and the step from the
 first states of the components is one of their union. The records do not hold those first states, so
-they are worked out here, from the configurations: never less than what the library starts with.
+they are worked out here, from the configurations: never less than what the library starts with. A
+plan must fit as a whole.
 Afterwards the components must not change, and the filter is their union (`union.py`).
 """
 
@@ -20,7 +21,7 @@ from residua.records import canonical
 from residua.verify.arithmetic.balls import ball, bits, rational, written
 from residua.verify.descriptions.states import State, fingerprint
 from residua.verify.losses.laws import gaussian_curve
-from residua.verify.proofs import union
+from residua.verify.proofs import plans, union
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted
 
 Config = Mapping[str, Any]
@@ -141,5 +142,6 @@ _FIRST: dict[str, Callable[[Config], dict[str, Any]]] = {
     "pure": _pure,
     "target_residue": _target_residue,
     "renyi_commit": _renyi_commit,
+    "plan": plans.first_state,
 }
 """What the first state of each kind of component holds beside its kind and fingerprint."""
