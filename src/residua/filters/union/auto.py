@@ -12,6 +12,7 @@ by the theorem of unions; what is chosen depends on the first query alone, and o
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -41,6 +42,7 @@ from residua.filters.wording import Amounts
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, pure_dp
+from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.provable import MOST_PLANNED, unprovable_filter
@@ -78,8 +80,12 @@ def _is_sampled(loss: Pld) -> bool:
 
 
 def _unit(loss: Pld) -> Pld:
-    """One of the sampled queries that a loss is made of."""
-    return next(Pld(None, {f: 1}) for f in loss.terms if isinstance(f, GaussianMixture))
+    """What a loss is a whole number of copies of: one step of a block of steps."""
+    parts = loss.gaussian.parts if loss.gaussian else ()
+    n = math.gcd(*loss.terms.values(), *(count for _, _, count in parts))
+    noise = tuple((d, s, count // n) for d, s, count in parts)
+    terms = {factor: count // n for factor, count in loss.terms.items()}
+    return Pld(Gaussian(noise) if noise else None, terms)
 
 
 def _plan_of(unit: Pld, eps: float, delta: float) -> PlanFilter | None:
