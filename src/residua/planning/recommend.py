@@ -11,6 +11,7 @@ filter admits all of it.
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.noise import Queries, least, scaled
-from residua.filters.query import described
+from residua.filters.potential.plan import usable_delta
+from residua.filters.query import described, loss_of
 from residua.planning.candidates import Setting, contenders
 from residua.planning.comparison import (
     Progress,
@@ -41,7 +43,7 @@ _RESTS_ON = (
     ("approximate_gdp_residue", "a Gaussian budget with slack in delta, which sampling needs"),
     ("target_residue", "a Gaussian budget read where (eps, delta) needs it, whatever comes"),
     ("union", "several filters at once, each with a share of delta; addition of eps is free"),
-    ("auto", "nothing it was told: it makes its plan at the first query"),
+    ("auto", "nothing it was told: it chooses its filters at the first query"),
     ("renyi", "a Rényi order fixed in advance for this workload"),
     ("renyi_commit", "a Rényi order fixed in advance, and a commit later on"),
     ("menu", "prices worked out in advance for these kinds of query"),
@@ -211,7 +213,11 @@ def _turned(
 
     def composed(moved: Queries) -> bool:
         workload = Workload("turned", turned(moved))
-        return _within(workload.composed(workload.round, setting.relation), setting)
+        counts: Counter[Pld] = Counter()
+        for query, times in workload.queries:
+            counts[loss_of(query, setting.relation)] += times
+        delta = usable_delta(counts, setting.delta)
+        return _within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
     if any(scaled(query, 2.0) is None for query in kinds):
         return None
@@ -224,9 +230,9 @@ def _turned(
     return tried[found], turned(found)
 
 
-def _within(loss: Pld, setting: Setting) -> bool:
+def _within(loss: Pld, eps: float, delta: float) -> bool:
     ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return all(float(one.delta(setting.eps)) <= setting.delta for one in ends)
+    return all(float(one.delta(eps)) <= delta for one in ends)
 
 
 __all__ = ["Recommendation", "recommend"]

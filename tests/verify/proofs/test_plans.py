@@ -9,7 +9,8 @@ import pytest
 
 import residua as rz
 from residua import mechanisms as m
-from residua.provable import MOST_PLANNED, unprovable, unprovable_filter
+from residua.provable import unprovable, unprovable_filter
+from residua.provable.plans import MOST_PLANNED
 from residua.verify import verify_records
 from residua.verify.descriptions.states import fingerprint
 from residua.verify.proofs.filters import Asked, prove_first, prove_step

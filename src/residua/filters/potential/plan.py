@@ -48,7 +48,7 @@ from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.families.factors import Factor
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
-from residua.provable import MOST_OUTCOMES
+from residua.provable.forms import MOST_OUTCOMES
 
 _MARGIN = 1e-2
 """The share of `delta` that a plan leaves unless its outcomes can be written out: the verifier
@@ -396,12 +396,16 @@ def _factors(loss: Pld) -> list[tuple[Query, int]]:
     return [*found, (Pld(loss.gaussian, {}), 1)]
 
 
+def usable_delta(counts: dict[Pld, int], delta: float) -> float:
+    """The `delta` that a plan of so many of each loss may use."""
+    return delta if _is_listed(counts) else delta * (1.0 - _MARGIN)
+
+
 @lru_cache(maxsize=64)
 def _longest_prefix(plan: tuple[Query, ...], eps: float, delta: float) -> int:
     layout = _layout(plan)
     counts = layout.prefix(layout.length).counts
-    exact = _is_listed(dict(zip(layout.kinds, counts, strict=True)))
-    whole = approximate_dp(eps, delta if exact else delta * (1.0 - _MARGIN))
+    whole = approximate_dp(eps, usable_delta(dict(zip(layout.kinds, counts, strict=True)), delta))
 
     def fits(n: int) -> bool:
         return layout.composed(n) <= whole

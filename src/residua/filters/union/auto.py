@@ -45,7 +45,8 @@ from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
-from residua.provable import MOST_PLANNED, unprovable_filter
+from residua.provable import unprovable_filter
+from residua.provable.plans import MOST_PLANNED
 
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
