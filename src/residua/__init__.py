@@ -76,7 +76,7 @@ _HOME = {
     "BasicFilter": "residua.filters.additive.basic",
     "GdpFilter": "residua.filters.additive.gdp",
     "GdpResidueFilter": "residua.filters.residue.gdp_residue",
-    "AutoFilter": "residua.filters.potential.auto",
+    "AutoFilter": "residua.filters.union.auto",
     "MenuFilter": "residua.filters.potential.menu",
     "PlanFilter": "residua.filters.potential.plan",
     "PureFilter": "residua.filters.additive.pure",
@@ -382,7 +382,6 @@ if TYPE_CHECKING:
     from residua.filters.balance import Balance
     from residua.filters.base import Filter
     from residua.filters.decision import Decision
-    from residua.filters.potential.auto import AutoFilter
     from residua.filters.potential.menu import MenuFilter
     from residua.filters.potential.plan import PlanFilter
     from residua.filters.potential.renyi_commit import RenyiCommitFilter
@@ -390,6 +389,7 @@ if TYPE_CHECKING:
     from residua.filters.residue.gdp_residue import GdpResidueFilter
     from residua.filters.residue.target_residue import TargetResidueFilter
     from residua.filters.residue.update import UpdateFilter
+    from residua.filters.union.auto import AutoFilter
     from residua.filters.union.union import UnionFilter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.api.opening import open_ledger

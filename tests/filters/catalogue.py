@@ -84,7 +84,7 @@ _NATURAL = (
     '"kind":"natural"}'
 )
 _ONE_THIRD = {"loss": {"kind": "gaussian", "sensitivity": 1.0, "sigma": 3.0}, "rounds": 1}
-_TENTHS = ",".join(['{"eps":0.1,"kind":"pure_dp"}'] * 10)
+_TENTHS = '{"mechanism":{"eps":0.1,"kind":"pure_dp"},"repeat":10}'
 _UNION = (
     '{"eps":1.0,"filters":[{"eps":1.0,"kind":"pure"},{"kind":"gdp_residue","mu":0.2}],'
     '"kind":"union"}'
@@ -111,7 +111,7 @@ CATALOGUE: dict[str, Entry] = {
     "union": Entry(lambda: rz.UnionFilter([rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)]), _TENTH, 10, _same, _UNION),  # noqa: E501
     "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501
     "additive_profile": Entry(lambda: AdditiveProfileFilter(1.0, 1e-3, 4), rz.pure_dp(0.001), 4, None, '{"delta":0.001,"eps":1.0,"kind":"additive_profile","rounds":4,"target_delta":0.01,"target_eps":4.2792}'),  # noqa: E501
-    "plan": Entry(lambda: rz.PlanFilter(1.0, 1e-6, [_TENTH] * 10), _TENTH, 10, _same, f'{{"delta":1e-06,"eps":1.0,"kind":"plan","plan":[{_TENTHS}]}}', (), {"left": [9]}),  # noqa: E501
+    "plan": Entry(lambda: rz.PlanFilter(1.0, 1e-6, [_TENTH] * 10), _TENTH, 10, _same, f'{{"delta":1e-06,"eps":1.0,"kind":"plan","plan":[{_TENTHS}]}}', (), {"left": [9], "variance": "0"}),  # noqa: E501
     "menu": Entry(lambda: rz.MenuFilter(1.0, 1e-6, [rz.pure_dp(0.25)], [100]), rz.pure_dp(0.25), 4, _same, _PRICED),  # noqa: E501
     "auto": Entry(lambda: rz.AutoFilter(1.0, 1e-6), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"auto"}'),  # noqa: E501
     "update": Entry(lambda: rz.UpdateFilter(4 * rz.pure_dp(0.25), spend_one), rz.pure_dp(0.25), 4, _same, None),  # noqa: E501

@@ -75,7 +75,7 @@ EXTREME: list[tuple[rz.Filter, m.Mechanism, str]] = [
     (rz.ApproximateGdpResidueFilter(1.0, 1e-3), m.TruncatedLaplace(1e5, 1e300), "bound / scale"),
     (rz.GdpFilter(1.0), m.Gdp(1e-12), "mu of gdp"),
     (rz.PureFilter(1.0), m.SelfComposed(m.PureDp(1e-9), 10**7), "copies in one query"),
-    (rz.AutoFilter(1.0, 1e-6), m.Zcdp(0.001), "zcdp under the filter auto"),
+    (rz.MenuFilter(1.0, 1e-6, [m.PureDp(0.1)]), m.Zcdp(0.001), "zcdp under the filter menu"),
     (rz.GdpFilter(1.0), m.DiscreteLaplace(1e4, 257), "sensitivity of discrete_laplace"),
     (rz.BasicFilter(1.0, 1e-6), m.DiscreteGaussian(sigma=129.0), "sigma of discrete_gaussian"),
     (rz.BasicFilter(1.0, 1e-6), m.Zcdp(1e-9), "rho of zcdp .* between 1e-08 and 600, got 1e-09"),

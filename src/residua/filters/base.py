@@ -71,6 +71,8 @@ class Filter(ABC):
     version: ClassVar[int] = 1
     nested_filters: ClassVar[frozenset[str]] = frozenset()
     """Fields that hold a list of filters."""
+    repeated_queries: ClassVar[frozenset[str]] = frozenset()
+    """Fields that hold a list of queries, written with how often each is repeated."""
     remaining_is_a_query: ClassVar[bool] = False
     """Whether `remaining_in` is the largest query that fits now, and not an amount."""
 
@@ -88,13 +90,20 @@ class Filter(ABC):
         """Whether `query` is admitted in `state`, and the state that follows. Pure."""
         return self._decide(self.own(state), self._asked(query), checked_relation(relation))
 
+    def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
+        """Whether `decide` admits a query; faster where the state that follows is not needed."""
+        return self._decide(state, query, relation).admitted
+
+    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+        """The filter that decides in a state; this one unless it has handed over to another.
+
+        `query` is what is to be decided, for a filter that makes its choice when it is asked.
+        """
+        return self
+
     def _asked(self, query: Any) -> Any:
         """Check what is asked."""
         return as_query(query)
-
-    def admits(self, state: State, query: Query, relation: str | None = None) -> bool:
-        """Whether `decide` admits a query; faster for filters that prepare the state to follow."""
-        return self.decide(state, query, relation=relation).admitted
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None

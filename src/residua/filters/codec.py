@@ -22,6 +22,7 @@ from residua.filters.kinds import KINDS, filter_class
 from residua.filters.state import State
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.codec import parsed_json
+from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.kinds import KINDS as MECHANISMS
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -34,7 +35,9 @@ def to_dict(filter: Filter) -> dict[str, Any]:
     out = _head(filter)
     for field in dataclasses.fields(filter):  # type: ignore[arg-type]
         value = getattr(filter, field.name)
-        if value is not None:
+        if value is not None and field.name in filter.repeated_queries:
+            out[field.name] = [_repeated(query) for query in value]
+        elif value is not None:
             out[field.name] = _plain(value)
     return out
 
@@ -62,12 +65,7 @@ def from_dict(given: Any) -> Filter:
     _only_known(cls.kind, fields, known)
     required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
     checks.has_fields(cls.kind, fields, required)
-    return cls(
-        **{
-            name: _filters(name, value) if name in cls.nested_filters else _parsed(value)
-            for name, value in fields.items()
-        }
-    )
+    return cls(**{name: _field(cls, name, value) for name, value in fields.items()})
 
 
 def state_to_json(filter: Filter, state: State) -> str:
@@ -139,6 +137,31 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 def _canonical(data: Any) -> str:
     return _ENCODER.encode(data)
+
+
+def _field(cls: type[Filter], name: str, value: Any) -> Any:
+    if name in cls.nested_filters:
+        return _filters(name, value)
+    if name in cls.repeated_queries and isinstance(value, list | tuple):
+        return tuple(_run(name, each) for each in value)
+    return _parsed(value)
+
+
+def _repeated(query: Any) -> dict[str, Any]:
+    """A query of a list, with how often it is repeated if that is more than once."""
+    if isinstance(query, SelfComposed):
+        return {"mechanism": query.mechanism.to_dict(), "repeat": query.count}
+    return as_mechanism(query).to_dict()
+
+
+def _run(name: str, given: Any) -> Any:
+    """What `_repeated` wrote."""
+    if not isinstance(given, Mapping) or "kind" in given or "mechanism" not in given:
+        return _parsed(given)
+    _only_known(name, given, ("mechanism", "repeat"))
+    repeat = checks.count("repeat", given.get("repeat", 1))
+    checks.require(repeat >= 1, "repeat", "at least 1", repeat)
+    return SelfComposed(mechanism_from_dict(given["mechanism"]), repeat)
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from residua.pld.pld import Pld
+
 _PRECISION = 40
 _KEPT = 20
 _SLACK = Decimal("1e-30")
@@ -51,6 +53,19 @@ def best_order(eps: Fraction, delta: Fraction, power: float = 1.0) -> Fraction:
         k = int(np.argmax(value / a**power))
         low, high = a[max(k - 2, 0)] - 1.0, a[min(k + 2, a.size - 1)] - 1.0
     return Fraction(f"{a[k]:.10g}")
+
+
+@lru_cache(maxsize=256)
+def order_for(loss: Pld, eps: float, delta: float) -> float:
+    """About the order at which Rényi accounting within `(eps, delta)` admits most copies."""
+    a = 1.0 + np.geomspace(0.1, 1e5, 120)
+    room = eps + (np.log(a * delta) - (a - 1.0) * np.log1p(-1.0 / a)) / (a - 1.0)
+    costs = np.asarray(loss.renyi(a))
+    if not loss.is_symmetric:
+        costs = np.maximum(costs, np.asarray(loss.reverse().renyi(a)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        counts = np.nan_to_num(np.where(room > 0.0, room / costs, 0.0), posinf=0.0)
+    return float(f"{a[int(np.argmax(counts))]:.6g}")
 
 
 def zcdp_budget(eps: Fraction, delta: Fraction) -> Fraction:

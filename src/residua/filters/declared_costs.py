@@ -76,7 +76,7 @@ def split(
         return None, query
     if not _may_state(type(query)):
         return None, loss_of(query, relation)
-    parts = [(stated(part), part, n) for part, n in _parts(query)]
+    parts = [(stated(part), part, n) for part, n in leaves(query)]
     known = [tuple(n * cost for cost in costs) for costs, _, n in parts if costs is not None]
     if not known:
         return None, loss_of(query, relation)
@@ -92,10 +92,10 @@ def _may_state(kind: type[Mechanism]) -> bool:
     return issubclass(kind, known | Composed | SelfComposed)
 
 
-def _parts(query: Mechanism) -> list[tuple[Mechanism, int]]:
+def leaves(query: Mechanism) -> list[tuple[Mechanism, int]]:
     """What a composition is made of, and how often."""
     if isinstance(query, SelfComposed):
-        return [(part, n * query.count) for part, n in _parts(query.mechanism)]
+        return [(part, n * query.count) for part, n in leaves(query.mechanism)]
     if isinstance(query, Composed):
-        return [part for inner in query.mechanisms for part in _parts(inner)]
+        return [part for inner in query.mechanisms for part in leaves(inner)]
     return [(query, 1)]

@@ -55,6 +55,14 @@ def plain_pld(value: Pld) -> dict[str, Any]:
         return {"kind": "pld"}
 
 
+def named(query: Query) -> Query:
+    """A query by its description, where it has one: what is written down reads back the same."""
+    try:
+        return as_mechanism(query)
+    except ArgumentError:
+        return query
+
+
 def _repeated(part: Mechanism, n: int) -> Mechanism:
     return part if n == 1 else SelfComposed(part, n)
 

@@ -25,7 +25,7 @@ KINDS = {
     "renyi_commit": ("filters.potential.renyi_commit", "RenyiCommitFilter"),
     "plan": ("filters.potential.plan", "PlanFilter"),
     "menu": ("filters.potential.menu", "MenuFilter"),
-    "auto": ("filters.potential.auto", "AutoFilter"),
+    "auto": ("filters.union.auto", "AutoFilter"),
     "union": ("filters.union.union", "UnionFilter"),
     "natural": ("adversary.natural.filter", "NaturalFilter"),
     "additive_profile": ("adversary.natural.additive_profile", "AdditiveProfileFilter"),

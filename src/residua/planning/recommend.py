@@ -11,6 +11,7 @@ filter admits all of it.
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,8 @@ from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.counting import MOST
 from residua.filters.noise import Queries, least, scaled
-from residua.filters.query import described
+from residua.filters.potential.plan import usable_delta
+from residua.filters.query import described, loss_of
 from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
     FilterComparison,
@@ -213,7 +215,11 @@ def _turned(
 
     def composed(moved: Queries) -> bool:
         workload = Workload("turned", turned(moved))
-        return _within(workload.composed(workload.round, setting.relation), setting)
+        counts: Counter[Pld] = Counter()
+        for query, times in workload.queries:
+            counts[loss_of(query, setting.relation)] += times
+        delta = usable_delta(counts, setting.delta)
+        return _within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
     if any(scaled(query, 2.0) is None for query in kinds):
         return None
@@ -226,9 +232,9 @@ def _turned(
     return tried[found], turned(found)
 
 
-def _within(loss: Pld, setting: Setting) -> bool:
+def _within(loss: Pld, eps: float, delta: float) -> bool:
     ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return all(float(one.delta(setting.eps)) <= setting.delta for one in ends)
+    return all(float(one.delta(eps)) <= delta for one in ends)
 
 
 __all__ = ["Recommendation", "recommend"]

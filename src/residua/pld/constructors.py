@@ -28,7 +28,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
-from residua.provable import LONGEST_LIST
+from residua.provable.ranges import LONGEST_LIST
 
 SUM_TOLERANCE = 1e-9
 """How far from 1 given masses may sum; they are then normalised exactly."""

@@ -4,48 +4,35 @@ Whatever a ledger admits its verifier must be able to decide. So a ledger reject
 is decided or recorded, what lies outside: parameters so extreme that proofs take too long, and
 kinds of loss for which a filter's steps have no proof. The verifier reads the same rule, and proves
 nothing that it rejects. Standard library only; descriptions are plain data, in their full form.
-
-A leaf of a description (what is not made of other mechanisms) has one of these *forms*:
-
-    gaussian   exactly a Gaussian
-    finite     finitely many losses
-    central    a density between two atoms: Laplace noise, the exponential mechanism
-    mixture    mixtures of Gaussians, such as a Gaussian on a Poisson sample
-    discrete   discrete Gaussian noise
-    stated     a Rényi or zCDP bound, of which nothing else is known
-    sampled    a Poisson sample of a finite or central one
-    drawn      a sample of fixed size of a finite one
-    nothing    no loss at all
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Description = Mapping[str, Any]
+from residua.provable.forms import (
+    MOST_OUTCOMES,
+    REPLACE,
+    form_of,
+    has_too_many_outcomes,
+    leaves_of,
+    name_of,
+)
+from residua.provable.plans import off_plan, planned, unprovable_composition
+from residua.provable.ranges import (
+    LARGEST_COUNT,
+    LARGEST_SIZE,
+    LEAST_SIZE,
+    LONGEST_LIST,
+    Description,
+    out_of_range,
+    size_ranges,
+)
 
-LEAST_SIZE = 1e-9
-LARGEST_SIZE = 600.0
-"""Of `eps`, `mu`, and of sensitivities divided by the noise, where they are not 0."""
-LARGEST_MIXTURE = 20.0
-"""Of sensitivities divided by the noise, on a sample."""
 LARGEST_TWO_SIDED = 8.0
-"""The same under replace-one, where both sides are mixtures, and their curve is read: for menus and
-commits."""
-LEAST_SHARE = 1e-9
-"""Of probabilities and sampling rates, where they are not 0."""
-LEAST_MASS = 1e-300
-"""Of `delta` and of masses of atoms, where they are not 0."""
-LEAST_CONVERTED = 1e-8
-"""Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
-LARGEST_CUT = 600.0
-"""Of the bound of truncated noise divided by its scale."""
-LONGEST_LIST = 256
-"""Of atoms, points of a curve, orders, or mechanisms that are composed."""
-LARGEST_COUNT = 1_000_000
-"""Of copies in one query."""
+"""Of sensitivities divided by the noise on a sample under replace-one, where both sides are
+mixtures and their curve is read: for menus and commits."""
 MOST_COPIES = 1000
 """Of what is not Gaussian in one query on a Gaussian budget."""
 FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
@@ -55,13 +42,6 @@ MOST_COINS, LARGEST_COINS = 64, 100.0
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Of the sizes of several queries that are not Gaussian under the residue filters: how far they are
 apart, and all of them together."""
-MOST_OUTCOMES = 1 << 11
-"""Of the queries of a batch that is committed to, or of all but the Gaussians of a plan, together:
-they are written out, for a query off the plan to be compared with."""
-LARGEST_SHIFT = 256
-"""Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
-LARGEST_SIGMA = 128.0
-"""Of discrete Gaussian noise, likewise."""
 
 LARGEST_MU = 60.0
 """Of a Gaussian budget."""
@@ -72,18 +52,13 @@ LARGEST_ROUNDS = 1000
 LARGEST_REACH = 100.0
 """Of Rényi orders times sensitivity divided by noise, for mixtures of Gaussians."""
 
-_REPLACE = "replace-one"
-_FINITE = (
-    *("pure_dp", "approximate_dp", "randomized_response", "discrete_laplace"),
-    *("from_atoms", "from_tradeoff"),
-)
-_BOUNDED = ("pure", "basic")
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
-_CLOSED_FORMS = {"discrete_laplace": _BOUNDED, "discrete_gaussian": (*_RENYI, *_ZCDP)}
-"""The filters under which the cost of integer noise is known without its losses."""
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue", "target_residue")
-_GRID = ("menu", "auto")
+_OPENED: tuple[Description, ...] = (
+    {"kind": "target_residue"}, {"kind": "renyi_commit", "alpha": 1.0}, {"kind": "pure"},
+)  # fmt: skip
+"""What `auto` may become at the first query, whatever that is."""
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
@@ -93,13 +68,14 @@ _FORMS: dict[str, set[str]] = {
     **dict.fromkeys(_RENYI, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_ZCDP, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
     **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
-    **dict.fromkeys(_GRID, _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"}),
+    "menu": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
     "commit": _EVERYWHERE | {"mixture"},
     "plan": _EVERYWHERE,
+    "planned": _EVERYWHERE | {"mixture"},
     "natural": _EVERYWHERE,
     "additive_profile": _EVERYWHERE,
 }
-"""The forms whose steps can be proven, by the kind of the filter."""
+"""The forms whose steps can be proven, by the kind of the filter; `planned` is on a plan."""
 
 
 def unprovable(description: Description, config: Description, relation: str) -> str | None:
@@ -108,9 +84,10 @@ def unprovable(description: Description, config: Description, relation: str) -> 
     `config` is the filter's, `relation` the budget's. A commit to a filter is not a query.
     """
     leaves, kind = [], config["kind"]
-    if kind == "union":
-        return _under_any(description, config, relation)
-    for leaf, copies in _leaves(description):
+    if kind in ("union", "auto"):
+        filters = config["filters"] if kind == "union" else _OPENED
+        return _under_any(description, filters, relation)
+    for leaf, copies in leaves_of(description):
         wrong = out_of_range(leaf, kind)
         if wrong is None and not copies <= LARGEST_COUNT:
             wrong = f"copies in one query must be at most {LARGEST_COUNT}, got {copies}"
@@ -119,36 +96,38 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         leaves.append((leaf, copies))
         if len(leaves) > LONGEST_LIST:
             return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
-    if kind == "plan" and all(leaf in config["plan"] for leaf, _ in leaves):
-        return None  # what is planned is proven with the plan
+    if kind == "plan":
+        leaves = off_plan(leaves, planned(config), relation)
     allowed = _FORMS.get(kind, set()) | ({"discrete"} if _has_reserve(config) else set())
     for leaf, _ in leaves:
-        form = _form(leaf, relation)
+        form = form_of(leaf, relation)
         if form is None:
-            return f"no proof is known for {_named(leaf)} under {relation}"
+            return f"no proof is known for {name_of(leaf)} under {relation}"
         if form == "mixture" and kind in _RENYI and _reach(leaf, config) > LARGEST_REACH:
             return (
-                f"alpha times sensitivity / sigma of {_named(leaf)} must be at most"
+                f"alpha times sensitivity / sigma of {name_of(leaf)} must be at most"
                 f" {LARGEST_REACH:g} under the filter {kind}"
             )
-        if form == "mixture" and relation == _REPLACE and kind in (*_GRID, "commit"):
+        if form == "mixture" and relation == REPLACE and kind in ("menu", "commit"):
             size = _largest_ratio(leaf)
             if size > LARGEST_TWO_SIDED:
                 return (
-                    f"sensitivity / sigma of {_named(leaf)} must be at most {LARGEST_TWO_SIDED:g}"
+                    f"sensitivity / sigma of {name_of(leaf)} must be at most {LARGEST_TWO_SIDED:g}"
                     f" under {relation} and the filter {kind}, got {size!r}"
                 )
         if form not in allowed or _exception(leaf, form, kind):
-            return f"no proof is known for {_named(leaf)} under the filter {kind}"
+            return f"no proof is known for {name_of(leaf)} under the filter {kind}"
     what = _together(leaves, config, relation)
     if what is not None:
         return f"no proof is known for compositions of {what} under the filter {kind}"
     return None
 
 
-def _under_any(description: Description, config: Description, relation: str) -> str | None:
+def _under_any(
+    description: Description, filters: Sequence[Description], relation: str
+) -> str | None:
     """Why no component's step could be proven; a union takes what one of them takes."""
-    found = [unprovable(description, each, relation) for each in config["filters"]]
+    found = [unprovable(description, each, relation) for each in filters]
     return None if None in found else found[0]
 
 
@@ -162,54 +141,13 @@ def unprovable_commit(to: Any, relation: str) -> str | None:
     wrong = unprovable(batch, {"kind": "commit"}, relation)
     if wrong is not None:
         return wrong
-    forms = [_form(leaf, relation) for leaf, _ in _leaves(batch)]
-    copies = sum(n for _, n in _leaves(batch))
+    forms = [form_of(leaf, relation) for leaf, _ in leaves_of(batch)]
+    copies = sum(n for _, n in leaves_of(batch))
     if copies > 1 and (set(forms) not in ({"gaussian"}, {"finite"}) or copies > MOST_COPIES):
         return "no proof is known for a commit to several queries that are not all of one form"
-    if copies > 1 and set(forms) == {"finite"} and _too_many_outcomes(batch):
+    if copies > 1 and set(forms) == {"finite"} and has_too_many_outcomes(leaves_of(batch)):
         return f"the outcomes of a batch must be at most {MOST_OUTCOMES} together, to commit to it"
     return None
-
-
-def _too_many_outcomes(description: Description) -> bool:
-    """Whether finite queries have more outcomes together than are written out."""
-    total = 1.0
-    for leaf, copies in _leaves(description):
-        each = _outcomes(leaf)
-        # Alike coins are counted by how many come up; anything else is multiplied out.
-        total *= copies + 1.0 if each == 2 else min(float(each) ** min(copies, 64), math.inf)
-        if not total <= MOST_OUTCOMES:
-            return True
-    return False
-
-
-def _outcomes(leaf: Description) -> int:
-    """At least how many outcomes a finite query has, those of no loss included."""
-    lists = [len(leaf[name]) + 1 for name in ("losses", "alphas") if name in leaf]
-    if lists:
-        return max(lists)
-    if leaf["kind"] == "discrete_laplace":
-        return int(leaf["sensitivity"]) + 1
-    sampled = leaf["kind"] == "randomized_response" or leaf.get("delta")
-    return 3 if sampled else 2
-
-
-def _named(leaf: Description) -> str:
-    inner = leaf.get("mechanism")
-    return f"{leaf['kind']} of {inner['kind']}" if isinstance(inner, Mapping) else str(leaf["kind"])
-
-
-def _leaves(description: Description, copies: int = 1) -> Iterator[tuple[Description, int]]:
-    """What a query is composed of, with how many copies of each."""
-    waiting = [(description, copies)]
-    while waiting:
-        part, n = waiting.pop()
-        if part["kind"] == "composed":
-            waiting += [(each, n) for each in part["mechanisms"]]
-        elif part["kind"] == "self_composed":
-            waiting.append((part["mechanism"], n * part["count"]))
-        else:
-            yield part, n
 
 
 def unprovable_filter(config: Description) -> str | None:
@@ -223,15 +161,23 @@ def unprovable_filter(config: Description) -> str | None:
         if value and not low <= value <= high:
             what = f"{name} of {kind}"
             return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
-    for name in ("plan", "menu", "expect"):
+    for name in ("menu", "expect"):
         for each in config.get(name, ()):
-            wrong = unprovable(each, {"kind": kind, "plan": ()}, "add-remove")
-            forms = {_form(leaf, "add-remove") for leaf, _ in _leaves(each)}
-            if wrong is None and name == "plan" and "gaussian" in forms and len(forms) > 1:
-                wrong = "no proof is known for Gaussians composed with others in one query"
+            wrong = unprovable(each, {"kind": kind}, "add-remove")
             if wrong is not None:
                 return f"{name}: {wrong}"
+    if kind == "plan":
+        return _unprovable_plan(config)
     return _unprovable_natural(config) if kind == "natural" else None
+
+
+def _unprovable_plan(config: Description) -> str | None:
+    """Why what is planned could not be proven, or None."""
+    for leaf, _ in planned(config):
+        wrong = unprovable(leaf, {"kind": "planned"}, "add-remove")
+        if wrong is not None:
+            return f"plan: {wrong.replace('filter planned', 'filter plan')}"
+    return unprovable_composition(config)
 
 
 def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
@@ -266,10 +212,10 @@ def _unprovable_natural(config: Description) -> str | None:
         wrong = wrong or out_of_range_anywhere(each)
     if wrong is not None or config["budget"]["kind"] == "pure_dp":
         return wrong
-    leaves = [leaf for each in catalogue for leaf, _ in _leaves(each)]
+    leaves = [leaf for each in catalogue for leaf, _ in leaves_of(each)]
     if all(leaf["kind"] in ("gaussian", "gdp") for leaf in leaves):
         return None
-    if any(_form(leaf, "") == "stated" for leaf in leaves):
+    if any(form_of(leaf, "") == "stated" for leaf in leaves):
         return "no proof is known for a Rényi or zCDP bound in the catalogue of a natural filter"
     if all(leaf == leaves[0] for leaf in leaves):
         return None
@@ -278,61 +224,21 @@ def _unprovable_natural(config: Description) -> str | None:
 
 def out_of_range_anywhere(description: Description) -> str | None:
     """The same as `out_of_range` for everything that a query is composed of."""
-    found = (out_of_range(leaf) for leaf, _ in _leaves(description))
+    found = (out_of_range(leaf) for leaf, _ in leaves_of(description))
     return next((wrong for wrong in found if wrong is not None), None)
-
-
-# -- forms --------------------------------------------------------------------------------------
-
-
-def _form(leaf: Description, relation: str) -> str | None:
-    """The form of a leaf; None where there is no proof whatever the filter."""
-    kind = leaf["kind"]
-    if kind == "poisson_sampled":
-        return _sampled(leaf, relation)
-    if kind == "sampled_without_replacement":
-        inner = leaf["mechanism"]
-        plain = inner["kind"] not in ("from_atoms", "composed", "self_composed")
-        return "drawn" if plain and _form(inner, relation) == "finite" else None
-    if kind in ("gaussian", "gdp"):
-        return "gaussian"
-    if kind in ("laplace", "exponential_mechanism", "truncated_laplace"):
-        return "central"
-    if kind == "report_noisy_max":
-        return "central" if leaf["noise"] == "gumbel" else "finite"
-    if kind == "subsampled_gaussian":
-        return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
-    if kind == "mixture_of_gaussians":
-        return "mixture"
-    if kind == "discrete_gaussian":
-        return "discrete"
-    if kind == "zcdp":
-        return "stated" if leaf["rho"] > 0.0 else "finite"
-    if kind == "rdp":
-        return "stated"
-    return "finite" if kind in _FINITE else None
-
-
-def _sampled(leaf: Description, relation: str) -> str | None:
-    inner = leaf["mechanism"]
-    if inner["kind"] == "gaussian":
-        return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
-    if relation == _REPLACE or inner["kind"] in ("truncated_laplace", "composed", "self_composed"):
-        return None
-    return "sampled" if _form(inner, relation) in ("finite", "central") else None
 
 
 def _exception(leaf: Description, form: str, kind: str) -> bool:
     """Whether a form that can be proven otherwise has no proof here."""
     if form == "sampled" and kind in _ZCDP:
-        return _form(leaf["mechanism"], "") == "central"
+        return form_of(leaf["mechanism"], "") == "central"
     if form == "stated" and kind == "basic":
         return bool(leaf["kind"] == "rdp")
     if form == "stated" and kind in _ZCDP:
         return bool(leaf["kind"] == "rdp" or leaf["xi"] > 0.0)
     if leaf["kind"] == "truncated_laplace":
         return kind in ("natural", "additive_profile", "commit")
-    return kind in ("plan", "natural") and leaf["kind"] in _SIDED
+    return kind in ("plan", "planned", "natural") and leaf["kind"] in _SIDED
 
 
 def _reach(leaf: Description, config: Description) -> float:
@@ -344,7 +250,7 @@ def _reach(leaf: Description, config: Description) -> float:
 def _largest_ratio(leaf: Description) -> float:
     """The largest sensitivity of a mixture of Gaussians divided by its noise."""
     noise = leaf["mechanism"] if leaf["kind"] == "poisson_sampled" else leaf
-    return max((value for name, value, *_ in _sizes(noise) if "/" in name), default=0.0)
+    return max((value for name, value, *_ in size_ranges(noise) if "/" in name), default=0.0)
 
 
 def _has_reserve(config: Description) -> bool:
@@ -357,11 +263,11 @@ def _together(
 ) -> str | None:
     """Why what is provable query by query is not provable as one, or None."""
     kind = config["kind"]
-    rest = [(leaf, n) for leaf, n in leaves if n and _form(leaf, relation) != "gaussian"]
+    rest = [(leaf, n) for leaf, n in leaves if n and form_of(leaf, relation) != "gaussian"]
     if len(rest) == 0 or (len(rest) == 1 and rest[0][1] == 1 and len(leaves) == 1):
         return None
-    forms = {_form(leaf, relation) for leaf, _ in rest}
-    sided = any(leaf["kind"] in _SIDED and _form(leaf, relation) != "mixture" for leaf, _ in rest)
+    forms = {form_of(leaf, relation) for leaf, _ in rest}
+    sided = any(leaf["kind"] in _SIDED and form_of(leaf, relation) != "mixture" for leaf, _ in rest)
     if kind in _GAUSSIAN:
         if sided or (kind == "approximate_gdp_residue" and "mixture" in forms):
             return "queries that are not symmetric"
@@ -372,7 +278,7 @@ def _together(
         if kind == "gdp":
             return _below_one_gaussian(rest, len(leaves) - len(rest))
         return _on_a_residue(rest)
-    if kind in _GRID and "discrete" in forms:
+    if kind == "menu" and "discrete" in forms:
         return "discrete Gaussian noise"
     if kind == "basic" and "discrete" in forms and len(leaves) > 1:
         return "discrete Gaussian noise and other queries"
@@ -388,7 +294,7 @@ def _together(
 def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> str | None:
     """The same under `gdp`, where the composition as a whole is compared with a Gaussian."""
     copies = sum(n for _, n in rest)
-    if copies == 1 or all(_form(leaf, "") == "mixture" for leaf, _ in rest):
+    if copies == 1 or all(form_of(leaf, "") == "mixture" for leaf, _ in rest):
         return None
     leaf = rest[0][0]
     if len(rest) > 1 or gaussians:
@@ -396,9 +302,9 @@ def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> 
     if leaf["kind"] == "pure_dp":
         many = copies > MOST_COINS or copies * leaf["eps"] > LARGEST_COINS
         return f"more than {MOST_COINS} queries, or with larger losses," if many else None
-    size = max(value for _, value, *_ in _sizes(leaf))
+    size = max(value for _, value, *_ in size_ranges(leaf))
     middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
-    if _form(leaf, "") != "central" or copies > FEW_COPIES or not middling:
+    if form_of(leaf, "") != "central" or copies > FEW_COPIES or not middling:
         return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
     return None
 
@@ -410,87 +316,12 @@ def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
             return "truncated Laplace noise with other queries"
         if leaf["kind"] == "discrete_laplace" and leaf["sensitivity"] > 1:
             return "discrete Laplace noise of a sensitivity above 1"
-    sizes = [(max((value for _, value, *_ in _sizes(leaf)), default=0.0), n) for leaf, n in rest]
+    sizes = [
+        (max((value for _, value, *_ in size_ranges(leaf)), default=0.0), n) for leaf, n in rest
+    ]
     copies, total = sum(n for _, n in sizes), sum(size * n for size, n in sizes)
     if copies > 2 and max(sizes)[0] > LARGEST_RATIO * min(sizes)[0]:
         return f"more than two queries with sizes more than {LARGEST_RATIO:g} times apart"
     if copies > 1 and total > LARGEST_TOTAL:
         return f"queries whose losses are above {LARGEST_TOTAL:g} together"
     return None
-
-
-# -- ranges -------------------------------------------------------------------------------------
-
-
-def out_of_range(leaf: Description, filter: str | None = None) -> str | None:
-    """Which parameter of a mechanism is too extreme for a proof, or None.
-
-    `filter` is the kind of the filter that charges for it, if that is known.
-    """
-    for name, value, low, high in _sizes(leaf, filter):
-        if value and not low <= abs(value) <= high:
-            return (
-                f"{name} of {leaf['kind']} must be 0 or between {low:g} and {high:g}, got {value!r}"
-            )
-    inner = leaf.get("mechanism")
-    return None if inner is None else out_of_range(inner)
-
-
-def _sizes(f: Description, filter: str | None = None) -> Iterator[tuple[str, float, float, float]]:
-    """What must be 0 or within a range: name, value and ends."""
-    kind = f["kind"]
-    listed = filter not in _CLOSED_FORMS.get(kind, ())
-    noise = "scale" if "scale" in f else "sigma"
-    most = (
-        LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
-    )
-    if "sensitivity" in f:
-        yield f"sensitivity / {noise}", _ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
-    if kind in ("discrete_laplace", "discrete_gaussian") and listed:
-        yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT
-    if kind == "discrete_gaussian" and listed:
-        yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
-    if kind == "truncated_laplace":
-        yield "bound / scale", _ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
-        reach = _ratio(f["sensitivity"], f["bound"])
-        yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
-    if kind == "mixture_of_gaussians":
-        for each in f["sensitivities"]:
-            yield "sensitivity / sigma", _ratio(each, f["sigma"]), LEAST_SIZE, most
-    for name in ("eps", "mu", "xi", "rho"):
-        if name in f:
-            least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
-            if name == "rho" and filter == "basic":
-                least = LEAST_CONVERTED
-            yield name, f[name], least, LARGEST_SIZE
-    for name in ("delta", "mass_at_infinity"):
-        if name in f:
-            yield name, f[name], LEAST_MASS, 1.0 - LEAST_SHARE
-    if "sampling_rate" in f:
-        yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
-    if "noise_parameter" in f:
-        yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
-    for name, least in (("probabilities", LEAST_SHARE), ("masses", LEAST_MASS)):
-        for each in f.get(name, ()):
-            yield name, each, least, 1.0
-    for each in f.get("losses", ()):
-        yield "losses", each, LEAST_SIZE, LARGEST_SIZE
-    for each in f.get("epsilons", ()):
-        yield "epsilons", each, LEAST_SIZE**2, LARGEST_SIZE
-    for name in ("losses", "orders", "alphas", "sensitivities"):
-        if name in f:
-            yield f"the number of {name}", len(f[name]), 1, LONGEST_LIST
-    if kind == "sampled_without_replacement":
-        rate = _ratio(f["sample_size"], f["source_size"])
-        yield "sample_size / source_size", rate, LEAST_SHARE, 1.0
-    if kind == "randomized_response":
-        yield "num_buckets", f["num_buckets"], 2, LARGEST_COUNT
-
-
-def _ratio(top: float, bottom: float) -> float:
-    """The quotient, to a few ulps; the least float where it underflows, inf where it overflows."""
-    try:
-        quotient = top / bottom
-    except OverflowError:
-        return math.inf
-    return quotient or (math.ulp(0.0) if top else 0.0)

@@ -141,7 +141,7 @@ def _drawn(
 
 
 def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
-    from residua.filters.potential.auto import AutoFilter
+    from residua.filters.union.auto import AutoFilter
 
     if given is not None:
         if eps is not None or delta is not None:

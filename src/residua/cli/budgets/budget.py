@@ -165,7 +165,7 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
         return filters.parse(given)
     if eps is None and delta is None:
         raise ArgumentError("a budget must have --filter, or --eps and --delta, got none")
-    from residua.filters.potential.auto import AutoFilter
+    from residua.filters.union.auto import AutoFilter
 
     return AutoFilter(*filters.budget(eps, delta))
 

@@ -86,8 +86,8 @@ def _counted(work: Callable[[], object], seconds: float) -> tuple[int, float]:
 def _decisions() -> list[Callable[[float], list[Rate]]]:
     """Decisions of one filter after another, each on the state that the last one left."""
     from residua.filters.additive.basic import BasicFilter
-    from residua.filters.potential.auto import AutoFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
+    from residua.filters.union.auto import AutoFilter
     from residua.mechanisms.noise.laplace import Laplace
 
     query = Laplace(scale=1e3)

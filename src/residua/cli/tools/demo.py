@@ -105,9 +105,9 @@ def _filters() -> dict[str, "Filter"]:
     """Filters that promise the same."""
     from residua.filters.additive.approximate_zcdp import ApproximateZcdpFilter
     from residua.filters.additive.basic import BasicFilter
-    from residua.filters.potential.auto import AutoFilter
     from residua.filters.potential.renyi_commit import RenyiCommitFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
+    from residua.filters.union.auto import AutoFilter
     from residua.planning.candidates import gaussian_budget
 
     return {

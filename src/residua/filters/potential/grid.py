@@ -154,26 +154,17 @@ class Step:
         out += self._smallest
         return out
 
-    def allowed(self, potential: Floats | None, after: Floats) -> bool:
-        """The residue condition `L ∘ φ' <= φ`; without `φ`, that `L ∘ φ'` fits the target.
+    def allowed(self, potential: Floats, after: Floats) -> bool:
+        """The residue condition `L ∘ φ' <= φ`.
 
         It must hold with a margin, so that it still does where the tables were worked out on
         another machine, whose last bits differ.
         """
-        needed = self.after(after) * (1.0 + MARGIN)
-        if potential is None:
-            return self.grid.fits(needed)
-        return bool(np.all(needed <= potential))
+        return bool(np.all(self.after(after) * (1.0 + MARGIN) <= potential))
 
-    def limit(self, potential: Floats | None) -> Floats:
+    def limit(self, potential: Floats) -> Floats:
         """What `after` may be at most, for `allowed` to say yes (about)."""
-        if potential is not None:
-            return potential * (1.0 - 2.0 * MARGIN)
-        limit = np.full(self.grid.size, np.inf)
-        right, left = self.grid.ceiling
-        limit[self.grid.half + self.grid.cells] = right * (1.0 - 2.0 * MARGIN)
-        limit[self.grid.half - self.grid.cells] = left * (1.0 - 2.0 * MARGIN)
-        return limit
+        return potential * (1.0 - 2.0 * MARGIN)
 
     @cached_property
     def _atoms(self) -> tuple[tuple[int, float], ...] | None:

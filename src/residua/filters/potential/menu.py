@@ -1,49 +1,72 @@
 """The menu filter: a price list for known queries, whose whole cost is worked out ahead.
 
-Queries have integer prices and a value table (`value_table.py`) says what any use of them can come
+Queries have integer prices, and a value table (`value_table.py`) says what any use of them can come
 to; the highest level that fits the target is what there is to spend. A query on the menu takes its
-price, or less where the residue condition allows; any other takes the least price that it allows.
+price. Any other query, and one on the menu whose price is not left, takes the least part of the
+table that the residue condition allows.
 
-Where prices are given, that is all. Without, they are Rényi costs at a good order, drawn half-way
-to what each query would cost alone, and the first query makes a plan with exits to the menu unless
-the menu serves it as well (`walk.py`).
+Without prices, a query costs its Rényi divergence at an order a little below the one that serves
+the menu best, in units of which the whole budget has about two hundred.
 
 Free by the theorem of `grid.py`: `L ∘ V_{s-c} <= V_s` holds by construction for what is listed, and
-is checked for what is not; copies held are a plan beside it (`⊕` commutes).
+is checked for what is not.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
+
 from residua import checks
+from residua.bounds import Floats
+from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
-from residua.filters.decision import Decision
-from residua.filters.potential.grid import Grid
-from residua.filters.potential.grid_filter import grid_target, named
-from residua.filters.potential.menus import LEVELS, Line, dust, priced, small_lines, table_of
-from residua.filters.potential.prices import price_order
-from residua.filters.potential.value_table import PARTS, Progress, Table
-from residua.filters.potential.walk import Walk, WalkFilter
+from residua.filters.base import Filter
+from residua.filters.conversion import order_for
+from residua.filters.decision import Decision, make_decision
+from residua.filters.describe import named
+from residua.filters.divergence import renyi_cost
+from residua.filters.losses import response_eps
+from residua.filters.noise import largest_response
+from residua.filters.potential.grid import Grid, grid_for, step_of
+from residua.filters.potential.value_table import PARTS, Item, Table, value_table
 from residua.filters.query import Query, as_list, loss_of
 from residua.filters.state import State
+from residua.filters.target import alone_words, moderate_target, needed_alone
+from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
+from residua.pld.residue.slack import largest_mu
 
-_OWN = 0.5
-"""How far prices are drawn from Rényi costs to what a query would cost alone."""
-_SHORT = 4
-"""Short menus sell cheap queries in blocks. On longer ones, blocks of many kinds would lie about
-unused: small lines are added, so that single copies can be had at what they are worth."""
+_LEVELS, _MOST_LEVELS = 200, 1000
+_CHEAPEST = 2
+"""There are more levels than usual where a query would cost less than so many."""
+_BELOW = 0.65
+"""Where prices are taken: this share of `alpha - 1` at the best order."""
+_LARGEST = 0.8
+"""The largest price, as a share of all levels, of a query that fits by itself."""
+_DUST = 0.05
+"""The share of `delta` that the table can spend on far tails: without it a Gaussian of a size that
+is not listed could never be covered."""
 
 
 @dataclass(frozen=True)
-class MenuFilter(WalkFilter):
-    """Keeps `(eps, delta)` at a price list; without prices, at a plan and Rényi costs."""
+class Levels(State):
+    """What is left of the table, in parts of a level."""
+
+    left: int
+
+
+@dataclass(frozen=True)
+class MenuFilter(Filter):
+    """Keeps `(eps, delta)` at a price list; without prices, at rounded Rényi costs."""
 
     eps: float
     delta: float
@@ -51,10 +74,10 @@ class MenuFilter(WalkFilter):
     prices: tuple[int, ...] | None = None
 
     kind: ClassVar[str] = "menu"
-    length_counts: ClassVar[float] = 0.7
+    remaining_is_a_query: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        eps, delta = grid_target(self.eps, self.delta)
+        eps, delta = moderate_target(self.eps, self.delta)
         menu = tuple(named(q) for q in as_list(self.menu, "menu"))
         checks.require(len(menu) > 0, "menu", "a non-empty list of queries", self.menu)
         prices = None
@@ -67,86 +90,143 @@ class MenuFilter(WalkFilter):
         super().__post_init__()
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
-        """What is on the menu, how many at a time and for how much."""
+    def grid(self) -> Grid:
+        """Where potentials are kept."""
+        return grid_for(self.eps, self.delta)
+
+    @cached_property
+    def listed(self) -> Mapping[Pld, int]:
+        """The price of each query on the menu; queries that are too large have none."""
         losses = tuple(loss_of(q) for q in self.menu)
-        return _lines(self.grid, losses, self.prices)
+        return dict(_listed(self.eps, self.delta, losses, self.prices))
 
     @cached_property
     def table(self) -> Table:
-        """The value table; worked out when it is first needed, and kept on disk."""
-        return _table(self.grid, self.lines)
+        """The value table."""
+        return _table(self.grid, tuple(self.listed.items()))
 
-    @cached_property
-    def _listed(self) -> Mapping[Pld, Line]:
-        return {line.query: line for line in self.lines}
+    def initial(self) -> Levels:
+        return Levels(self.fingerprint, self.table.whole)
 
-    def build(self, progress: Progress | None = None) -> MenuFilter:
-        """Work out the table now, telling how many levels there are so far."""
-        _table_with(self.grid, self.lines, progress)
-        return self
+    def own(self, state: Any) -> Levels:
+        state = super().own(state)
+        whole = self.table.whole
+        if not isinstance(state, Levels) or not 0 <= state.left <= whole:
+            raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
+        return state
 
-    def initial(self) -> Walk:
-        return Walk(self.fingerprint, None, None, self._start, (), ())
+    def tables(self, state: State) -> dict[str, bytes]:
+        """The potential of a state: a line of JSON, then doubles, least significant byte first.
+
+        The line names the grid and the highest level of the table; the doubles stand at the points
+        of the grid, from left to right.
+        """
+        line: dict[str, float] = {"cells": self.grid.cells, "half": self.grid.half, "v": 1}
+        line |= {"delta": self.delta, "eps": self.eps, "whole": self.table.whole}
+        head = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        potential = self.potential(self.own(state))
+        return {"potential": head.encode() + b"\n" + potential.astype("<f8").tobytes()}
+
+    def potential(self, state: Levels) -> Floats:
+        """What a state covers."""
+        return self.table.at(state.left)
 
     @property
-    def _start(self) -> int:
-        """The whole menu at the prices that were given; open without."""
-        return -1 if self.prices is None else self.table.whole
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
 
-    def _within(self, state: Walk) -> bool:
-        if self.prices is not None and (state.plan is not None or state.left < 0):
-            return False
-        return super()._within(state)
+    # -- decisions ----------------------------------------------------------------------
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
-        """Levels, at the prices that were given; none without."""
-        if self.prices is None or not isinstance(state, Walk):
-            return ()
+        """Levels."""
+        assert isinstance(state, Levels)
         left, whole = Fraction(state.left, PARTS), Fraction(self.table.whole, PARTS)
         return (make_detail(self.kind, "levels", left, whole),)
 
-    def table_in(self, state: Walk) -> Table:
-        return self.table
+    def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
+        """Whether a state covers a query (and then nothing)."""
+        loss = loss_of(query, relation)
+        if loss.is_identity:
+            return True
+        price = self.listed.get(loss)
+        if loss.is_infinite or (price is not None and price * PARTS <= state.left):
+            return not loss.is_infinite
+        return step_of(self.grid, loss).allowed(self.potential(state), self.grid.zero)
 
-    def listed(self) -> Mapping[Pld, Line]:
-        return self._listed
+    def _decide(self, state: Levels, query: Query, relation: str | None) -> Decision:
+        left = self._after(state, loss_of(query, relation))
+        if left is None:
+            why = "exceeds what is left"
+            return make_decision(self, state, None, None, query, relation, why)
+        cost = (state.left - left) / PARTS
+        return make_decision(self, state, Levels(state.of, left), cost, query, relation)
 
-    @property
-    def in_blocks(self) -> bool:
-        return len(self.menu) <= _SHORT
+    def _after(self, state: Levels, loss: Pld) -> int | None:
+        """What is left after a query, or None if it does not fit."""
+        if loss.is_identity:
+            return state.left
+        if loss.is_infinite:
+            return None
+        price = self.listed.get(loss)
+        if price is not None and price * PARTS <= state.left:
+            return state.left - price * PARTS
+        return self.table.best(step_of(self.grid, loss), self.potential(state), state.left)
 
-    def _free(self, state: Walk) -> Any:
-        return 0
+    # -- what is shown ------------------------------------------------------------------
 
-    def _paid(self, before: int, after: int) -> float:
-        return (before - after) / PARTS
+    def remaining_in(self, state: State) -> Pld:
+        """The largest `R_e` that would be admitted now, to six digits of `e`."""
+        return largest_response(self.eps, lambda eps: self.admits(state, pure_dp(eps)))
 
     def cost_words(self, decision: Decision) -> str:
-        cost = decision.cost
-        if isinstance(cost, int | float):
-            return f"{amounts.shown(cost, up=True)} of {self.table.top} levels"
-        return super().cost_words(decision)
+        return f"{amounts.shown(decision.cost, up=True)} of {self.table.top} levels"
+
+    def _need(self, decision: Decision) -> str:
+        """With what the query needs by itself, unless that is no more than what is left."""
+        needed = needed_alone(loss_of(decision.query, decision._relation), self.delta)
+        if needed <= self.eps:
+            left = response_eps(self.remaining_in(decision._before))
+            if left is not None and needed <= left:
+                return decision._why_not
+        return f"{decision._why_not} ({alone_words(needed, self.delta)})"
+
+
+@lru_cache(maxsize=64)
+def _listed(
+    eps: float, delta: float, losses: tuple[Pld, ...], prices: tuple[int, ...] | None
+) -> tuple[tuple[Pld, int], ...]:
+    """The queries that have a price, with it; of equal ones the last."""
+    if prices is not None:
+        found = zip(losses, prices, strict=True)
+        return tuple({loss: c for loss, c in found if not loss.is_identity}.items())
+    some = [loss for loss in losses if not (loss.is_infinite or loss.is_identity)]
+    orders = [order_for(loss, eps, delta) for loss in some]
+    if not orders:
+        return ()
+    alpha = float(f"{1.0 + _BELOW * (min(orders) - 1.0):.6g}")
+    whole = approximate_dp(eps, delta)
+    costs = {loss: min(_share(loss, alpha, eps, delta), _LARGEST) for loss in some if loss <= whole}
+    if not costs:
+        return ()
+    levels = min(_MOST_LEVELS, max(_LEVELS, math.ceil(_CHEAPEST / min(costs.values()))))
+    return tuple((loss, max(1, round(share * levels))) for loss, share in costs.items())
+
+
+def _share(loss: Pld, alpha: float, eps: float, delta: float) -> float:
+    """The Rényi cost of a query as a share of that of the largest Gaussian within the target."""
+    cost = renyi_cost(loss, alpha)
+    whole = 0.5 * alpha * largest_mu(eps, delta) ** 2
+    return math.inf if cost is None or not whole else float(cost) / whole
 
 
 @lru_cache(maxsize=16)
-def _lines(grid: Grid, losses: tuple[Pld, ...], prices: tuple[int, ...] | None) -> tuple[Line, ...]:
-    if prices is not None:
-        given = [Line(q, 1, c) for q, c in zip(losses, prices, strict=True)]
-        return (*given, dust(grid))
-    orders = [price_order(q, grid.eps, grid.delta) for q in losses if not q.is_infinite]
-    if not orders:
-        return (dust(grid),)
-    alpha = min(orders)
-    lines = priced(grid, losses, alpha, own=_OWN)
-    small = small_lines(grid, alpha) if len(losses) > _SHORT else []
-    return (*lines, *small, dust(grid, LEVELS))
-
-
-def _table_with(grid: Grid, lines: tuple[Line, ...], progress: Progress | None) -> Table:
-    return table_of(grid, lines, progress)
-
-
-@lru_cache(maxsize=8)
-def _table(grid: Grid, lines: tuple[Line, ...]) -> Table:
-    return _table_with(grid, lines, None)
+def _table(grid: Grid, listed: tuple[tuple[Pld, int], ...]) -> Table:
+    if not listed:
+        return Table(grid, np.zeros((1, grid.size)))
+    alpha = order_for(pure_dp(min(grid.eps, 0.1)), grid.eps, grid.delta)
+    shares = [(price, _share(loss, alpha, grid.eps, grid.delta)) for loss, price in listed]
+    about = max((price / share for price, share in shares if share < math.inf), default=0.0)
+    levels = min(max(_LEVELS, about), _MOST_LEVELS)
+    dust = approximate_dp(0.0, _DUST * grid.delta / levels)
+    items = [Item(step_of(grid, loss), price) for loss, price in (*listed, (dust, 1))]
+    return value_table(grid, items)

@@ -1,58 +1,95 @@
 """The plan filter: a budget made of the queries that somebody expects.
 
 The budget `B` is the composition of the longest prefix of the plan that fits `R_{eps,delta}`. A
-query on the plan, or dominated by one that is, takes that one off: `L ⊕ (B - W) ⪯ W ⊕ (B - W) = B`.
-Any other query takes off the least part `S` with `(B - S) ⊕ L ⪯ B`, found among the copies of each
-planned kind and proven with the order of PLDs, separately for the planned Gaussians and for the
-other planned queries, as the verifier does: the others only where all of their outcomes can be
-written out, which Laplace noise among them rules out. Free: both are the residue condition. On plan
-nothing is lost at all; far off it, much may be.
+composition is a multiset, so what is left of `B` is kept as counts: how many of each planned
+mechanism, and how much of the planned Gaussian variance, which adds up exactly.
+
+A query is taken off `B` part by part, `L ⊕ (B - S) ⪯ B`:
+
+* parts that are on the plan, and Gaussian noise up to the variance that is left, are taken off
+  exactly: no curve is evaluated, and nothing is lost;
+* a part dominated by a planned mechanism `W` takes that one off, `n` of them `n`;
+* one part that is neither takes the least number of one planned kind, or the least Gaussian
+  variance, for which `(B - S) ⊕ L ⪯ B` is proven: of kinds whose outcomes can be written out
+  together, as the verifier does.
+
+Free: all of these are the residue condition. On the plan nothing is lost at all; far off it, much
+may be.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
 from residua.errors import ArgumentError
+from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
-from residua.filters.potential.grid_filter import alone_words, grid_target, named, needed_alone
-from residua.filters.query import Query, as_list, described, loss_of
+from residua.filters.declared_costs import leaves
+from residua.filters.describe import named
+from residua.filters.divergence import gaussian_variance, without_gaussian
+from residua.filters.query import Query, as_list, as_query, described, loss_of
+from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
+from residua.filters.target import alone_words, moderate_target, needed_alone
+from residua.filters.wording import SQUARES
+from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
-from residua.pld.constructors import approximate_dp, identity
+from residua.pld.constructors import approximate_dp, gaussian, identity
+from residua.pld.families.factors import Factor
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
-from residua.provable import MOST_OUTCOMES
+from residua.provable.forms import MOST_OUTCOMES
+
+_MARGIN = 1e-2
+"""The share of `delta` that a plan leaves unless its outcomes can be written out: the verifier
+composes on a lattice then, and its bounds are a little wider."""
+_NOT_COVERED = "is not covered by what is left of the plan"
 
 
 @dataclass(frozen=True)
 class Planned(State):
-    """How many of each kind on the plan are left, in the order in which they first stand there."""
+    """How many of each mechanism on the plan are left, in the order in which they first stand
+    there, and what is left of the variance of its Gaussians."""
 
     left: tuple[int, ...]
+    variance: Fraction
+
+
+class _Taken(NamedTuple):
+    """What is taken off a plan: some of each mechanism, and Gaussian variance."""
+
+    counts: tuple[int, ...]
+    variance: Fraction
 
 
 @dataclass(frozen=True)
 class PlanFilter(Filter):
-    """Keeps `(eps, delta)` for the longest prefix of a plan that fits, or what replaces it."""
+    """Keeps `(eps, delta)` for the longest prefix of a plan that fits, or what replaces it.
+
+    `plan` is a list of queries; `SelfComposed(query, n)` in it is the same as `query` `n` times.
+    """
 
     eps: float
     delta: float
     plan: tuple[Query, ...]
 
     kind: ClassVar[str] = "plan"
+    repeated_queries: ClassVar[frozenset[str]] = frozenset({"plan"})
 
     def __post_init__(self) -> None:
-        eps, delta = grid_target(self.eps, self.delta)
-        plan = tuple(named(q) for q in as_list(self.plan, "plan"))
+        eps, delta = moderate_target(self.eps, self.delta)
+        plan = _normal(as_list(self.plan, "plan"))
         checks.require(len(plan) > 0, "plan", "a non-empty list of queries", self.plan)
         for query in plan:
             if isinstance(query, Mechanism) and ADD_REMOVE not in query.supported:
@@ -67,133 +104,150 @@ class PlanFilter(Filter):
 
     @cached_property
     def kinds(self) -> tuple[Pld, ...]:
-        """The different queries on the plan."""
-        return tuple(dict.fromkeys(loss_of(q) for q in self.plan))
+        """The losses of the different mechanisms on the plan, less those of Gaussians."""
+        return _layout(self.plan).kinds
 
     @cached_property
     def kept(self) -> int:
         """The length of the longest prefix that fits."""
-        losses = [loss_of(q) for q in self.plan]
-        whole = approximate_dp(self.eps, self.delta)
+        return _longest_prefix(self.plan, self.eps, self.delta)
 
-        def fits(n: int) -> bool:
-            return _total(_tally(losses[:n])) <= whole
-
-        low, high = 0, len(losses)
-        if fits(high):
-            return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+    @cached_property
+    def _whole(self) -> _Taken:
+        return _layout(self.plan).prefix(self.kept)
 
     def initial(self) -> Planned:
-        kept = _tally([loss_of(q) for q in self.plan[: self.kept]])
-        return Planned(self.fingerprint, tuple(kept.get(kind, 0) for kind in self.kinds))
+        return Planned(self.fingerprint, *self._whole)
 
-    def own(self, state: Any) -> State:
+    def own(self, state: Any) -> Planned:
         state = super().own(state)
-        whole = self.initial().left
+        counts, variance = self._whole
         if (
             not isinstance(state, Planned)
-            or len(state.left) != len(whole)
-            or not all(0 <= n <= most for n, most in zip(state.left, whole, strict=True))
+            or len(state.left) != len(counts)
+            or not all(0 <= n <= most for n, most in zip(state.left, counts, strict=True))
+            or not 0 <= state.variance <= variance
         ):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
-    def _budget(self, left: tuple[int, ...]) -> Pld:
-        return _total(dict(zip(self.kinds, left, strict=True)))
-
-    def remaining_in(self, state: State) -> Pld:
-        """The composition of what is left of the plan."""
-        assert isinstance(state, Planned)
-        return self._budget(state.left)
-
-    def spent_in(self, state: State) -> Pld:
-        """The composition of what was taken off the plan."""
-        assert isinstance(state, Planned)
-        whole = self.initial().left
-        return self._budget(tuple(a - b for a, b in zip(whole, state.left, strict=True)))
-
-    def details_in(self, state: State) -> tuple[Detail, ...]:
-        assert isinstance(state, Planned)
-        left, whole = Fraction(sum(state.left)), Fraction(sum(self.initial().left))
-        return (make_detail(self.kind, "planned queries", left, whole),)
-
     @property
     def guarantee(self) -> Pld:
         """The composition of the plan, as far as it was kept."""
-        return self._budget(self.initial().left)
+        return _layout(self.plan).composed(self.kept)
+
+    # -- decisions ----------------------------------------------------------------------
 
     def _decide(self, state: Planned, query: Query, relation: str | None) -> Decision:
-        loss = loss_of(query, relation)
-        if loss.is_identity:
-            return make_decision(self, state, state, identity(), query, relation)
-        left = self._after(state.left, loss)
-        if left is None:
-            why = "is not covered by what is left of the plan"
-            return make_decision(self, state, None, None, query, relation, why)
-        taken = tuple(a - b for a, b in zip(state.left, left, strict=True))
-        return make_decision(
-            self, state, Planned(state.of, left), self._budget(taken), query, relation
-        )
+        taken = self._taken(state, loss_of(query, relation))
+        if taken is None:
+            return make_decision(self, state, None, None, query, relation, _NOT_COVERED)
+        after = Planned(state.of, _less(state.left, taken.counts), _left(state, taken))
+        return make_decision(self, state, after, taken, query, relation)
 
-    def _after(self, left: tuple[int, ...], loss: Pld) -> tuple[int, ...] | None:
-        """What is left after a query, or None if the plan does not cover it."""
-        for i, kind in enumerate(self.kinds):
-            if left[i] and kind == loss:
-                return _less(left, i, 1)
-        covering = [
-            i
-            for i, kind in enumerate(self.kinds)
-            if left[i] and _is_comparable(loss, kind) and _below(loss, kind)
-        ]
-        if covering:
-            least = min(covering, key=lambda i: float(self.kinds[i].delta(0.0)))
-            return _less(left, least, 1)
-        if not _below(loss, self._budget(left)):
-            return None
-        found: list[tuple[float, int, int]] = []
-        comparable = [
-            i
-            for i, kind in enumerate(self.kinds)
-            if not (loss.gaussian and kind.gaussian is None)
-            and _is_listed(dict(zip(self.kinds, self._alike(left, i), strict=True)))
-        ]
-        for i in comparable:
-            kind = self.kinds[i]
-            taken = self._least(self._alike(left, i), i, loss)
-            if taken is not None:
-                found.append((taken * float(kind.delta(0.0)) ** 2, i, taken))
-        if found:
-            _, i, taken = min(found)
-            return _less(left, i, taken)
-        for i in comparable:
-            alike = self._alike(left, i)
-            if _below(loss, self._budget(alike)):
-                return tuple(n - gone for n, gone in zip(left, alike, strict=True))
+    def _taken(self, state: Planned, loss: Pld) -> _Taken | None:
+        """What a query takes off, or None if the plan does not cover it."""
+        counts, rest = self._exactly(state.left, loss)
+        noise = gaussian_variance(loss)
+        enough = noise <= state.variance
+        if not rest and enough:
+            return _Taken(counts, noise)
+        left = _less(state.left, counts)
+        if rest and enough:
+            others = self._above_each(left, rest)
+            if others is not None:
+                return _Taken(_more(counts, others), noise)
+            if sum(rest.values()) == 1:
+                variance = state.variance - noise
+                found = self._instead(Planned(state.of, left, variance), Pld(None, rest))
+                if found is not None:
+                    return _Taken(_more(counts, found.counts), noise + found.variance)
+        if not rest:
+            # Gaussian noise beyond what is planned, below one (eps, delta) that is.
+            place = self._point_above(left, Pld(loss.gaussian, {}))
+            if place is not None:
+                return _Taken(_more(counts, self._one(place, 1)), Fraction(0))
         return None
 
-    def _alike(self, left: tuple[int, ...], i: int) -> tuple[int, ...]:
-        """What is left of the Gaussians on the plan if the kind `i` is one, else of the others."""
-        noise = self.kinds[i].gaussian is None
-        return tuple(
-            n if (kind.gaussian is None) == noise else 0
-            for n, kind in zip(left, self.kinds, strict=True)
-        )
+    def _exactly(self, left: Sequence[int], loss: Pld) -> tuple[tuple[int, ...], Counter[Factor]]:
+        """How many of each mechanism a loss is made of, and the factors that are not left."""
+        need = Counter(dict(loss.terms))
+        counts = [0] * len(left)
+        for i in self._holding(loss) if need else ():
+            terms = self.kinds[i].terms
+            n = min([left[i], *(need[factor] // each for factor, each in terms.items())])
+            if n > 0:
+                counts[i] = n
+                need -= Counter({factor: n * each for factor, each in terms.items()})
+        return tuple(counts), need
+
+    def _holding(self, loss: Pld) -> list[int]:
+        """The places of planned mechanisms that a loss may be made of."""
+        found = {i for factor in loss.terms for i in self._places.get(factor, ())}
+        return sorted(found)
+
+    @cached_property
+    def _places(self) -> dict[Factor, list[int]]:
+        found: dict[Factor, list[int]] = {}
+        for i, kind in enumerate(self.kinds):
+            for factor in kind.terms:
+                found.setdefault(factor, []).append(i)
+        return found
+
+    def _above_each(self, left: tuple[int, ...], rest: Counter[Factor]) -> tuple[int, ...] | None:
+        """For each factor as many of one planned mechanism that dominates it; None without one."""
+        taken = (0,) * len(left)
+        for factor, n in rest.items():
+            one = Pld(None, {factor: 1})
+            free = _less(left, taken)
+            fitting = [
+                i
+                for i, kind in enumerate(self.kinds)
+                if free[i] >= n and _is_comparable(kind) and _below(one, kind)
+            ]
+            if not fitting:
+                return None
+            least = min(fitting, key=lambda i: float(self.kinds[i].delta(0.0)))
+            taken = _more(taken, self._one(least, n))
+        return taken
+
+    def _point_above(self, left: tuple[int, ...], noise: Pld) -> int | None:
+        """The place of the least `(eps, delta)` on the plan that Gaussian noise is within."""
+        fitting = [
+            i
+            for i, kind in enumerate(self.kinds)
+            if left[i] and _is_single(kind)
+            and isinstance(next(iter(kind.terms)), RandomizedResponse) and _below(noise, kind)
+        ]  # fmt: skip
+        return min(fitting, key=lambda i: float(self.kinds[i].delta(0.0)), default=None)
+
+    def _instead(self, state: Planned, rest: Pld) -> _Taken | None:
+        """The least part of one kind, or of the variance, that may give way to a single query."""
+        found: list[tuple[float, _Taken]] = []
+        if state.variance and rest.mass_at_infinity == 0.0 == rest.mass_at_minus_infinity:
+            bounds = rest_bounds(state.variance, rest)
+            if bounds is not None and bounds[1] <= state.variance:
+                size = float(bounds[1]) / (2.0 * math.pi)
+                found.append((size, _Taken((0,) * len(state.left), bounds[1])))
+        if _is_listed(dict(zip(self.kinds, state.left, strict=True))):
+            for i, kind in enumerate(self.kinds):
+                n = self._least(state.left, i, rest)
+                if n is not None:
+                    size = n * float(kind.delta(0.0)) ** 2
+                    found.append((size, _Taken(self._one(i, n), Fraction(0))))
+        return min(found, key=lambda each: each[0])[1] if found else None
 
     def _least(self, left: tuple[int, ...], i: int, loss: Pld) -> int | None:
         """The least number of one kind that a query may take off; None if all do not suffice."""
-        whole = self._budget(left)
+        whole = self._composed(left)
 
         def suffices(n: int) -> bool:
-            return _below(self._budget(_less(left, i, n)) + loss, whole)
+            return _below(self._composed(_less(left, self._one(i, n))) + loss, whole)
 
+        if not left[i] or not suffices(left[i]):
+            return None
         low, high = 0, 1
         while not suffices(min(high, left[i])):
-            if high >= left[i]:
-                return None
             low, high = high, 2 * high
         high = min(high, left[i])
         while high - low > 1:
@@ -201,40 +255,210 @@ class PlanFilter(Filter):
             low, high = (low, middle) if suffices(middle) else (middle, high)
         return high
 
+    def _one(self, place: int, n: int) -> tuple[int, ...]:
+        return tuple(n if i == place else 0 for i in range(len(self.kinds)))
+
+    @property
+    def skips(self) -> bool:
+        return True
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """In closed form where every query is on the plan."""
+        now = self.own(state)
+        whole = sum((loss_of(as_query(one), relation) for one in queries), identity())
+        shared = any(len(self._places.get(factor, ())) > 1 for factor in whole.terms)
+        counts, rest = self._exactly(now.left, whole)
+        if not queries or rest or shared:
+            return 0, now
+        for left, taken in zip(now.left, counts, strict=True):
+            most = min(most, left // taken) if taken else most
+        rounds, (variance,) = amounts.whole_rounds(
+            (now.variance,), [(gaussian_variance(loss_of(one, relation)),) for one in queries], most
+        )
+        left_over = tuple(a - rounds * b for a, b in zip(now.left, counts, strict=True))
+        return rounds, Planned(now.of, left_over, variance)
+
+    # -- what is shown ------------------------------------------------------------------
+
+    def _composed(self, counts: Sequence[int]) -> Pld:
+        return sum((n * kind for kind, n in zip(self.kinds, counts, strict=True) if n), identity())
+
+    def remaining_in(self, state: State) -> Pld:
+        """The composition of what is left of the plan, its Gaussian rounded down."""
+        assert isinstance(state, Planned)
+        return self._composed(state.left) + _gaussian(amounts.root_down(state.variance))
+
+    def spent_in(self, state: State) -> Pld:
+        """The composition of what was taken off the plan, its Gaussian rounded up."""
+        assert isinstance(state, Planned)
+        whole = self._whole
+        taken = _Taken(_less(whole.counts, state.left), whole.variance - state.variance)
+        return self._cost_value(taken)
+
+    def _cost_value(self, price: _Taken) -> Pld:
+        return self._composed(price.counts) + _gaussian(amounts.root_up(price.variance))
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """What is left of the planned queries, and of the planned Gaussian noise."""
+        assert isinstance(state, Planned)
+        whole, found = self._whole, []
+        if self.kinds:
+            left, planned = Fraction(sum(state.left)), Fraction(sum(whole.counts))
+            found.append(make_detail(self.kind, "planned queries", left, planned))
+        if whole.variance:
+            found.append(make_detail(self.kind, SQUARES, state.variance, whole.variance))
+        return tuple(found)
+
+    def share_in(self, state: State) -> float:
+        """The larger share: either is enough for a query to fit."""
+        return max((one.share for one in self.details_in(state)), default=0.0)
+
     def _need(self, decision: Decision) -> str:
-        needed = needed_alone(decision, self.delta)
+        loss = loss_of(decision.query, decision._relation)
+        needed = needed_alone(loss, self.delta)
         return f"{decision._why_not} ({alone_words(needed, self.delta)})"
 
 
-def _less(left: tuple[int, ...], i: int, n: int) -> tuple[int, ...]:
-    return (*left[:i], left[i] - n, *left[i + 1 :])
+# -- plans --------------------------------------------------------------------------------------
 
 
-def _tally(losses: list[Pld]) -> dict[Pld, int]:
-    counts: dict[Pld, int] = {}
-    for loss in losses:
-        counts[loss] = counts.get(loss, 0) + 1
-    return counts
+def _normal(given: tuple[Query, ...]) -> tuple[Query, ...]:
+    """A plan in the form in which it is written: equal neighbours are one repeated query."""
+    runs: list[tuple[Query, int]] = []
+    for query in map(named, given):
+        count = 1
+        while isinstance(query, SelfComposed):
+            count, query = count * query.count, query.mechanism
+        runs.append((query, count))
+    plan: list[Query] = []
+    for query, same in groupby((run for run in runs if run[1]), key=lambda run: run[0]):
+        n = sum(count for _, count in same)
+        if isinstance(query, Mechanism):
+            plan.append(query if n == 1 else SelfComposed(query, n))
+        else:
+            plan += [query] * n
+    return tuple(plan)
 
 
-def _total(counts: dict[Pld, int]) -> Pld:
-    return sum((n * kind for kind, n in counts.items() if n), identity())
+class _Layout(NamedTuple):
+    """What a plan is made of."""
+
+    kinds: tuple[Pld, ...]
+    """The losses of its different mechanisms that are not Gaussian."""
+    runs: tuple[tuple[tuple[int, ...], Pld, int], ...]
+    """Its entries: how many of each kind one has, its Gaussian, and how often it is repeated."""
+
+    def _parts(self, length: int) -> list[tuple[tuple[int, ...], Pld, int]]:
+        parts = []
+        for counts, noise, n in self.runs:
+            parts.append((counts, noise, min(n, length)))
+            length -= parts[-1][2]
+        return parts
+
+    @property
+    def length(self) -> int:
+        return sum(n for _, _, n in self.runs)
+
+    def prefix(self, length: int) -> _Taken:
+        """What the first so many queries are made of."""
+        counts, variance = [0] * len(self.kinds), Fraction(0)
+        for each, noise, n in self._parts(length):
+            counts = [a + n * b for a, b in zip(counts, each, strict=True)]
+            variance += n * gaussian_variance(noise)
+        return _Taken(tuple(counts), variance)
+
+    def composed(self, length: int) -> Pld:
+        """The composition of the first so many queries."""
+        counts = self.prefix(length).counts
+        total = sum((n * kind for kind, n in zip(self.kinds, counts, strict=True)), identity())
+        return total + sum((n * noise for _, noise, n in self._parts(length)), identity())
+
+
+@lru_cache(maxsize=64)
+def _layout(plan: tuple[Query, ...]) -> _Layout:
+    kinds: dict[Query, Pld] = {}
+    entries: list[tuple[Counter[Query], Pld, int]] = []
+    for query in plan:
+        repeat = 1
+        if isinstance(query, SelfComposed):
+            repeat, query = query.count, query.mechanism
+        parts = leaves(query) if isinstance(query, Mechanism) else _factors(query)
+        counts: Counter[Query] = Counter()
+        noise = identity()
+        for leaf, n in parts:
+            loss = loss_of(leaf)
+            noise += n * Pld(loss.gaussian, {})
+            if loss.terms:
+                kinds[leaf] = without_gaussian(loss)
+                counts[leaf] += n
+        entries.append((counts, noise, repeat))
+    runs = [(tuple(counts[leaf] for leaf in kinds), noise, n) for counts, noise, n in entries]
+    return _Layout(tuple(kinds.values()), tuple(runs))
+
+
+def _factors(loss: Pld) -> list[tuple[Query, int]]:
+    """A loss that does not describe itself, factor by factor."""
+    found: list[tuple[Query, int]] = [(Pld(None, {f: 1}), n) for f, n in loss.terms.items()]
+    return [*found, (Pld(loss.gaussian, {}), 1)]
+
+
+def usable_delta(counts: dict[Pld, int], delta: float) -> float:
+    """The `delta` that a plan of so many of each loss may use."""
+    return delta if _is_listed(counts) else delta * (1.0 - _MARGIN)
+
+
+@lru_cache(maxsize=64)
+def _longest_prefix(plan: tuple[Query, ...], eps: float, delta: float) -> int:
+    layout = _layout(plan)
+    counts = layout.prefix(layout.length).counts
+    whole = approximate_dp(eps, usable_delta(dict(zip(layout.kinds, counts, strict=True)), delta))
+
+    def fits(n: int) -> bool:
+        return layout.composed(n) <= whole
+
+    low, high = 0, layout.length
+    if fits(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+# -- parts of plans -----------------------------------------------------------------------------
+
+
+def _less(left: Sequence[int], taken: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a - b for a, b in zip(left, taken, strict=True))
+
+
+def _more(one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(one, two, strict=True))
+
+
+def _left(state: Planned, taken: _Taken) -> Fraction:
+    left = amounts.without(state.variance, taken.variance)
+    assert left is not None
+    return left
+
+
+def _gaussian(mu: float) -> Pld:
+    return gaussian(mu=mu) if mu else identity()
 
 
 def _is_single(kind: Pld) -> bool:
-    return kind.gaussian is None and list(kind.terms.values()) == [1]
+    return list(kind.terms.values()) == [1]
 
 
-def _is_comparable(loss: Pld, kind: Pld) -> bool:
-    """Whether it can be proven that a query lies below one on the plan."""
-    if loss.gaussian and kind.gaussian is None:
-        # At one point: below (eps, delta)-DP.
-        return _is_single(kind) and isinstance(next(iter(kind.terms)), RandomizedResponse)
+def _is_comparable(kind: Pld) -> bool:
+    """Whether it can be proven that a single query lies below one on the plan."""
     return _is_single(kind) or _is_listed({kind: 1})
 
 
 def _is_listed(counts: dict[Pld, int]) -> bool:
-    """Whether these are Gaussians, or have few enough outcomes together to write them all out."""
+    """Whether these have few enough outcomes together to write them all out."""
     outcomes = 1.0
     for kind, n in counts.items():
         for factor, each in kind.terms.items():

@@ -162,6 +162,11 @@ class RenyiCommitFilter(Filter):
         assert isinstance(now, Potential)
         return {} if now.to is None or now.inner is None else now.to.tables(now.inner)
 
+    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+        """The filter that was committed to, if one was."""
+        assert isinstance(state, Potential)
+        return self if state.to is None else state.to
+
     def _price(self, query: Query, relation: str | None) -> Fraction | None:
         """What a query takes while the filter is open; None if infinite."""
 

@@ -2,13 +2,12 @@
 
 For steps `L_i` with integer prices `c_i` the table holds potentials (`grid.py`)
 
-    V_0 = floor_0,   V_s >= max(V_{s-1}, floor_s, L_i ∘ V_{s-c_i} for every c_i <= s),
+    V_0 = 0,   V_s >= max(V_{s-1}, L_i ∘ V_{s-c_i} for every c_i <= s),
 
 so a state with `s` left may admit `L_i` and go on with `s - c_i`: the residue condition holds by
-construction. Without floors, `V_s` is (up to chords and rounding, both upwards) the least
-potential of any rule with those prices, so the largest `s` whose `V_s` keeps within `(eps, delta)`
-is the most these prices can offer. A floor is an exit: whoever has `s` left may instead walk to
-any potential below `floor_s`.
+construction. `V_s` is (up to chords and rounding, both upwards) the least potential of any rule
+with those prices, so the largest `s` whose `V_s` keeps within `(eps, delta)` is the most these
+prices can offer.
 
 Levels increase with `s`. The largest level that may follow a query is found by bisection and
 checked; what is not on the list pays the least price that the check allows. Between whole levels
@@ -18,7 +17,7 @@ state at `s + θ` to `s + θ - c_i`, and small queries need not pay for a whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +25,6 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.filters.potential.grid import MARGIN, Grid, Step
-
-Progress = Callable[[int], None]
 
 GROWTH = 1.0 + 4.0 * MARGIN
 """Every level lies above what it is made of by a hair more than the margin of the residue
@@ -69,14 +66,12 @@ class Table:
             level = level * ((PARTS - rest) / PARTS) + self.levels[s + 1] * (rest / PARTS)
         return level
 
-    def best(self, step: Step, potential: Floats | None, most: int | None = None) -> int | None:
-        """The highest level (in parts) that may follow `step` in a state with `potential`.
+    def best(self, step: Step, potential: Floats, most: int) -> int | None:
+        """The highest level, in parts and at most `most`, that may follow `step` in a state.
 
-        None if it may not admit the step at all. Without a potential, before anything was
-        released: the target itself.
+        `potential` is that of the state; None if it does not admit the step at all.
         """
-        most = self.whole if most is None else most
-        if most < 0 or not step.allowed(potential, self.levels[0]):
+        if not step.allowed(potential, self.levels[0]):
             return None
         low, high = 0, most // PARTS
         while low < high:
@@ -98,27 +93,19 @@ class Table:
         return parts + max(rest, 0)
 
 
-def value_table(
-    grid: Grid,
-    items: Sequence[Item],
-    floors: Sequence[Floats] | None = None,
-    most: int | None = None,
-    progress: Progress | None = None,
-) -> Table:
-    """Levels up to the highest that fits the target, or exactly up to `most` where it is given."""
-    levels = [np.zeros(grid.size) if floors is None else floors[0]]
-    while most is None or len(levels) <= most:
+def value_table(grid: Grid, items: Sequence[Item]) -> Table:
+    """Levels up to the highest that fits the target."""
+    levels = [np.zeros(grid.size)]
+    while True:
         s = len(levels)
-        level = levels[-1].copy() if floors is None else np.maximum(levels[-1], floors[s])
+        level = levels[-1].copy()
         for item in items:
             if item.price <= s:
                 np.maximum(level, item.step.after(levels[s - item.price]), out=level)
         level *= GROWTH
-        if most is None and not grid.fits(level):
+        if not grid.fits(level):
             break
         levels.append(level)
-        if progress is not None:
-            progress(s)
     made = np.array(levels)
     made.flags.writeable = False
     return Table(grid, made)

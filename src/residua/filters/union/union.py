@@ -92,10 +92,7 @@ class UnionFilter(Filter):
 
     def __post_init__(self) -> None:
         components = _components(self.filters)
-        guaranteed = [each for each in map(_guaranteed_eps, components) if each is not None]
-        if self.eps is None and not guaranteed:
-            raise ArgumentError("eps must be given: no component states one")
-        eps = largest_eps(max(guaranteed) if self.eps is None else self.eps)
+        eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
         most = max(_stated(components, "target_eps", "eps"), default=0.0)
         if most > eps:
             raise ArgumentError(
@@ -354,6 +351,14 @@ def _stated(components: Sequence[Filter], *names: str) -> list[float]:
     found = [next((v for n in names if (v := getattr(each, n, None)) is not None), None)
              for each in stating]  # fmt: skip
     return [value for value in found if isinstance(value, float)]
+
+
+def _largest_guaranteed(components: Sequence[Filter]) -> float:
+    """The largest `eps` of the components whose guarantee is `R_{eps,delta}`."""
+    found = [each for each in map(_guaranteed_eps, components) if each is not None]
+    if not found:
+        raise ArgumentError("eps must be given: no component states one")
+    return max(found)
 
 
 def _guaranteed_eps(component: Filter) -> float | None:

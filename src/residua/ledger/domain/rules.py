@@ -25,7 +25,6 @@ from residua.filters.additive.base import Additive
 from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
-from residua.filters.potential.grid_filter import GridFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described
 from residua.filters.state import State
@@ -247,7 +246,7 @@ def _refusal(
 ) -> str:
     """The reason of a refusal, with what would fit unless that takes too long to work out."""
     alone = len(among) == 1 and not standing.holds
-    if alone and (isinstance(standing.filter, GridFilter) or isinstance(query.query, Commit)):
+    if alone and isinstance(query.query, Commit):
         return decision.reason
     left, advice = _said(standing, query, among, rule)
     if decision.admitted or (standing.holds and rule is holds):
@@ -312,20 +311,20 @@ def provable(standings: Sequence[Standing], query: Mechanism) -> bool:
     """Whether a query is one that could be asked for on all of these."""
     plain = query.to_dict()
     return all(
-        unprovable(plain, _in_force(each).to_dict(), each.relation) is None for each in standings
+        unprovable(plain, _in_force(each, query).to_dict(), each.relation) is None
+        for each in standings
     )
 
 
 def unprovable_on(standing: Standing, asked: Asked) -> bool:
     """Whether a step with a query could not be proven on a budget."""
-    text = canonical(_in_force(standing).to_dict())
+    text = canonical(_in_force(standing, asked.query).to_dict())
     return asked.unprovable(text, standing.relation) is not None
 
 
-def _in_force(standing: Standing) -> Filter:
-    """The filter that decides: another one where that was committed to."""
-    to = getattr(standing.state, "to", None)
-    return to if isinstance(to, Filter) else standing.filter
+def _in_force(standing: Standing, query: Mechanism | Commit) -> Filter:
+    """The filter that decides."""
+    return standing.filter.in_force(standing.state, query, standing.relation)
 
 
 def _advice(

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
-from residua.filters.base import NOTHING_FITS, Filter
+from residua.filters.base import NOTHING_FITS
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
@@ -133,7 +133,7 @@ def check_relation(asked: Asked, assumed: bool) -> None:
 def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
     """Raise where a step with this query could not be proven afterwards."""
     for entry in entries:
-        why = asked.unprovable(entry.filter_in_force, entry.relation)
+        why = asked.unprovable(entry.filter_in_force(asked.query), entry.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must be one that can be verified on the budget {entry.name!r}: {why};"
@@ -147,10 +147,10 @@ def check_holds_provable(entry: Entry, states: Sequence[State], holds: Sequence[
     Another filter decides there where one was committed to.
     """
     for state, asked in zip(states, holds, strict=False):
-        to = getattr(state, "to", None)
-        if not isinstance(to, Filter):
+        decides = entry.filter.in_force(state, asked.query, entry.relation)
+        if decides is entry.filter:
             continue
-        why = asked.unprovable(canonical(to.to_dict()), entry.relation)
+        why = asked.unprovable(decides.to_json(), entry.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must leave the open holds of {entry.name!r} verifiable, and {asked} would"

@@ -23,7 +23,8 @@ _LEAST_EPS = 2.0**-1000
 _LEAST_MU = 1e-100
 _ABOVE_ONE = 1.0 + 1e-9
 _MOST_ROUNDS = 100_000
-_MOST_COMPONENTS = 16
+MOST_COMPONENTS = 16
+"""Of a union, or of what `auto` becomes."""
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -90,6 +91,21 @@ def _queries(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_query(each) for each in value)
 
 
+def _plan(value: Any) -> bool:
+    """Queries, each with how often it is repeated if it is; no two neighbours are equal."""
+    if not isinstance(value, list) or not value:
+        return False
+    queries = []
+    for entry in value:
+        repeated = isinstance(entry, Mapping) and set(entry) == {"mechanism", "repeat"}
+        if repeated and not (_count(entry["repeat"]) and entry["repeat"] > 1):
+            return False
+        queries.append(entry["mechanism"] if repeated else entry)
+    if not all(_query(each) and each["kind"] != "self_composed" for each in queries):
+        return False
+    return all(canonical(one) != canonical(two) for one, two in pairwise(queries))
+
+
 def _budget(value: Any) -> bool:
     """A loss, as the library writes one."""
     if not _query(value):
@@ -112,7 +128,7 @@ def _prices(value: Any) -> bool:
 
 def _components(value: Any) -> bool:
     """Filters, each of which is right by itself and none of which is a union."""
-    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_COMPONENTS:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_COMPONENTS:
         return False
     return all(
         isinstance(each, Mapping) and each.get("kind") != "union" and misconfigured(each) is None
@@ -144,7 +160,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     },
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
-    "plan": {**_GRID, "plan": _queries},
+    "plan": {**_GRID, "plan": _plan},
     "renyi_commit": {**_TARGET, "alpha": _ORDER},
     "union": {"filters": _components, "eps": _EPS},
     "natural": {"budget": _budget},

@@ -7,18 +7,18 @@ from fractions import Fraction
 from typing import Any
 
 from residua.records import canonical, digest
+from residua.verify.descriptions.configurations import MOST_COMPONENTS, misconfigured
 
 State = Mapping[str, Any]
 _LONGEST = 1500
 """Characters of an amount: the square of the least `eps` has some seven hundred digits."""
-_WALK = frozenset({"left", "first", "plan", "held", "seen"})
 _FIELDS: dict[str, frozenset[str]] = {
-    "menu": _WALK,
-    "auto": _WALK,
+    "auto": frozenset({"filters", "parts"}),
     "target_residue": frozenset({"left", "reached", "moment", "reserve", "slack"}),
     "natural": frozenset({"loss", "rounds"}),
     "renyi_commit": frozenset({"left", "committed", "to", "inner"}),
     "union": frozenset({"parts"}),
+    "plan": frozenset({"left", "variance"}),
 }
 """What states hold beside `kind` and `of`; where nothing is named, `left`."""
 _LEFT = frozenset({"left"})
@@ -73,7 +73,9 @@ def belongs(config: Mapping[str, Any], state: Any) -> str | None:
     if kind == "natural" and (type(state["rounds"]) is not int or state["rounds"] < 0):
         return f"rounds must be a count, got {state['rounds']!r:.60}"
     if kind == "union":
-        return _stranger(config, state) or _wrong_parts(config, state["parts"])
+        return _stranger(config, state) or _wrong_parts(config["filters"], state["parts"])
+    if kind == "auto":
+        return _stranger(config, state) or _wrongly_open(state["filters"], state["parts"])
     return _stranger(config, state)
 
 
@@ -83,9 +85,21 @@ def _stranger(config: Mapping[str, Any], state: State) -> str | None:
     return None
 
 
-def _wrong_parts(config: Mapping[str, Any], parts: Any) -> str | None:
+def _wrongly_open(filters: Any, parts: Any) -> str | None:
+    """Why `auto` has neither no components nor right ones with a state for each, if so."""
+    if filters == parts == []:
+        return None
+    if not isinstance(filters, list) or not 1 <= len(filters) <= MOST_COMPONENTS:
+        return f"filters must be up to {MOST_COMPONENTS} filters, got {filters!r:.60}"
+    for place, each in enumerate(filters):
+        wrong = misconfigured(each)
+        if wrong is not None:
+            return f"component {place}: {wrong}"
+    return _wrong_parts(filters, parts)
+
+
+def _wrong_parts(filters: list[Any], parts: Any) -> str | None:
     """Why a union does not have a state for each live component, if so."""
-    filters = config["filters"]
     if not isinstance(parts, list) or len(parts) != len(filters):
         return f"parts must have a state or null for each of {len(filters)} components"
     if all(part is None for part in parts):

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from residua.provable import MOST_OUTCOMES
+from residua.provable.forms import MOST_OUTCOMES
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.arithmetic.work_limit import room, work
 from residua.verify.losses.curves import curve

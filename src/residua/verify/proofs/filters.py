@@ -21,6 +21,7 @@ from residua.verify.descriptions.states import UNREADABLE, State, Unreadable, am
 from residua.verify.losses.costs import Infinite, Unknown
 from residua.verify.losses.factors import Loss, Response, together
 from residua.verify.proofs import (
+    auto,
     commits,
     gaussian_budget,
     natural,
@@ -62,7 +63,7 @@ def prove_step(config: Any, before: Any, after: Any, asked: Asked) -> Proof:
     """Whether a step from one committed state to the next is sound."""
 
     def check(kind: Kind) -> Proof:
-        why = _unprovable(config, before, asked)
+        why = _unprovable(config, before, after, asked)
         if why is not None:
             return undecided(f"no ledger takes this query: {why}")
         return kind.step(config, before, after, asked)
@@ -70,13 +71,15 @@ def prove_step(config: Any, before: Any, after: Any, asked: Asked) -> Proof:
     return _guarded(config, [before, after], check)
 
 
-def _unprovable(config: Config, before: State, asked: Asked) -> str | None:
+def _unprovable(config: Config, before: State, after: State, asked: Asked) -> str | None:
     """Why a ledger rejects a query, if it does."""
     if config["kind"] == "renyi_commit" and before["to"] is not None:
         return None  # for the filter that was committed to to say
+    if config["kind"] == "auto" and after["filters"]:
+        config = {"kind": "union", "filters": after["filters"]}
     relation = asked.relation or "add-remove"
     if isinstance(asked.mechanism, Mapping) and asked.mechanism.get("kind") == "commit":
-        if config["kind"] == "union":
+        if config["kind"] in ("union", "auto"):
             return "a union does not take commits"
         to = asked.mechanism.get("to")
         full = [read(each) for each in to] if isinstance(to, list) else to
@@ -219,7 +222,7 @@ def _approximate_gdp_residue(config: Config, before: State, after: State, asked:
     return gaussian_budget.approximate_gdp_residue((v, d), (m2, d_after), loss)
 
 
-def _walk(config: Config, before: State, after: State, asked: Asked) -> Proof:
+def _menu(config: Config, before: State, after: State, asked: Asked) -> Proof:
     tables = asked.before, asked.after
     return potentials.step(config, before, after, asked.mechanism, asked.relation, tables)
 
@@ -253,12 +256,26 @@ def _union_first(config: Config, state: State, tables: Tables) -> Proof:
     return union.first(config, state, tables, prove_first)
 
 
-def _union(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    def step_of(place: int, component: Any, one: Any, two: Any) -> Proof:
+def _step_of(asked: Asked) -> union.StepProof:
+    """Steps of components that were asked for the same."""
+
+    def step(place: int, component: Any, one: Any, two: Any) -> Proof:
         tables = (union.tables_at(place, each) for each in (asked.before, asked.after))
         return prove_step(component, one, two, Asked(asked.mechanism, asked.relation, *tables))
 
-    return union.step(config, before, after, step_of)
+    return step
+
+
+def _union(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    return union.step(config, before, after, _step_of(asked))
+
+
+def _auto(config: Config, before: State, after: State, asked: Asked) -> Proof:
+    def begins(component: Any, state: Any) -> Proof:
+        return prove_first(component, state, {})
+
+    no_loss = asked.loss.is_identity
+    return auto.step(config, before, after, no_loss, begins, _step_of(asked))
 
 
 KINDS: dict[str, Kind] = {
@@ -286,11 +303,11 @@ KINDS: dict[str, Kind] = {
         _equal(2, lambda c: (written(c["mu"]) ** 2, written(c["delta"]))), _approximate_gdp_residue
     ),
     "target_residue": Kind(target.first, lambda c, a, b, q: target.step(c, a, b, q.loss)),
-    "menu": Kind(potentials.first, _walk),
-    "auto": Kind(potentials.first, _walk),
+    "menu": Kind(potentials.first, _menu),
     "plan": Kind(plans.first, _plan),
     "renyi_commit": Kind(commits.first, _renyi_commit),
     "union": Kind(_union_first, _union),
+    "auto": Kind(auto.first, _auto),
     "natural": Kind(natural.natural_first, _natural),
     "additive_profile": Kind(natural.profile_first, _profile),
 }

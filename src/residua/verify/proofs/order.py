@@ -22,6 +22,7 @@ from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undeci
 _BITS, _PRECISE = 192, 768
 """The second where an amount is a rounding of the height itself, such as to 2^-400."""
 _ROUNDS = 8
+_FARTHER = 1.5
 _MOST = 1 << 17
 
 
@@ -204,7 +205,7 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
-    """By laws above it, on finer and finer lattices that have `eps` on them."""
+    """By laws above it, on finer and finer lattices that have `eps` on them and reach farther."""
     tail = 1e-9 * float(delta)
     sizes = [float(loss.variance)] if loss.variance else []
     for factor, _ in loss.factors:
@@ -213,14 +214,15 @@ def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
             raise Unknown("no formula for its curve")
         sizes.append(6.0 * near(height) ** 2)
     cells = max(8, int(6.0 * float(eps) / min(sizes) ** 0.5) + 1)
+    far = 3.0 * float(eps) + 12.0 * sum(sizes) ** 0.5
     for _ in range(_ROUNDS):
         spacing = eps / cells
-        reach = 3 * cells + int(12.0 * sum(sizes) ** 0.5 / float(spacing))
+        reach = int(far / float(spacing)) + 1
         if reach > _MOST:
             break
         law = lattice_of(loss, spacing, tail, reach)
         excess = law.excess(cells, 1)
         if excess[-1] <= ball(delta) and excess[0] <= (-ball(eps)).exp() * ball(delta):
             return proven(f"the composition lies within (eps, delta), {cells} cells")
-        cells *= 2
+        cells, far = 2 * cells, _FARTHER * far
     return undecided("the composition is not shown to lie within (eps, delta)")

@@ -1,21 +1,25 @@
 """The plan filter: a budget that is the composition of what is left of a plan.
 
-The first budget must lie within `(eps, delta)`. A query that is on the plan, or lies below one that
-is, takes one of that kind. Any other must lie, together with what is left, below what was left
-before: shown for the Gaussian part of a plan by the residue condition, for its bounded part by
-comparing curves.
+A state has counts of the different mechanisms on the plan that are not Gaussian, in the order in
+which they first stand there, and the Gaussian variance that is left. The first budget must lie
+within `(eps, delta)`. A step takes some mechanisms and some variance off. What is both in the query
+and among what is taken cancels, exactly; what the query has beyond that must lie below what is
+taken beyond that, part by part or by comparing curves, or, together with what is left, below what
+was left before: for the Gaussian part of a plan by the residue condition, for its bounded part by
+the curves of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from residua.records import canonical
 from residua.verify.arithmetic.balls import exact
 from residua.verify.descriptions.mechanisms import loss_of
-from residua.verify.descriptions.states import State, Unreadable
-from residua.verify.losses.factors import Loss, Response, together
+from residua.verify.descriptions.states import State, Unreadable, amount
+from residua.verify.losses.factors import Factor, Loss, Response, together
 from residua.verify.proofs.comparing import bounded_below, single_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.natural import point_budget
@@ -23,91 +27,134 @@ from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 
-def _kinds(config: Mapping[str, Any], count: int) -> list[tuple[Loss, int]] | None:
-    """The kinds on a plan with how often each is there; None if it is not clear which are equal."""
-    plan = config["plan"]
-    losses = [loss_of(each, None) for each in plan]
-    by_loss: dict[Loss, int] = {}
-    for loss in losses:
-        by_loss[loss] = by_loss.get(loss, 0) + 1
-    if len(by_loss) == count:
-        return list(by_loss.items())
-    by_text: dict[str, tuple[Loss, int]] = {}
-    for each, loss in zip(plan, losses, strict=True):
-        text = canonical(each)
-        by_text[text] = (loss, by_text.get(text, (loss, 0))[1] + 1)
-    return list(by_text.values()) if len(by_text) == count else None
+class _Plan(NamedTuple):
+    """What a plan is made of: mechanisms with how often each is there, and Gaussian variance."""
+
+    kinds: list[Loss]
+    counts: list[int]
+    variance: Fraction
+
+    def composed(self, counts: list[int], variance: Fraction) -> Loss:
+        parts = [loss.times(n) for loss, n in zip(self.kinds, counts, strict=True)]
+        return together([*parts, Loss(variance=variance)])
 
 
-def _left(state: State) -> list[int]:
-    left = state.get("left")
+def _leaves(description: Mapping[str, Any], copies: int) -> Iterator[tuple[Any, int]]:
+    """What a query is composed of, in order."""
+    if description["kind"] == "composed":
+        for each in description["mechanisms"]:
+            yield from _leaves(each, copies)
+    elif description["kind"] == "self_composed":
+        yield from _leaves(description["mechanism"], copies * description["count"])
+    else:
+        yield description, copies
+
+
+def _plan(config: Mapping[str, Any]) -> _Plan:
+    losses: dict[str, Loss] = {}
+    counts: dict[str, int] = {}
+    variance = Fraction(0)
+    for entry in config["plan"]:
+        query, repeat = (entry["mechanism"], entry["repeat"]) if "repeat" in entry else (entry, 1)
+        for leaf, n in _leaves(query, repeat):
+            loss, text = loss_of(leaf, None), canonical(leaf)
+            variance += n * loss.variance
+            if loss.factors or loss.stated:
+                losses[text] = loss.rest
+                counts[text] = counts.get(text, 0) + n
+    return _Plan(list(losses.values()), list(counts.values()), variance)
+
+
+def first_state(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first state of a plan holds that is kept whole."""
+    plan = _plan(config)
+    return {"left": plan.counts, "variance": str(plan.variance)}
+
+
+def _left(plan: _Plan, state: State) -> tuple[list[int], Fraction]:
+    left = state["left"]
     if not isinstance(left, list) or not all(type(n) is int and n >= 0 for n in left):
-        raise Unreadable(f"what is left of a plan must be counts, got {left!r}")
-    return left
+        raise Unreadable(f"what is left of a plan must be counts, got {left!r:.60}")
+    if len(left) != len(plan.kinds):
+        raise Unreadable(f"the plan has {len(plan.kinds)} kinds of query, got {len(left)} counts")
+    return left, amount(state["variance"])
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
-    left = _left(state)
-    kinds = _kinds(config, len(left))
-    if kinds is None:
-        return undecided("it is not clear which queries of the plan are equal")
-    if any(n > most for n, (_, most) in zip(left, kinds, strict=True)):
+    """Whether what is left at the start was planned, and keeps `(eps, delta)`."""
+    plan = _plan(config)
+    left, variance = _left(plan, state)
+    if any(n > most for n, most in zip(left, plan.counts, strict=True)) or variance > plan.variance:
         return refuted("more is left than was planned")
-    whole = together(loss.times(n) for n, (loss, _) in zip(left, kinds, strict=True))
+    whole = plan.composed(left, variance)
     return within(whole, exact(config["eps"]), exact(config["delta"]))
-
-
-def _single_below(loss: Loss, kind: Loss) -> bool:
-    """Whether both are single bounded queries, and the curve of the one lies below the other's."""
-    for each in (loss, kind):
-        if each.variance or each.stated or len(each.factors) != 1 or each.factors[0][1] != 1:
-            return False
-    return single_below(loss.factors[0][0], kind.factors[0][0]).verdict == "proven"
-
-
-def _within_point(loss: Loss, point: Response) -> bool:
-    return within(loss, point.eps, point.delta).verdict == "proven"
 
 
 def step(
     config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
 ) -> Proof:
-    had, has = _left(before), _left(after)
-    kinds = _kinds(config, len(had))
-    if kinds is None or len(has) != len(had):
-        return undecided("it is not clear which queries of the plan are equal")
+    """Whether what is taken off the plan covers a query."""
+    plan = _plan(config)
+    (had, old), (has, new) = _left(plan, before), _left(plan, after)
     taken = [a - b for a, b in zip(had, has, strict=True)]
-    if min(taken) < 0:
+    if new > old or min(taken, default=0) < 0:
         return refuted("more is left of the plan than before")
     loss = loss_of(mechanism, relation)
     if loss.is_identity:
         return proven("no loss")
-    for n, (kind, _) in zip(taken, kinds, strict=True):
-        if n > 0 and below(loss, kind.times(n)):
-            return proven("takes off the plan what lies above it")
-    if any(n > 0 and _single_below(loss, kind) for n, (kind, _) in zip(taken, kinds, strict=True)):
-        return proven("takes off the plan what lies above it, by its curve")
-    points = [point_budget(kind) for n, (kind, _) in zip(taken, kinds, strict=True) if n > 0]
-    if any(_within_point(loss, point) for point in points if point is not None):
-        return proven("takes off the plan an (eps, delta) that it lies within")
-    covers = together(kind.times(n) for n, (kind, _) in zip(taken, kinds, strict=True))
-    if bounded_below(loss, covers).verdict == "proven":
-        return proven("takes off the plan what lies above it, at every loss")
-    whole = together(kind.times(n) for n, (kind, _) in zip(had, kinds, strict=True))
-    rest = together(kind.times(n) for n, (kind, _) in zip(has, kinds, strict=True))
-    if sum(taken) == 0:
+    if not any(taken) and old == new:
         return refuted("nothing is taken off the plan")
-    if below(rest + loss, whole):
-        return proven("what is left and the query lie below the plan")
-    if not loss.factors or loss.stated:
+    asked, covers = _without_common(loss, plan.composed(taken, old - new))
+    if asked.is_identity:
+        return proven("takes off the plan what it is made of")
+    if below(asked, covers):
+        return proven("takes off the plan what lies above it")
+    if asked.stated:
         return undecided("no formula for a query off the plan")
-    # What is left of each part lies below what was there: the query must fit into one of them.
-    if rest.variance < whole.variance:
-        found = gdp_residue(whole.variance, rest.variance, loss)
+    if _single_below(asked, covers):
+        return proven("takes off the plan what lies above it, by its curve")
+    points = [point_budget(Loss(factors=((factor, 1),))) for factor, _ in covers.factors]
+    if any(_within_point(asked, point) for point in points if point is not None):
+        return proven("takes off the plan an (eps, delta) that it lies within")
+    if bounded_below(asked, covers.rest).verdict == "proven":
+        return proven("takes off the plan what lies above it, at every loss")
+    if asked.factors and covers.variance:
+        found = gdp_residue(new + covers.variance, new, asked)
         if found.verdict == "proven":
             return found
-    if whole.factors and not loss.variance:
-        found = bounded_below(Loss(factors=rest.factors) + loss, Loss(factors=whole.factors))
+    if covers.factors and not asked.variance:
+        rest = plan.composed(has, Fraction(0))
+        found = bounded_below(rest + asked, rest + covers.rest)
         if found.verdict == "proven":
             return proven(f"what is left of the plan and the query: {found.reason}")
     return undecided("a query off the plan, not shown to fit into what it takes off")
+
+
+def _without_common(one: Loss, two: Loss) -> tuple[Loss, Loss]:
+    """Two compositions without what is in both of them."""
+    common = min(one.variance, two.variance)
+    ours, theirs = dict(one.factors), dict(two.factors)
+    for factor in [*ours]:
+        n = min(ours[factor], theirs.get(factor, 0))
+        if n:
+            ours[factor], theirs[factor] = ours[factor] - n, theirs[factor] - n
+    return (
+        Loss(one.variance - common, _counted(ours), one.stated),
+        Loss(two.variance - common, _counted(theirs), two.stated),
+    )
+
+
+def _counted(factors: Mapping[Factor, int]) -> tuple[tuple[Factor, int], ...]:
+    return tuple((factor, n) for factor, n in factors.items() if n)
+
+
+def _single_below(loss: Loss, covers: Loss) -> bool:
+    """Whether the loss is one bounded query whose curve lies below that of one that is taken."""
+    if loss.variance or len(loss.factors) != 1 or loss.factors[0][1] != 1:
+        return False
+    one = loss.factors[0][0]
+    return any(single_below(one, each).verdict == "proven" for each, _ in covers.factors)
+
+
+def _within_point(loss: Loss, point: Response) -> bool:
+    return within(loss, point.eps, point.delta).verdict == "proven"

@@ -1,4 +1,4 @@
-"""Filters that walk from one potential to the next: menu and auto.
+"""The menu filter, whose states have potentials.
 
 A potential is an array `φ` of non-negative numbers at the grid points `t_k = k eps / cells`,
 `|k| <= half`. It *covers* what can still happen if the excess of that lies below it there. If a
@@ -8,10 +8,9 @@ state covers with `φ'` what follows a query `L`, everything together is covered
 
 `p` the masses of a law on the grid that dominates `L` (`lattice.py`), `φ'` continued to the right
 by its last value and to the left by its first, falling like `e^t`, as excesses do at most. So a
-step is sound if `L ∘ φ' <= φ` at every grid point, and a first step if `L ∘ φ'` is at most `delta`
-at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. Copies of a query that
-were paid for with an earlier one are *held*: using one moves nothing else. A query without loss
-keeps the potential too.
+step is sound if `L ∘ φ' <= φ` at every grid point, and a first state if its `φ` is at most `delta`
+at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. A query without loss
+keeps the potential.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from typing import Any
 
 from flint import arb
 
-from residua.records import canonical
 from residua.verify.arithmetic.balls import Ball, ball, bits, exact, near
 from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.descriptions.states import State, Unreadable
@@ -33,10 +31,10 @@ from residua.verify.losses.costs import Unknown
 from residua.verify.losses.curves import curve
 from residua.verify.losses.factors import Loss, Response
 from residua.verify.losses.lattice import lattice_of, multiplied
-from residua.verify.proofs.order import below
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
-from residua.verify.proofs.walks import PARTS, check_shape, check_walk, counts
 
+PARTS = 1 << 12
+"""A level of the menu has so many parts."""
 _BITS = 192
 _FINEST = 64
 _CHORDS = 3e-5
@@ -93,23 +91,22 @@ def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
     return Potential(*grid, head["whole"], tuple(values))
 
 
-def _whole(found: Potential | None) -> int | None:
-    return None if found is None else found.whole
+def _left(state: State, found: Potential) -> int:
+    """What is left in a state, in parts of a level."""
+    left = state["left"]
+    if type(left) is not int or not 0 <= left <= found.whole:
+        raise Unreadable(f"left must be a count up to {found.whole}, got {left!r:.60}")
+    return left
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
     """Whether a first state keeps `(eps, delta)`."""
     found = potential_of(tables)
-    check_shape(config, state, _whole(found))
-    if state["held"] or state["seen"] or state["first"] is not None:
-        return refuted("queries are counted before anything was asked")
-    if found is None and state["left"] == -1:
-        return proven("nothing was admitted yet")
     if found is None:
         return undecided("the potential of the first state is not here")
-    if state["left"] != found.whole:
+    if _left(state, found) != found.whole:
         return refuted("the first state is not the whole menu")
-    return _of_target(config, found) or _under_target(found, [arb(v) for v in found.values])
+    return _of_target(config, found) or _under_target(found)
 
 
 def _of_target(config: Mapping[str, Any], found: Potential) -> Proof | None:
@@ -118,9 +115,10 @@ def _of_target(config: Mapping[str, Any], found: Potential) -> Proof | None:
     return None
 
 
-def _under_target(grid: Potential, values: list[Ball]) -> Proof:
+def _under_target(grid: Potential) -> Proof:
     with bits(_BITS):
-        right, left = values[grid.half + grid.cells], values[grid.half - grid.cells]
+        right = arb(grid.values[grid.half + grid.cells])
+        left = arb(grid.values[grid.half - grid.cells])
         delta = ball(exact(grid.delta))
         most = (-ball(exact(grid.eps))).exp() * delta
         if right <= delta and left <= most:
@@ -138,64 +136,32 @@ def step(
     relation: str | None,
     tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
 ) -> Proof:
-    """Whether a walk from one state to the next is sound."""
+    """Whether the next state may follow a query."""
     loss = loss_of(mechanism, relation)
     old, new = potential_of(tables[0]), potential_of(tables[1])
-    check_shape(config, before, _whole(old))
-    check_shape(config, after, _whole(new))
-    held, kept = _held(before), _held(after)
-    if loss.is_identity:
-        # The next step is judged by the potential of this one: it must be the one that was proven.
-        kept_all = canonical(before) == canonical(after) and old == new
-        return proven("no loss") if kept_all else refuted("the state moves for nothing")
-    changes = {k: kept.get(k, 0) - held.get(k, 0) for k in {*held, *kept}}
-    changed = [k for k, n in changes.items() if n]
-    if len(changed) > 1:
-        return refuted("held copies of several queries change at once")
-    if changed and not below(loss, changed[0]):
-        return undecided("the query is not told from the one whose held copies change")
-    # What is bought, or used, is one that lies above the query.
-    bought = changed[0] if changed else loss
-    copies = changes.get(bought, 0) + 1
-    wrong = check_walk(before, after, loss, copies == 0)
-    if wrong is not None:
-        return wrong
-    if new is None:
-        return undecided("the potential of the state after is not here")
-    if copies == 0:
-        if old != new:
-            return refuted("using a held copy moves the potential")
-        return proven("a copy that was paid for before")
-    if copies < 0:
-        return refuted("more than one held copy is used")
+    if old is None or new is None:
+        return undecided("the potential of a state is not here")
+    had, has = _left(before, old), _left(after, new)
     wrong = _of_target(config, new)
     if wrong is not None:
         return wrong
-    if old is None:
-        if before["left"] != -1:
-            return undecided("the potential of the state before is not here")
-    elif old.grid != new.grid:
+    if old.grid != new.grid:
         return refuted("the potentials are on different grids")
-    elif old.whole != new.whole:
+    if old.whole != new.whole:
         return refuted("the number of levels of the menu changes")
+    if has > had:
+        return refuted("the level rises")
+    if loss.is_identity:
+        # The next step is judged by the potential of this one: it must be the one that was proven.
+        same = has == had and old == new
+        return proven("no loss") if same else refuted("the state moves for nothing")
     with bits(_BITS):
-        needed = composed(bought.times(copies), new)
-        if old is None:
-            return _under_target(new, needed)
+        needed = composed(loss, new)
         for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):
             if not high <= arb(limit):
                 at = (k - new.half) * new.eps / new.cells
                 return undecided(f"the residue condition is not shown at ln x = {at:.6g}")
-    return proven("residue condition at every grid point")
-
-
-def _held(state: State) -> dict[Loss, int]:
-    """The copies that were paid for and not yet used."""
-    found: dict[Loss, int] = {}
-    for (asked, relation), n in counts("held", state["held"]):
-        loss = loss_of(asked, relation)
-        found[loss] = found.get(loss, 0) + n
-    return {loss: n for loss, n in found.items() if n}
+    return proven("the residue condition holds at every grid point")
 
 
 def composed(loss: Loss, grid: Potential) -> list[Ball]:

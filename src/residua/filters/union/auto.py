@@ -1,0 +1,346 @@
+"""The automatic filter: a union (`union.py`) whose components are chosen at the first query.
+
+Before anything is released the whole budget may still be chosen, so the first query that is
+admitted decides which filters share `delta`. From then on the filter is their union: they are part
+of the state and never change.
+
+**Free.** Every component keeps an `eps` of at most the filter's, their deltas add up to at most
+`delta`, and all of them start with nothing spent. So the whole interaction is within `(eps, delta)`
+by the theorem of unions; what is chosen depends on the first query alone, and on no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters import amounts
+from residua.filters.additive.pure import PureFilter
+from residua.filters.balance import Detail
+from residua.filters.base import Filter
+from residua.filters.conversion import order_for
+from residua.filters.decision import Decision, make_decision
+from residua.filters.declared_costs import split, stated_renyi
+from residua.filters.describe import as_mechanism, named
+from residua.filters.noise import largest_response, least_noise
+from residua.filters.potential.plan import PlanFilter
+from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
+from residua.filters.query import Query, as_list, loss_of
+from residua.filters.residue.target_residue import TargetResidueFilter
+from residua.filters.state import State
+from residua.filters.target import alone_words, moderate_target, needed_alone
+from residua.filters.union.union import Parts, UnionFilter
+from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.mechanism import Mechanism
+from residua.pld.constructors import approximate_dp, pure_dp
+from residua.pld.families.gaussian import Gaussian
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.pld import Pld
+from residua.provable import unprovable_filter
+from residua.provable.plans import MOST_PLANNED
+
+COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
+"""The kinds of filter that may be components: their first states follow from what they keep."""
+_LEAST_DELTA = 1e-30
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+@lru_cache(maxsize=256)
+def components_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> tuple[Filter, ...]:
+    """The filters that share `(eps, delta)` where these losses are expected, the first one first.
+
+    Their deltas, as they are written, add up to at most `delta`.
+    """
+    sampled = next((loss for loss in losses if _is_sampled(loss)), None)
+    if _share(delta, 0.1) < _LEAST_DELTA:
+        return (TargetResidueFilter(eps, delta),)
+    if sampled is None:
+        return (
+            TargetResidueFilter(eps, _share(delta, 0.9)),
+            RenyiCommitFilter(eps, _share(delta, 0.1)),
+        )
+    unit = _unit(sampled)
+    rest = _share(delta, 0.2)
+    others = (RenyiCommitFilter(eps, rest, order_for(unit, eps, rest)), PureFilter(eps))
+    plan = _plan_of(unit, eps, _share(delta, 0.8))
+    return others if plan is None else (plan, *others)
+
+
+def _is_sampled(loss: Pld) -> bool:
+    """Whether Gaussian noise on a sample takes part, whose tails are heavy."""
+    return any(isinstance(factor, GaussianMixture) for factor in loss.terms)
+
+
+def _unit(loss: Pld) -> Pld:
+    """What a loss is a whole number of copies of: one step of a block of steps."""
+    parts = loss.gaussian.parts if loss.gaussian else ()
+    n = math.gcd(*loss.terms.values(), *(count for _, _, count in parts))
+    noise = tuple((d, s, count // n) for d, s, count in parts)
+    terms = {factor: count // n for factor, count in loss.terms.items()}
+    return Pld(Gaussian(noise) if noise else None, terms)
+
+
+def _plan_of(unit: Pld, eps: float, delta: float) -> PlanFilter | None:
+    """A plan of as many copies as fit; None if none does, or if it could not be proven."""
+    try:
+        one = as_mechanism(unit)
+    except ArgumentError:
+        return None
+    count = PlanFilter(eps, delta, (SelfComposed(one, MOST_PLANNED),)).kept
+    if count == 0:
+        return None
+    plan = PlanFilter(eps, delta, (SelfComposed(one, count),))
+    return plan if unprovable_filter(plan.to_dict()) is None else None
+
+
+def _share(delta: float, share: float) -> float:
+    """A share of `delta` as they are written, rounded down to six digits."""
+    whole = amounts.written(delta) * amounts.written(share)
+    return float(_SIX_DIGITS.divide(Decimal(whole.numerator), Decimal(whole.denominator)))
+
+
+@dataclass(frozen=True)
+class Open(State):
+    """The components, none before the first query, and a state of each that is live."""
+
+    filters: tuple[Filter, ...] = ()
+    parts: tuple[State | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class AutoFilter(Filter):
+    """Keeps `(eps, delta)` for whatever is asked; `expect` names queries that may come.
+
+    It becomes a union of filters that suit the first query and the expected ones.
+    """
+
+    eps: float
+    delta: float
+    expect: tuple[Query, ...] | None = None
+
+    kind: ClassVar[str] = "auto"
+    remaining_is_a_query: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        eps, delta = moderate_target(self.eps, self.delta)
+        given = () if self.expect is None else self.expect
+        if isinstance(given, Pld | Mechanism):
+            given = (given,)
+        expect = tuple(named(q) for q in as_list(given, "expect"))
+        checks.set_fields(self, eps=eps, delta=delta, expect=expect or None)
+        super().__post_init__()
+
+    @property
+    def guarantee(self) -> Pld:
+        return approximate_dp(self.eps, self.delta)
+
+    def initial(self) -> Open:
+        return Open(self.fingerprint)
+
+    def union_for(self, query: Query, relation: str | None = None) -> UnionFilter:
+        """The union that the filter becomes if this is the first query."""
+        losses = [_chosen_by(query, relation), *(loss_of(each) for each in self.expect or ())]
+        chosen = components_for(self.eps, self.delta, tuple(losses))
+        return _union(chosen, self.eps, self.delta)
+
+    def _opened(self, state: Open, query: Query, relation: str | None) -> tuple[UnionFilter, Parts]:
+        """The union that decides, and its state."""
+        if not state.filters:
+            union = self.union_for(query, relation)
+            return union, union.initial()
+        union = _union(state.filters, self.eps, self.delta)
+        return union, Parts(union.fingerprint, state.parts)
+
+    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+        """The union that decides; before the first query the one that it would open."""
+        assert isinstance(state, Open)
+        if state.filters:
+            return _union(state.filters, self.eps, self.delta)
+        if query is None or isinstance(query, Commit) or _is_nothing(query, relation):
+            return self
+        return self.union_for(query, relation)
+
+    # -- decisions ----------------------------------------------------------------------
+
+    def _decide(self, state: Open, query: Query, relation: str | None) -> Decision:
+        if not state.filters and _is_nothing(query, relation):
+            return make_decision(self, state, state, None, query, relation)
+        union, parts = self._opened(state, query, relation)
+        inner = union._decide(parts, query, relation)
+        after = self._after(state, union, inner.state) if inner.admitted else None
+        return make_decision(self, state, after, inner, query, relation)
+
+    def _after(self, state: Open, union: UnionFilter, parts: State) -> Open:
+        assert isinstance(parts, Parts)
+        return Open(state.of, union.filters, parts.parts)
+
+    def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
+        """Whether `decide` admits a query, without working out the state that follows."""
+        if not state.filters and _is_nothing(query, relation):
+            return True
+        union, parts = self._opened(state, query, relation)
+        return union.admits(parts, query, relation)
+
+    def skip(
+        self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
+    ) -> tuple[int, State]:
+        """As the union does that the first of these queries opens."""
+        now = self.own(state)
+        first = next((one for one in queries if not _is_nothing(one, relation)), None)
+        if first is None:
+            return (most if queries else 0), now
+        union, parts = self._opened(now, first, relation)
+        rounds, after = union.skip(parts, queries, most, relation)
+        return rounds, self._after(now, union, after) if rounds else now
+
+    def stops_of(self, decision: Decision) -> tuple[str, ...]:
+        """The names of the components that an admitted query stops."""
+        inner = decision._price
+        return inner.stops if isinstance(inner, Decision) else ()
+
+    def remaining_in(self, state: State) -> Pld:
+        """The largest `R_e` that would be admitted now, to six digits of `e`."""
+        own = self.own(state)
+        return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps)))
+
+    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+        own = self.own(before)
+        return least_noise(query, lambda asked: self.admits(own, asked, relation))
+
+    # -- states -------------------------------------------------------------------------
+
+    def own(self, state: Any) -> Open:
+        state = super().own(state)
+        if not isinstance(state, Open):
+            raise ArgumentTypeError(f"state must be one of {self.kind}, got {checks.shown(state)}")
+        if state.filters:
+            union = _union(state.filters, self.eps, self.delta)
+            union.own(Parts(union.fingerprint, state.parts))
+        elif state.parts:
+            raise ArgumentError(f"state must have components for its parts, got {state!r}")
+        return state
+
+    def _adopted(self, state: State) -> State:
+        assert isinstance(state, Open)
+        parts = (
+            None if part is None else component._adopted(part)
+            for component, part in zip(state.filters, state.parts, strict=True)
+        )
+        return super()._adopted(replace(state, parts=tuple(parts)))
+
+    def state_to_json(self, state: State) -> str:
+        own = self.own(state)
+        parts = [
+            None if part is None else json.loads(component.state_to_json(part))
+            for component, part in zip(own.filters, own.parts, strict=True)
+        ]
+        filters = [component.to_dict() for component in own.filters]
+        written = {"kind": self.kind, "of": own.of, "filters": filters, "parts": parts}
+        return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+        from residua.filters.codec import from_dict
+
+        of, filters, parts = (fields[name] for name in ("of", "filters", "parts"))
+        if not isinstance(of, str):
+            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
+        if not isinstance(filters, list):
+            raise ArgumentTypeError(
+                f"filters must be a list of filters, got {checks.shown(filters)}"
+            )
+        if not isinstance(parts, list) or len(parts) != len(filters):
+            raise ArgumentTypeError(
+                f"parts must be a list of {len(filters)} states, got {checks.shown(parts)}"
+            )
+        components = tuple(map(from_dict, filters))
+        read = [
+            None if part is None else component.state_from_json(part)
+            for component, part in zip(components, parts, strict=True)
+        ]
+        return Open(of, components, tuple(read))
+
+    def tables(self, state: State) -> dict[str, bytes]:
+        """Those of the live components, each under the place of its component."""
+        own = self.own(state)
+        if not own.filters:
+            return {}
+        union = _union(own.filters, self.eps, self.delta)
+        return union.tables(Parts(union.fingerprint, own.parts))
+
+    # -- wording ------------------------------------------------------------------------
+
+    def details_in(self, state: State) -> tuple[Detail, ...]:
+        """The units of the components; none before they are chosen."""
+        own = self.own(state)
+        if not own.filters:
+            return ()
+        union = _union(own.filters, self.eps, self.delta)
+        return union.details_in(Parts(union.fingerprint, own.parts))
+
+    def share_in(self, state: State) -> float:
+        """The largest share of a live component; all of it before they are chosen."""
+        return max((one.share for one in self.details_in(state)), default=1.0)
+
+    @property
+    def most_eps(self) -> float:
+        return self.eps
+
+    def _cost_value(self, price: Decision) -> Any:
+        return price.cost
+
+    def cost_words(self, decision: Decision) -> str:
+        inner = decision._price
+        return inner.cost_words if isinstance(inner, Decision) else "nothing"
+
+    def _need(self, decision: Decision) -> str:
+        """What the query needs by itself if that is too much, else what the union says."""
+        inner = decision._price
+        assert isinstance(inner, Decision)
+        needed = needed_alone(loss_of(decision.query, decision._relation), self.delta)
+        if needed > self.eps:
+            return f"exceeds what is left ({alone_words(needed, self.delta)})"
+        return inner._filter._need(inner)
+
+
+def _chosen_by(query: Query, relation: str | None) -> Pld:
+    """The loss of a query less what is known by its divergence alone."""
+    return _split(query, relation)[1]
+
+
+def _is_nothing(query: Query, relation: str | None) -> bool:
+    """Whether a query has no loss at all, so that it opens nothing."""
+    known, loss = _split(query, relation)
+    return known is None and loss.is_identity
+
+
+def _split(query: Query, relation: str | None) -> tuple[tuple[Fraction, ...] | None, Pld]:
+    def stated(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        cost = stated_renyi(mechanism, 2.0)
+        return None if cost is None else (cost,)
+
+    return split(query, relation, stated)
+
+
+@lru_cache(maxsize=256)
+def _union(filters: tuple[Filter, ...], eps: float, delta: float) -> UnionFilter:
+    """The union of components that keep `(eps, delta)` together."""
+    for each in filters:
+        if each.kind not in COMPONENTS:
+            raise ArgumentError(
+                f"filters must be of {', '.join(COMPONENTS)} to be components of auto,"
+                f" got {each.kind}"
+            )
+    total = sum((amounts.written(getattr(each, "delta", 0.0)) for each in filters), Fraction(0))
+    if total > amounts.written(delta):
+        raise ArgumentError(
+            f"filters must have deltas that add up to at most {delta!r}, got {float(total)!r}"
+        )
+    return UnionFilter(filters, eps)

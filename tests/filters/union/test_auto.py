@@ -1,0 +1,140 @@
+"""The automatic filter: it opens into a union at the first query and is that union from then on."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import residua as rz
+from residua import mechanisms as m
+from residua.filters.amounts import written
+from residua.filters.query import loss_of
+from residua.filters.union.auto import COMPONENTS, Open, components_for
+
+QUERIES: list[m.Mechanism] = [
+    m.PureDp(0.05), m.PureDp(0.2), m.Laplace(8.0), m.Gaussian(sigma=20.0), m.Gaussian(sigma=60.0),
+    m.ApproximateDp(0.1, 3e-8), m.Zcdp(0.004), m.SubsampledGaussian(1.0, 0.01),
+    m.SelfComposed(m.SubsampledGaussian(1.0, 0.01), 40), m.PureDp(0.0),
+]  # fmt: skip
+TARGETS = [(1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5), (0.1, 1e-9), (1.0, 1e-30), (2.0, 0.3)]
+
+
+@pytest.mark.parametrize(("eps", "delta"), TARGETS)
+def test_components_share_delta(eps: float, delta: float) -> None:
+    for query in QUERIES:
+        found = components_for(eps, delta, (loss_of(query),))
+        assert all(each.kind in COMPONENTS and each.eps <= eps for each in found)  # type: ignore[attr-defined]
+        deltas = [written(getattr(each, "delta", 0.0)) for each in found]
+        assert 0 < sum(deltas, Fraction(0)) <= written(delta)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=12))
+def test_it_decides_as_the_union_of_its_components(queries: list[m.Mechanism]) -> None:
+    auto, union = rz.AutoFilter(1.0, 1e-6), None
+    for query in queries:
+        checked = auto.check(query)
+        decision = auto.spend(query)
+        assert checked.admitted == decision.admitted and checked.stops == decision.stops
+        assert checked.admitted == auto.admits(decision._before, query)
+        state = auto.state
+        assert isinstance(state, Open)
+        if union is None and state.filters:
+            union = rz.UnionFilter(state.filters, 1.0)
+        if union is None:
+            assert state == auto.initial()
+            continue
+        twin = union.spend(query)
+        assert twin.admitted == decision.admitted and twin.stops == decision.stops
+        assert union.filters == state.filters and union.state.parts == state.parts  # type: ignore[attr-defined]
+        assert union.remaining == auto.remaining
+
+
+def test_a_query_without_loss_opens_nothing() -> None:
+    auto = rz.AutoFilter(1.0, 1e-6)
+    assert auto.spend(m.PureDp(0.0)).reason.startswith("admitted: PureDp(eps=0.0) costs nothing")
+    assert not auto.spend(m.PureDp(5.0)).admitted
+    assert auto.state == auto.initial()
+
+
+def test_it_answers_before_the_first_query() -> None:
+    auto = rz.AutoFilter(1.0, 1e-6)
+    assert auto.capacity == auto.remaining == rz.pure_dp(1.0)
+    assert auto.guarantee == rz.approximate_dp(1.0, 1e-6)
+    assert auto.check(m.Gaussian(sigma=20.0)).admitted
+    refusal = auto.check(m.PureDp(2.0))
+    assert not refusal.admitted and refusal.largest == m.PureDp(1.0)
+    assert auto.state == auto.initial()
+
+
+@pytest.mark.parametrize("query", [m.PureDp(0.05), m.Gaussian(sigma=20.0), m.Zcdp(0.002)])
+def test_how_many_is_what_requesting_one_by_one_gives(query: m.Mechanism) -> None:
+    auto, count = rz.AutoFilter(1.0, 1e-6), 0
+    expected = rz.how_many(auto, query)
+    while auto.spend(query).admitted:
+        count += 1
+    assert count == expected > 5
+
+
+def test_expected_queries_count_when_components_are_chosen() -> None:
+    steps = m.SubsampledGaussian(1.0, 0.01)
+    plain, told = rz.AutoFilter(3.0, 1e-6), rz.AutoFilter(3.0, 1e-6, expect=[steps])
+    for auto in (plain, told):
+        assert auto.spend(m.PureDp(0.1)).admitted
+    assert plain.state.filters != told.state.filters  # type: ignore[attr-defined]
+    assert rz.how_many(told, steps) > rz.how_many(plain, steps)
+
+
+def test_states_survive_json_and_pickle_and_stay_short() -> None:
+    draw = random.Random(3)
+    for target in TARGETS[:3]:
+        auto = rz.AutoFilter(*target)
+        for _ in range(12):
+            text = auto.state_to_json(auto.state)
+            assert auto.state_from_json(text) == auto.state and len(text) < 4000
+            auto.spend(draw.choice(QUERIES))
+        again = pickle.loads(pickle.dumps(auto))
+        assert again == auto and again.state == auto.state
+
+
+def test_states_are_read_strictly() -> None:
+    auto = rz.AutoFilter(1.0, 1e-6)
+    auto.spend(m.PureDp(0.1))
+    data = json.loads(auto.state_to_json(auto.state))
+    raised = [{**data["filters"][0], "delta": 9.5e-7}, *data["filters"][1:]]
+    wider = [{**data["filters"][0], "eps": 2.0}, *data["filters"][1:]]
+    wrong = [
+        data | {"filters": raised},
+        data | {"filters": wider},
+        data | {"filters": data["filters"][::-1]},
+        data | {"filters": []},
+        data | {"filters": [{"kind": "basic", "eps": 1.0, "delta": 1e-7}] * 2},
+        data | {"filters": None},
+        data | {"parts": [None] * len(data["parts"])},
+        data | {"parts": data["parts"][1:]},
+        data | {"parts": []},
+        data | {"of": "0" * 16},
+        data | {"more": 1},
+        {key: value for key, value in data.items() if key != "parts"},
+        "[]",
+    ]
+    for given_ in wrong:
+        with pytest.raises(rz.ResiduaError):
+            auto.state_from_json(given_)
+
+
+def test_what_auto_admits_is_within_its_promise() -> None:
+    draw = random.Random(11)
+    for _ in range(6):
+        auto, spent = rz.AutoFilter(1.0, 1e-6), rz.identity()
+        for _ in range(25):
+            query = draw.choice([q for q in QUERIES if not isinstance(q, m.Zcdp)])
+            if auto.spend(query).admitted:
+                spent += query.pld()
+        assert spent <= rz.approximate_dp(1.0, 1e-6)
