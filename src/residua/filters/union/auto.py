@@ -26,10 +26,9 @@ from residua.filters import amounts
 from residua.filters.additive.pure import PureFilter
 from residua.filters.balance import Detail
 from residua.filters.base import Filter
-from residua.filters.conversion import order_for
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.describe import as_mechanism, named
+from residua.filters.describe import named
 from residua.filters.noise import largest_response, least_noise
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
@@ -40,70 +39,99 @@ from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from residua.pld.constructors import approximate_dp, pure_dp
-from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
-from residua.provable import unprovable_filter
-from residua.provable.plans import MOST_PLANNED
 
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
-_LEAST_DELTA = 1e-30
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
+_LEAST_DELTA = 1e-28
+"""Shares of a smaller `delta` would be too small for some components."""
+_RENYI, _STATED = 0.04, 0.5
+"""The share of `delta` that Rényi accounting gets, and where a query states its divergence only."""
+_RESERVE, _SLACK, _BARRIER = 0.07, 0.03, 0.02
+"""The shares of the target residue filter (`target_residue.py`)."""
+_SAMPLED_RESERVE, _MUCH_SLACK = 0.25, 0.5
+"""Its reserve beside a plan of sampled queries, and its slack for queries with a `delta`."""
+_PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
+"""Shares of `delta` for a plan: the least that has room for this share of the queries that fit."""
+_LONGEST_PLAN = 1_000_000
 
 
 @lru_cache(maxsize=256)
-def components_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> tuple[Filter, ...]:
+def components_for(
+    eps: float, delta: float, losses: tuple[Pld, ...], stated: bool = False
+) -> tuple[Filter, ...]:
     """The filters that share `(eps, delta)` where these losses are expected, the first one first.
 
-    Their deltas, as they are written, add up to at most `delta`.
+    Plain addition costs no `delta`. The target residue filter does most of the work. It is helped
+    by Rényi accounting, which bears a few large queries better, or by a plan of the sampled query
+    that is expected, whose rare large losses no filter that is open to everything covers as well.
+    The deltas, as they are written, add up to at most `delta`.
+
+    Args:
+        eps: the target.
+        delta: likewise.
+        losses: of the first query and of those expected.
+        stated: whether one of these states Rényi or zCDP bounds only.
     """
-    sampled = next((loss for loss in losses if _is_sampled(loss)), None)
-    if _share(delta, 0.1) < _LEAST_DELTA:
-        return (TargetResidueFilter(eps, delta),)
-    if sampled is None:
+    if delta < _LEAST_DELTA:
+        return PureFilter(eps), TargetResidueFilter(eps, delta)
+    slack = _MUCH_SLACK if any(map(_may_lose_everything, losses)) else _SLACK
+    plan = None if stated else _plan_for(eps, delta, losses)
+    if plan is None:
+        renyi = _STATED if stated else _RENYI
+        rest = _share(delta, Fraction(1) - amounts.written(renyi))
         return (
-            TargetResidueFilter(eps, _share(delta, 0.9)),
-            RenyiCommitFilter(eps, _share(delta, 0.1)),
+            PureFilter(eps),
+            TargetResidueFilter(eps, rest, _RESERVE, slack, _BARRIER),
+            RenyiCommitFilter(eps, _share(delta, amounts.written(renyi))),
         )
-    unit = _unit(sampled)
-    rest = _share(delta, 0.2)
-    others = (RenyiCommitFilter(eps, rest, order_for(unit, eps, rest)), PureFilter(eps))
-    plan = _plan_of(unit, eps, _share(delta, 0.8))
-    return others if plan is None else (plan, *others)
+    rest = _share(delta, 1 - amounts.written(plan.delta) / amounts.written(delta))
+    target = TargetResidueFilter(eps, rest, _SAMPLED_RESERVE, slack, _BARRIER)
+    return PureFilter(eps), plan, target
 
 
-def _is_sampled(loss: Pld) -> bool:
-    """Whether Gaussian noise on a sample takes part, whose tails are heavy."""
-    return any(isinstance(factor, GaussianMixture) for factor in loss.terms)
-
-
-def _unit(loss: Pld) -> Pld:
-    """What a loss is a whole number of copies of: one step of a block of steps."""
-    parts = loss.gaussian.parts if loss.gaussian else ()
-    n = math.gcd(*loss.terms.values(), *(count for _, _, count in parts))
-    noise = tuple((d, s, count // n) for d, s, count in parts)
-    terms = {factor: count // n for factor, count in loss.terms.items()}
-    return Pld(Gaussian(noise) if noise else None, terms)
-
-
-def _plan_of(unit: Pld, eps: float, delta: float) -> PlanFilter | None:
-    """A plan of as many copies as fit; None if none does, or if it could not be proven."""
-    try:
-        one = as_mechanism(unit)
-    except ArgumentError:
+def _plan_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> PlanFilter | None:
+    """A plan of as many of the sampled query among these as fit; None if there is none."""
+    unit = next((_sampled(loss) for loss in losses if _sampled(loss) is not None), None)
+    if unit is None or not isinstance(planned := named(unit), Mechanism):
         return None
-    count = PlanFilter(eps, delta, (SelfComposed(one, MOST_PLANNED),)).kept
-    if count == 0:
+    most = _fitting(unit, eps, delta)
+    if most < 2:
         return None
-    plan = PlanFilter(eps, delta, (SelfComposed(one, count),))
-    return plan if unprovable_filter(plan.to_dict()) is None else None
+    enough = math.ceil(_LONG_ENOUGH * most) * unit
+    shares = [_share(delta, amounts.written(each)) for each in _PLANS]
+    share = next((each for each in shares if enough <= approximate_dp(eps, each)), shares[-1])
+    return PlanFilter(eps, share, (SelfComposed(planned, most),))
 
 
-def _share(delta: float, share: float) -> float:
-    """A share of `delta` as they are written, rounded down to six digits."""
-    whole = amounts.written(delta) * amounts.written(share)
+def _sampled(loss: Pld) -> Pld | None:
+    """One of the queries with Gaussian noise on a sample that a loss is made of."""
+    return next((Pld(None, {f: 1}) for f in loss.terms if isinstance(f, GaussianMixture)), None)
+
+
+def _fitting(unit: Pld, eps: float, delta: float) -> int:
+    """How many copies fit `(eps, delta)`, to about one percent."""
+    whole = approximate_dp(eps, delta)
+    low, high = 0, 1
+    while high < _LONGEST_PLAN and high * unit <= whole:
+        low, high = high, 2 * high
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle * unit <= whole else (low, middle)
+    return low
+
+
+def _may_lose_everything(loss: Pld) -> bool:
+    return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
+
+
+def _share(delta: float, share: Fraction) -> float:
+    """A share of `delta` as it is written, rounded down to six digits."""
+    whole = amounts.written(delta) * share
     return float(_SIX_DIGITS.divide(Decimal(whole.numerator), Decimal(whole.denominator)))
 
 
@@ -147,8 +175,9 @@ class AutoFilter(Filter):
 
     def union_for(self, query: Query, relation: str | None = None) -> UnionFilter:
         """The union that the filter becomes if this is the first query."""
-        losses = [_chosen_by(query, relation), *(loss_of(each) for each in self.expect or ())]
-        chosen = components_for(self.eps, self.delta, tuple(losses))
+        asked = [_split(query, relation), *(_split(each, None) for each in self.expect or ())]
+        stated = any(known is not None for known, _ in asked)
+        chosen = components_for(self.eps, self.delta, tuple(loss for _, loss in asked), stated)
         return _union(chosen, self.eps, self.delta)
 
     def _opened(self, state: Open, query: Query, relation: str | None) -> tuple[UnionFilter, Parts]:
@@ -287,7 +316,11 @@ class AutoFilter(Filter):
 
     def share_in(self, state: State) -> float:
         """The largest share of a live component; all of it before they are chosen."""
-        return max((one.share for one in self.details_in(state)), default=1.0)
+        own = self.own(state)
+        if not own.filters:
+            return 1.0
+        union = _union(own.filters, self.eps, self.delta)
+        return union.share_in(Parts(union.fingerprint, own.parts))
 
     @property
     def most_eps(self) -> float:
@@ -310,11 +343,6 @@ class AutoFilter(Filter):
         return inner._filter._need(inner)
 
 
-def _chosen_by(query: Query, relation: str | None) -> Pld:
-    """The loss of a query less what is known by its divergence alone."""
-    return _split(query, relation)[1]
-
-
 def _is_nothing(query: Query, relation: str | None) -> bool:
     """Whether a query has no loss at all, so that it opens nothing."""
     known, loss = _split(query, relation)
@@ -323,7 +351,7 @@ def _is_nothing(query: Query, relation: str | None) -> bool:
 
 def _split(query: Query, relation: str | None) -> tuple[tuple[Fraction, ...] | None, Pld]:
     def stated(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        cost = stated_renyi(mechanism, 2.0)
+        cost = None if isinstance(mechanism, DiscreteGaussian) else stated_renyi(mechanism, 2.0)
         return None if cost is None else (cost,)
 
     return split(query, relation, stated)
