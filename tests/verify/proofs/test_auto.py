@@ -103,7 +103,9 @@ def test_components_that_promise_too_much_are_refuted() -> None:
     first, after = _run(m.PureDp(0.1))
     later = _run(m.PureDp(0.1), m.PureDp(0.05))[-1]
     for place in range(len(after["filters"])):
-        for fields, word in (({"delta": 9.1e-7}, "deltas"), ({"eps": 1.5}, "eps")):
+        has_delta = "delta" in after["filters"][place]
+        changes = [({"eps": 1.5}, "eps"), *[({"delta": 9.7e-7}, "deltas")] * has_delta]
+        for fields, word in changes:
             proof = _step(first, _with_filter(after, place, **fields), m.PureDp(0.1))
             assert proof.verdict == "refuted" and word in proof.reason
             forged = _with_filter(after, place, **fields), _with_filter(later, place, **fields)
@@ -148,6 +150,8 @@ def test_a_component_that_does_not_pay_is_refuted() -> None:
 def test_a_component_that_starts_with_too_much_is_refuted() -> None:
     first, after = _run(m.Gaussian(sigma=40.0))
     for place, part in enumerate(after["parts"]):
+        if part is None:
+            continue
         richer = _copy(after)
         richer["parts"][place]["left"] = str(amount(part["left"]) * 2)
         assert _step(first, richer, m.Gaussian(sigma=40.0)).verdict == "refuted"

@@ -72,6 +72,9 @@ _KAPPA, _HALF_KAPPA = 16.0, 0.8
 large losses, which count for more where `eps` is small; more for many small ones."""
 _SLACK_SHARE = Fraction(1, 4096)
 """How much of the slack a query takes that draws on the reserve: it only ends a search."""
+_A_LITTLE_LESS = 1 - Fraction(1, 10**9)
+"""Of the first reserve, so that it is within its share for a slightly larger `mu` as well: what a
+verifier works out may be larger in the last digits."""
 _NO_ROOM = "exceeds what is left"
 
 
@@ -170,7 +173,7 @@ class TargetResidueFilter(Filter):
         delta, reserve = amounts.written(self.delta), Fraction(0)
         if self.reserve and v:
             power = k * amounts.written(self.eps) - k * (k + 1) * v / 2
-            reserve = _times_exp(delta * amounts.written(self.reserve), power)
+            reserve = _times_exp(delta * amounts.written(self.reserve) * _A_LITTLE_LESS, power)
         moment = Fraction(0) if self.barrier and v else None
         return v, Fraction(0), moment, reserve, delta * amounts.written(self.slack)
 

@@ -43,6 +43,8 @@ from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
+from residua.provable import unprovable_filter
+from residua.provable.plans import MOST_PLANNED
 
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
@@ -54,10 +56,9 @@ _RENYI, _STATED = 0.04, 0.5
 _RESERVE, _SLACK, _BARRIER = 0.07, 0.03, 0.02
 """The shares of the target residue filter (`target_residue.py`)."""
 _SAMPLED_RESERVE, _MUCH_SLACK = 0.25, 0.5
-"""Its reserve beside a plan of sampled queries, and its slack for queries with a `delta`."""
+"""Its reserve where sampled queries are expected, and its slack for queries with a `delta`."""
 _PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
 """Shares of `delta` for a plan: the least that has room for this share of the queries that fit."""
-_LONGEST_PLAN = 1_000_000
 
 
 @lru_cache(maxsize=256)
@@ -67,8 +68,8 @@ def components_for(
     """The filters that share `(eps, delta)` where these losses are expected, the first one first.
 
     Plain addition costs no `delta`. The target residue filter does most of the work. It is helped
-    by Rényi accounting, which bears a few large queries better, or by a plan of the sampled query
-    that is expected, whose rare large losses no filter that is open to everything covers as well.
+    by Rényi accounting, which bears a few large queries better, or by a plan of the first query if
+    that is sampled, whose rare large losses no filter that is open to everything covers as well.
     The deltas, as they are written, add up to at most `delta`.
 
     Args:
@@ -80,23 +81,23 @@ def components_for(
     if delta < _LEAST_DELTA:
         return PureFilter(eps), TargetResidueFilter(eps, delta)
     slack = _MUCH_SLACK if any(map(_may_lose_everything, losses)) else _SLACK
-    plan = None if stated else _plan_for(eps, delta, losses)
+    plan = None if stated else _plan_for(eps, delta, losses[0])
+    reserve = _SAMPLED_RESERVE if any(map(_sampled, losses)) else _RESERVE
     if plan is None:
         renyi = _STATED if stated else _RENYI
         rest = _share(delta, Fraction(1) - amounts.written(renyi))
         return (
             PureFilter(eps),
-            TargetResidueFilter(eps, rest, _RESERVE, slack, _BARRIER),
+            TargetResidueFilter(eps, rest, reserve, slack, _BARRIER),
             RenyiCommitFilter(eps, _share(delta, amounts.written(renyi))),
         )
     rest = _share(delta, 1 - amounts.written(plan.delta) / amounts.written(delta))
-    target = TargetResidueFilter(eps, rest, _SAMPLED_RESERVE, slack, _BARRIER)
-    return PureFilter(eps), plan, target
+    return PureFilter(eps), plan, TargetResidueFilter(eps, rest, reserve, slack, _BARRIER)
 
 
-def _plan_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> PlanFilter | None:
-    """A plan of as many of the sampled query among these as fit; None if there is none."""
-    unit = next((_sampled(loss) for loss in losses if _sampled(loss) is not None), None)
+def _plan_for(eps: float, delta: float, loss: Pld) -> PlanFilter | None:
+    """A plan of as many steps of a sampled query as fit; None if there is no proof for one."""
+    unit = _sampled(loss)
     if unit is None or not isinstance(planned := named(unit), Mechanism):
         return None
     most = _fitting(unit, eps, delta)
@@ -105,7 +106,9 @@ def _plan_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> PlanFilter |
     enough = math.ceil(_LONG_ENOUGH * most) * unit
     shares = [_share(delta, amounts.written(each)) for each in _PLANS]
     share = next((each for each in shares if enough <= approximate_dp(eps, each)), shares[-1])
-    return PlanFilter(eps, share, (SelfComposed(planned, most),))
+    fits = PlanFilter(eps, share, (SelfComposed(planned, most),)).kept
+    plan = PlanFilter(eps, share, (SelfComposed(planned, max(fits, 1)),))
+    return None if fits < 2 or unprovable_filter(plan.to_dict()) else plan
 
 
 def _sampled(loss: Pld) -> Pld | None:
@@ -117,12 +120,12 @@ def _fitting(unit: Pld, eps: float, delta: float) -> int:
     """How many copies fit `(eps, delta)`, to about one percent."""
     whole = approximate_dp(eps, delta)
     low, high = 0, 1
-    while high < _LONGEST_PLAN and high * unit <= whole:
+    while high < MOST_PLANNED and high * unit <= whole:
         low, high = high, 2 * high
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         low, high = (middle, high) if middle * unit <= whole else (low, middle)
-    return low
+    return min(low, MOST_PLANNED)
 
 
 def _may_lose_everything(loss: Pld) -> bool:

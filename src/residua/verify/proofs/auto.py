@@ -98,8 +98,16 @@ def _pure(config: Config) -> dict[str, Any]:
 
 
 def _target_residue(config: Config) -> dict[str, Any]:
-    return {"left": str(_largest_mu(written(config["eps"]), written(config["delta"])) ** 2),
-            "reached": "0"}  # fmt: skip
+    eps, delta = written(config["eps"]), written(config["delta"])
+    reserve, slack, barrier = (written(config[n]) for n in ("reserve", "slack", "barrier"))
+    v = _largest_mu(eps, delta * (1 - reserve - slack - barrier)) ** 2
+    k, kept = written(config["order"]) - 1, Fraction(0)
+    if reserve and v:
+        with bits(_BITS):
+            most = ball(delta * reserve) * ball(k * eps - k * (k + 1) * v / 2).exp()
+            kept = rational(arb((most * (1 - arb(2) ** -_DIGITS)).lower()))
+    return {"left": str(v), "reached": "0", "moment": "0" if barrier and v else None,
+            "reserve": str(kept), "slack": str(delta * slack)}  # fmt: skip
 
 
 def _renyi_commit(config: Config) -> dict[str, Any]:
