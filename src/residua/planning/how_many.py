@@ -1,10 +1,10 @@
 """How many more queries fit.
 
 The answer is that of requesting one by one until the first refusal. Filters that charge a query the
-same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
-fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
-left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Elsewhere (plans, menus,
-rules of your own) each request is decided.
+same whatever is left (pure, basic, Rényi, zCDP, GDP, and plans for what is on them) say it in
+closed form: `n` times the cost `c` fits what is left if and only if `n <= left / c`, in rationals.
+Where the cost falls with what is left (GDP residues) most requests are jumped over
+(`decreasing_cost.py`). Elsewhere (menus, rules of your own) each request is decided.
 """
 
 from __future__ import annotations

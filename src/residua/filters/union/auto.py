@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
+from residua.filters.additive.basic import BasicFilter
 from residua.filters.additive.pure import PureFilter
 from residua.filters.base import Filter
 from residua.filters.conversion import order_for
@@ -48,7 +49,7 @@ from residua.pld.pld import Pld
 from residua.provable import unprovable_filter
 from residua.provable.plans import MOST_PLANNED
 
-COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
+COMPONENTS = ("pure", "basic", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-30
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
@@ -63,6 +64,13 @@ def components_for(eps: float, delta: float, losses: tuple[Pld, ...]) -> tuple[F
     sampled = next((loss for loss in losses if _is_sampled(loss)), None)
     if _share(delta, 0.1) < _LEAST_DELTA:
         return (TargetResidueFilter(eps, delta),)
+    if any(loss.mass_at_infinity or loss.mass_at_minus_infinity for loss in losses):
+        # No Gaussian or divergence covers what may lose everything.
+        return (
+            BasicFilter(eps, _share(delta, 0.8)),
+            TargetResidueFilter(eps, _share(delta, 0.1)),
+            RenyiCommitFilter(eps, _share(delta, 0.1)),
+        )
     if sampled is None:
         return (
             TargetResidueFilter(eps, _share(delta, 0.9)),

@@ -97,6 +97,10 @@ def _pure(config: Config) -> dict[str, Any]:
     return {"left": [str(written(config["eps"]))]}
 
 
+def _basic(config: Config) -> dict[str, Any]:
+    return {"left": [str(written(config[name])) for name in ("eps", "delta")]}
+
+
 def _target_residue(config: Config) -> dict[str, Any]:
     return {"left": str(_largest_mu(written(config["eps"]), written(config["delta"])) ** 2),
             "reached": "0"}  # fmt: skip
@@ -140,6 +144,7 @@ def _largest_rho(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
 
 _FIRST: dict[str, Callable[[Config], dict[str, Any]]] = {
     "pure": _pure,
+    "basic": _basic,
     "target_residue": _target_residue,
     "renyi_commit": _renyi_commit,
     "plan": plans.first_state,
