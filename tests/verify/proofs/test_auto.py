@@ -33,7 +33,7 @@ RUNS: list[tuple[rz.AutoFilter, list[m.Mechanism]]] = [
     (AUTO, [m.PureDp(0.1), m.Laplace(20.0), m.Gaussian(sigma=40.0), m.PureDp(0.05)]),
     (AUTO, [m.PureDp(0.0), m.Gaussian(sigma=30.0), m.Zcdp(0.001), m.DiscreteGaussian(sigma=1e2)]),
     (AUTO, [m.Zcdp(0.002), m.PureDp(0.01)]),
-    (AUTO, [m.ApproximateDp(0.1, 1e-8), m.PureDp(0.01), m.Gaussian(sigma=60.0)]),
+    (AUTO, [m.ApproximateDp(0.1, 1e-8), m.PureDp(0.01), m.ApproximateDp(0.2, 1e-7)]),
     (rz.AutoFilter(3.0, 1e-6), [STEPS, m.SelfComposed(STEPS, 60), STEPS, m.PureDp(0.02)]),
     (rz.AutoFilter(3.0, 1e-6, (STEPS,)), [m.PureDp(0.1), m.SelfComposed(STEPS, 60)]),
     (rz.AutoFilter(8.0, 1e-5), [m.PureDp(1.0), m.PureDp(4.0), m.Gaussian(sigma=3.0)]),
