@@ -218,7 +218,7 @@ def _turned(
         counts: Counter[Pld] = Counter()
         for query, times in workload.queries:
             counts[loss_of(query, setting.relation)] += times
-        delta = usable_delta(counts, setting.delta)
+        delta = usable_delta(counts, setting.eps, setting.delta)
         return _within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
     if any(scaled(query, 2.0) is None for query in kinds):

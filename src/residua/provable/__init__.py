@@ -57,6 +57,7 @@ _ZCDP = ("zcdp", "approximate_zcdp")
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue", "target_residue")
 _OPENED: tuple[Description, ...] = (
     {"kind": "target_residue"}, {"kind": "renyi_commit", "alpha": 1.0}, {"kind": "pure"},
+    {"kind": "basic"},
 )  # fmt: skip
 """What `auto` may become at the first query, whatever that is."""
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")

@@ -114,7 +114,7 @@ def test_states_are_read_strictly() -> None:
         data | {"filters": wider},
         data | {"filters": data["filters"][::-1]},
         data | {"filters": []},
-        data | {"filters": [{"kind": "basic", "eps": 1.0, "delta": 1e-7}] * 2},
+        data | {"filters": [{"kind": "gdp", "mu": 0.1}] * 2},
         data | {"filters": None},
         data | {"parts": [None] * len(data["parts"])},
         data | {"parts": data["parts"][1:]},

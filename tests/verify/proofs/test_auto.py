@@ -33,6 +33,7 @@ RUNS: list[tuple[rz.AutoFilter, list[m.Mechanism]]] = [
     (AUTO, [m.PureDp(0.1), m.Laplace(20.0), m.Gaussian(sigma=40.0), m.PureDp(0.05)]),
     (AUTO, [m.PureDp(0.0), m.Gaussian(sigma=30.0), m.Zcdp(0.001), m.DiscreteGaussian(sigma=1e2)]),
     (AUTO, [m.Zcdp(0.002), m.PureDp(0.01)]),
+    (AUTO, [m.ApproximateDp(0.1, 1e-8), m.PureDp(0.01), m.ApproximateDp(0.2, 1e-7)]),
     (rz.AutoFilter(3.0, 1e-6), [STEPS, m.SelfComposed(STEPS, 60), STEPS, m.PureDp(0.02)]),
     (rz.AutoFilter(3.0, 1e-6, (STEPS,)), [m.PureDp(0.1), m.SelfComposed(STEPS, 60)]),
     (rz.AutoFilter(8.0, 1e-5), [m.PureDp(1.0), m.PureDp(4.0), m.Gaussian(sigma=3.0)]),
@@ -84,7 +85,11 @@ def _amounts(state: Any) -> list[Fraction]:
 
 def test_first_states_are_at_least_the_librarys() -> None:
     for eps, delta in ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5), (0.01, 1e-9), (50.0, 0.1)):
-        for loss in (rz.pure_dp(0.1), rz.subsampled_gaussian(1.0, 0.01)):
+        for loss in (
+            rz.pure_dp(0.1),
+            rz.subsampled_gaussian(1.0, 0.01),
+            rz.approximate_dp(1, 1e-9),
+        ):
             for component in components_for(eps, delta, (loss,)):
                 own, ours = plain(component, component.initial()), first_state(component.to_dict())
                 assert own.keys() == ours.keys() and own["of"] == ours["of"]
@@ -129,7 +134,7 @@ def test_components_that_change_are_refuted() -> None:
 
 def test_components_of_other_kinds_are_refuted() -> None:
     first, _ = _run(m.PureDp(0.1))
-    for other in (rz.GdpFilter(0.1), rz.BasicFilter(1.0, 1e-7), rz.AutoFilter(1.0, 1e-7)):
+    for other in (rz.GdpFilter(0.1), rz.ApproximateZcdpFilter(1.0, 1e-7), rz.AutoFilter(1.0, 1e-7)):
         state = other.decide(other.initial(), m.PureDp(0.1)).state
         after = {**first, "filters": [other.to_dict()], "parts": [plain(other, state)]}
         assert other.kind not in COMPONENTS

@@ -1,1 +1,1 @@
-"""Filters that walk along a potential: plan, menu, auto, and Rényi with commit."""
+"""Filters on potentials and plans: plan, menu, and Rényi with commit."""

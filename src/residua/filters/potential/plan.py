@@ -50,10 +50,12 @@ from residua.pld.families.factors import Factor
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable.forms import MOST_OUTCOMES
+from residua.provable.plans import LARGEST_SHARE
 
-_MARGIN = 1e-2
+_MARGIN, _LEAST_MARGIN = 1e-2, 1e-6
 """The share of `delta` that a plan leaves unless its outcomes can be written out: the verifier
-composes on a lattice then, and its bounds are a little wider."""
+composes on a lattice then, and its bounds are a little wider, the more so the smaller the queries
+are beside `eps`."""
 _NOT_COVERED = "is not covered by what is left of the plan"
 
 
@@ -404,16 +406,22 @@ def _factors(loss: Pld) -> list[tuple[Query, int]]:
     return [*found, (Pld(loss.gaussian, {}), 1)]
 
 
-def usable_delta(counts: dict[Pld, int], delta: float) -> float:
+def usable_delta(counts: dict[Pld, int], eps: float, delta: float) -> float:
     """The `delta` that a plan of so many of each loss may use."""
-    return delta if _is_listed(counts) else delta * (1.0 - _MARGIN)
+    if _is_listed(counts):
+        return delta
+    least = min(float(kind.delta(0.0)) for kind, n in counts.items() if n and kind.terms)
+    share = _MARGIN * min(1.0, eps / (LARGEST_SHARE * least))
+    return delta * (1.0 - max(share, _LEAST_MARGIN))
 
 
 @lru_cache(maxsize=64)
 def _longest_prefix(plan: tuple[Query, ...], eps: float, delta: float) -> int:
     layout = _layout(plan)
     counts = layout.prefix(layout.length).counts
-    whole = approximate_dp(eps, usable_delta(dict(zip(layout.kinds, counts, strict=True)), delta))
+    whole = approximate_dp(
+        eps, usable_delta(dict(zip(layout.kinds, counts, strict=True)), eps, delta)
+    )
 
     def fits(n: int) -> bool:
         return layout.composed(n) <= whole

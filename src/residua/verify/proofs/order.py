@@ -21,8 +21,9 @@ from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undeci
 
 _BITS, _PRECISE = 192, 768
 """The second where an amount is a rounding of the height itself, such as to 2^-400."""
-_ROUNDS = 8
-_FARTHER = 1.5
+_ROUNDS = 12
+_BEYOND = 10_000
+"""A lattice reaches far enough if less than this part of delta lies beyond it."""
 _MOST = 1 << 17
 
 
@@ -205,7 +206,8 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
-    """By laws above it, on finer and finer lattices that have `eps` on them and reach farther."""
+    """By laws above it, on lattices that have `eps` on them: finer and finer, or farther where too
+    much lies beyond their ends."""
     tail = 1e-9 * float(delta)
     sizes = [float(loss.variance)] if loss.variance else []
     for factor, _ in loss.factors:
@@ -224,5 +226,8 @@ def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         excess = law.excess(cells, 1)
         if excess[-1] <= ball(delta) and excess[0] <= (-ball(eps)).exp() * ball(delta):
             return proven(f"the composition lies within (eps, delta), {cells} cells")
-        cells, far = 2 * cells, _FARTHER * far
+        if law.plus > ball(delta) / _BEYOND:
+            far *= 2.0
+        else:
+            cells *= 2
     return undecided("the composition is not shown to lie within (eps, delta)")
