@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import statistics
+import time
 from fractions import Fraction
 
 import pytest
@@ -138,3 +140,46 @@ def test_what_auto_admits_is_within_its_promise() -> None:
             if auto.spend(query).admitted:
                 spent += query.pld()
         assert spent <= rz.approximate_dp(1.0, 1e-6)
+
+
+def _bounded(draw: random.Random, eps: float) -> m.Mechanism:
+    size = float(f"{eps * 10.0 ** draw.uniform(-2.0, 0.0):.4g}")
+    return draw.choice(
+        [
+            m.PureDp(size),
+            m.Laplace(1.0 / size),
+            m.ExponentialMechanism(size),
+            m.DiscreteLaplace(1.0 / size),
+            m.Composed((m.PureDp(size / 2), m.Laplace(2.0 / size))),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_refusal_never_comes_before_that_of_plain_addition(seed: int) -> None:
+    draw = random.Random(f"addition and auto {seed}")
+    eps = float(f"{10.0 ** draw.uniform(-1.5, 1.0):.3g}")
+    auto, pure = rz.AutoFilter(eps, 10.0 ** draw.uniform(-10, -3)), rz.PureFilter(eps)
+    for _ in range(50):
+        query = _bounded(draw, eps)
+        if not pure.spend(query).admitted:
+            break
+        assert auto.spend(query).admitted, query
+
+
+@pytest.mark.parametrize("eps", [1e-3, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("kind", ["pure", "laplace", "gaussian"])
+def test_decisions_are_fast(eps: float, kind: str) -> None:
+    """A first decision within 0.3 s of processor time, the next ones within 1 ms."""
+    sizes = [float(f"{share * eps:.4g}") for share in (0.013, 0.007)]
+    made = {"pure": m.PureDp, "laplace": lambda e: m.Laplace(1 / e)}.get(
+        kind, lambda e: m.Gaussian(sigma=3 / e)
+    )
+    queries, taken = [made(size) for size in sizes], []
+    auto = rz.AutoFilter(eps, 1e-6)
+    for turn in range(41):
+        before = time.process_time()
+        assert auto.spend(queries[turn % 2]).admitted
+        taken.append(time.process_time() - before)
+    assert taken[0] < 0.3
+    assert statistics.median(taken[1:]) < 0.002  # on a machine half as fast as ours
