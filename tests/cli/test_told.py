@@ -148,7 +148,7 @@ def test_a_file_that_was_lost_is_made_anew_from_its_export(tmp_path: Path) -> No
     assert "is that of another ledger" in run("recover", "--retire", code=LEDGER)
     assert Path("budgets.db.anchor").read_bytes() == anchor
     assert run_json("recover", "--export", "all.jsonl") == {"applied": 2, "retired": []}
-    assert "eps 0.5 left" in run("spend", "web", "--pure-dp", "eps=0.6", code=REFUSED)
+    assert "50 % left (eps 0.5)" in run("spend", "web", "--pure-dp", "eps=0.6", code=REFUSED)
 
 
 def test_an_export_is_not_written_over_the_ledger(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def details_agree(filter: rz.Filter, balance: rz.Balance) -> None:
             assert 0 <= exact - Fraction(repr(one.share)) <= exact / 10**5
         assert one.live or one.left == one.share == 0.0
     if shares:
-        most = filter.kind in ("union", "target_residue")
+        most = filter.kind in ("union", "auto", "plan", "target_residue")
         assert balance.share == (max(shares) if most else min(shares))
 
 

@@ -42,7 +42,7 @@ FILTERS = {
 """The natural filter keeps a composition."""
 GRIDS = ("menu", "auto")
 NO_UNITS = ("auto",)
-IN_OTHER_UNITS = (*GRIDS, "plan", "union", "target_residue")
+IN_OTHER_UNITS = (*GRIDS, "plan", "union", "target_residue", "target_residue with reserve")
 """What a query costs there is said in levels, as a part of the plan, by component, or in mu²."""
 SIZES = st.integers(1, 400_000).map(lambda n: n / 1e6) | st.sampled_from(
     [1e-7, 1 / 3, 0.0123456789]

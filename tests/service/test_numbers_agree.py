@@ -236,6 +236,7 @@ def refusals_agree(client: rz.Client, kind: str, name: str) -> None:
         assert " left" in left
         pattern = SAME_UNIT.get(query.kind, "$^").replace("NUMBER", r"\d[\d.e+-]*")
         found = re.search(pattern, left)
-        if found:
+        # What is shown there of `auto` is one component's; another one may admit a little more.
+        if found and kind != "auto":
             (size,) = json.loads(fits.to_json()).keys() & {"eps", "rho"}
             assert Decimal(repr(getattr(fits, size))) <= Decimal(found[1]), refused.reason

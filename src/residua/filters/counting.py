@@ -3,8 +3,9 @@
 The answer is that of requesting one by one until the first refusal. Filters that charge a query the
 same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
 fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
-left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Elsewhere (plans, menus,
-rules of your own) each request is decided.
+left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Plans count what is
+planned in closed form. Elsewhere (menus, queries off a plan, rules of your own) each request is
+decided.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def count_copies(filter: Filter, state: State, query: Query, relation: str | Non
         found = decreasing_cost.count(*known, MOST) if known else None
         if found is not None:
             return Count(found, found >= MOST)
+        most = MOST_DECIDED
+    elif filter.skip(state, (query,), 1, relation)[0] == 0:
         most = MOST_DECIDED
     copies = admitted(filter, state, (query,), most, relation)[0]
     return Count(copies, copies >= most)

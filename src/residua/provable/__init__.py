@@ -56,10 +56,10 @@ _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
 _GAUSSIAN = ("gdp", "gdp_residue", "approximate_gdp_residue", "target_residue")
 _OPENED: tuple[Description, ...] = (
-    {"kind": "target_residue"}, {"kind": "renyi_commit", "alpha": 1.0}, {"kind": "pure"},
-    {"kind": "basic"},
+    {"kind": "target_residue", "reserve": 0.1, "slack": 0.1}, {"kind": "pure"},
+    {"kind": "renyi_commit", "alpha": 1.0},
 )  # fmt: skip
-"""What `auto` may become at the first query, whatever that is."""
+"""What `auto` may consist of, whatever the first query is."""
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
@@ -196,6 +196,9 @@ def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
     orders = [f["alpha"]] if "alpha" in f else [alpha for alpha, _ in f.get("curve", ())]
     for alpha in orders:
         yield "alpha - 1", alpha - 1.0, LEAST_ORDER, LARGEST_ORDER
+    for name in ("order", "barrier_order"):
+        if name in f:
+            yield f"{name} - 1", f[name] - 1.0, LEAST_ORDER, 1e12
     for _, rho in f.get("curve", ()):
         yield "rho", rho, LEAST_SIZE**2, 1e6
     for name in ("curve", "plan", "menu", "expect", "catalogue"):

@@ -13,7 +13,7 @@ from residua.bounds import Floats, Verdict
 from residua.pld.order.compare import dominated
 from residua.pld.residue.contact_equation import bisected
 from residua.pld.residue.excess import FiniteExcess, Transform
-from residua.pld.residue.slack import _budgets, _level, _tents, slack_cost, slack_split
+from residua.pld.residue.slack import _budgets, _level, slack_cost, slack_split, tents_above
 
 BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
 
@@ -126,7 +126,7 @@ class Counted(FiniteExcess):
 def test_tiny_costs_are_not_searched_for_far_beyond_the_slack(rate: float) -> None:
     """`1/c` is huge, but the slope of the slack reaches the largest loss after `1/m²` of it."""
     eta = 1e-8 * rate
-    tents = _tents(rz.subsampled_gaussian(1.0, rate), _level(eta), 0.05)
+    tents = tents_above(rz.subsampled_gaussian(1.0, rate), _level(eta), 0.05)
     assert tents is not None
     given = tents.excess
     counted = Counted(given.weights, given.losses, 0.0, 0.0)

@@ -48,7 +48,7 @@ def _budget(one: dict[str, Any]) -> str:
     head = f"head {one['seq']}:{one['head'][:12]}..."
     if one["balance"] is None:
         return f"retired; {head}"
-    return f"{one['balance']['text']}; {one['guarantee']['text']}; {head}"
+    return f"{one['balance']['text']}; {head}"
 
 
 def _hold(one: dict[str, Any]) -> str:

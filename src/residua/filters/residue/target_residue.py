@@ -72,6 +72,8 @@ _KAPPA, _HALF_KAPPA = 16.0, 0.8
 large losses, which count for more where `eps` is small; more for many small ones."""
 _SLACK_SHARE = Fraction(1, 4096)
 """How much of the slack a query takes that draws on the reserve: it only ends a search."""
+_LARGEST_ORDER = 1e12
+_ORDERS = f"above 1 and at most {_LARGEST_ORDER:g}"
 _A_LITTLE_LESS = 1 - Fraction(1, 10**9)
 """Of the first reserve, so that it is within its share for a slightly larger `mu` as well: what a
 verifier works out may be larger in the last digits."""
@@ -136,16 +138,17 @@ class TargetResidueFilter(Filter):
         eps, delta = target(self.eps, self.delta)
         names = ("reserve", "slack", "barrier")
         shares = {name: checks.between(name, getattr(self, name), 0.0, 1.0) for name in names}
-        whole = sum(shares.values())
-        checks.require(whole < 1.0, "reserve + slack + barrier", "below 1", whole)
+        whole = sum(map(amounts.written, shares.values()), Fraction(0))
+        checks.require(whole < 1, "reserve + slack + barrier", "below 1", float(whole))
         orders = {
             "order": 1.0 + _KAPPA / (eps + _HALF_KAPPA),
-            "barrier_order": 1.0 + 2.0 * -math.log((shares["barrier"] or 1.0) * delta) / eps,
+            "barrier_order": 1.0
+            - 2.0 * (math.log(shares["barrier"] or 1.0) + math.log(delta)) / eps,
         }
         for name, usual in orders.items():
             given = getattr(self, name)
-            order = checks.real(name, usual if given is None else given, "above 1 and finite")
-            checks.require(1.0 < order < math.inf, name, "above 1 and finite", order)
+            order = checks.real(name, usual if given is None else given, _ORDERS)
+            checks.require(1.0 < order <= _LARGEST_ORDER, name, _ORDERS, order)
             orders[name] = float(f"{order:.4g}") if given is None else order
         checks.set_fields(self, eps=eps, delta=delta, **shares, **orders)
         super().__post_init__()
@@ -181,7 +184,7 @@ class TargetResidueFilter(Filter):
     def _offset(self) -> Fraction:
         """`ln(1/β) / λ`, rounded up."""
         assert self.barrier_order is not None
-        far = -math.log(self.barrier * self.delta) / (self.barrier_order - 1.0)
+        far = -(math.log(self.barrier) + math.log(self.delta)) / (self.barrier_order - 1.0)
         return amounts.rounded_up(far * (1.0 + 1e-14) + 1e-300)
 
     def _reached(self, state: Reach) -> Fraction | None:

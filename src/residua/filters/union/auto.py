@@ -6,7 +6,8 @@ of the state and never change.
 
 **Free.** Every component keeps an `eps` of at most the filter's, their deltas add up to at most
 `delta`, and all of them start with nothing spent. So the whole interaction is within `(eps, delta)`
-by the theorem of unions; what is chosen depends on the first query alone, and on no answer.
+by the theorem of unions; what is chosen depends on the first query, its relation and `expect`, and
+on no answer.
 """
 
 from __future__ import annotations
@@ -52,20 +53,22 @@ COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 _LEAST_DELTA = 1e-28
 """Shares of a smaller `delta` would be too small for some components."""
 _RENYI, _STATED = 0.04, 0.5
-"""The share of `delta` that Rényi accounting gets, and where a query states its divergence only."""
+"""The share of `delta` for Rényi accounting: usually, and where a query states a Rényi or zCDP
+bound only."""
 _RESERVE, _SLACK, _BARRIER = 0.07, 0.03, 0.02
 """The shares of the target residue filter (`target_residue.py`)."""
 _SAMPLED_RESERVE, _MUCH_SLACK = 0.25, 0.5
 """Its reserve where sampled queries are expected, and its slack for queries with a `delta`."""
 _PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
-"""Shares of `delta` for a plan: the least that has room for this share of the queries that fit."""
+"""Shares of `delta` that are tried for a plan, in order. The first one with room for this fraction
+of the steps that fit is used."""
 
 
 @lru_cache(maxsize=256)
 def components_for(
     eps: float, delta: float, losses: tuple[Pld, ...], stated: bool = False
 ) -> tuple[Filter, ...]:
-    """The filters that share `(eps, delta)` where these losses are expected, the first one first.
+    """The filters that share `(eps, delta)` where these losses are expected.
 
     Plain addition costs no `delta`. The target residue filter does most of the work. It is helped
     by Rényi accounting, which bears a few large queries better, or by a plan of the first query if

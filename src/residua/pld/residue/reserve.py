@@ -16,8 +16,8 @@ Composing both sides with a Gaussian shows that `(c, α, η)` for some `v` will 
 `v`. So costs are worked out at the next lower of a few values of `v` (`rung`).
 
 **Why this helps.** The tail of a subsampled Gaussian lies above every Gaussian of its size, by
-little and far out. A constant `η` alone would pay for a rare large loss as if the analyst stood
-where it hurts most; the exponential pays what it costs where the analyst is likely to stand.
+little and far out. A constant `η` alone would pay for a rare large loss what it costs at the worst
+`t`; the exponential pays what it costs at likely ones.
 
 **Proof of (*) for a given `(c, α, η)`.** It is enough for `t >= 0`: for `t < 0` the difference of
 the curves is `e^t` times that of the reversed ones at `-t`, which is at most `e^t (a e^{κt} + η)`,
@@ -54,9 +54,11 @@ _FINE, _TRUNCATED, _MOST_OUTCOMES = 0.04, 0.02, 256
 """The distance of outcomes beside the size of the loss, and the share of the slack that what lies
 beyond the last one may take. Longer lists of outcomes are replaced by such a list."""
 _HALVINGS, _FARTHEST_T = 24, 1e4
+"""Bisection steps for the right end, and the largest `t` that is looked at."""
 _COARSE = 96
 """Points at which a search looks at both sides."""
 _CELLS = 256
+"""Cells that a proof starts with."""
 _SPLIT, _ROUNDS, _MOST_CELLS = 4, 6, 1 << 14
 """Cells that are not settled are divided into so many, so often, while there are not too many."""
 _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
@@ -64,6 +66,8 @@ _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
 _FARTHEST = 0.05
 """Shares further apart than this factor count as so far apart."""
 _DESCENTS, _FEW = 8, 64
+"""How often `_one_by_one` lowers `v` before it gives up, and up to how many copies are always
+charged in this way."""
 _LEAST_FACTOR = 3e-5
 """More than a few factors that cost less of `v` than this are not charged one by one."""
 _ALL = Fraction(99, 100)

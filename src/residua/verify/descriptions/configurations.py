@@ -204,7 +204,7 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
         return "there must be one price for each query of the menu"
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
-    if kind == "target_residue" and sum(config[name] for name in _SHARES) >= 1:
+    if kind == "target_residue" and sum(Fraction(repr(config[name])) for name in _SHARES) >= 1:
         return "reserve, slack and barrier must add up to less than 1"
     if kind == "union":
         return _unlike(config)

@@ -1,7 +1,7 @@
 """The target residue filter: a Gaussian residue that must hold only where it can be read.
 
 A state is what is left of `mu²` (`v`), the largest loss that the queries so far add up to (null
-where losses are unbounded), their log moment `K` (null where nobody keeps it), a reserve `r` and a
+where losses are unbounded), their log moment `K` (null where it is not kept), a reserve `r` and a
 slack `s`. Its potential at `t = eps - z`, `z` being the loss so far, is
 
     φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s.
@@ -34,7 +34,7 @@ its moment `E e^{κZ}` in the worse direction, one of these is enough:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -71,20 +71,41 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     left, reached, moment, reserve, slack = _read(state)
     if reached != 0 or moment:
         return refuted("something is lost before anything was asked")
-    eps, delta, k = written(config["eps"]), written(config["delta"]), written(config["order"]) - 1
-    delta -= _crossing(config)
+    eps, k = written(config["eps"]), written(config["order"]) - 1
+    shares = {name: written(config[name]) for name in ("reserve", "slack", "barrier")}
+    delta = written(config["delta"])
+    if slack > delta * shares["slack"]:
+        return refuted("the slack is more than its share of delta")
+    parts = (
+        ("Gaussian", 1 - sum(shares.values()), left, lambda: gaussian_curve(*_at(eps, left))),
+        ("reserve", shares["reserve"], reserve, lambda: _first_reserve(eps, k, left, reserve)),
+    )
+    for name, share, there, height in parts:
+        proof = _within(name, share * delta, height) if there else None
+        if proof is not None and proof.verdict != "proven":
+            return proof
+    return proven("the first potential keeps (eps, delta)")
+
+
+def _at(eps: Fraction, v: Fraction) -> tuple[Ball, Ball]:
+    return ball(eps), ball(v).sqrt()
+
+
+def _first_reserve(eps: Fraction, k: Fraction, v: Fraction, reserve: Fraction) -> Ball:
+    """What the reserve adds to the first potential at `eps`."""
+    return ball(reserve) * ball(k * (k + 1) * v / 2 - k * eps).exp()
+
+
+def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
+    """Whether a part of the first potential is within its share of `delta`."""
     for precision in _BITS:
         with bits(precision):
-            height = ball(slack)
-            if left:
-                height += gaussian_curve(ball(eps), ball(left).sqrt())
-            if reserve:
-                height += ball(reserve) * ball(k * (k + 1) * left / 2 - k * eps).exp()
-            if height <= ball(delta):
-                return proven("the first potential keeps (eps, delta)")
-            if height > ball(delta):
-                return refuted("the first potential exceeds delta at eps")
-    return undecided("the first potential is not told from (eps, delta)")
+            found = height()
+            if found <= ball(share):
+                return proven(f"the first {name} is within its share")
+            if found > ball(share):
+                return refuted(f"the first {name} exceeds its share of delta at eps")
+    return undecided(f"the first {name} is not told from its share of delta")
 
 
 def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> Proof:
@@ -236,7 +257,7 @@ def _rung(v: Fraction) -> Fraction:
         if _value(place + step) <= v:
             place += step
         step >>= 1
-    return _value(place)
+    return min(_value(place), v)
 
 
 @lru_cache(maxsize=4096)
