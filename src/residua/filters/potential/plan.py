@@ -47,6 +47,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.families.factors import Factor
+from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable.forms import MOST_OUTCOMES
@@ -205,7 +206,7 @@ class PlanFilter(Filter):
             fitting = [
                 i
                 for i, kind in enumerate(self.kinds)
-                if free[i] >= n and _is_comparable(kind) and _below(one, kind)
+                if free[i] >= n and _is_comparable(one, kind) and _below(one, kind)
             ]
             if not fitting:
                 return None
@@ -460,9 +461,10 @@ def _is_single(kind: Pld) -> bool:
     return list(kind.terms.values()) == [1]
 
 
-def _is_comparable(kind: Pld) -> bool:
+def _is_comparable(one: Pld, kind: Pld) -> bool:
     """Whether it can be proven that a single query lies below one on the plan."""
-    return _is_single(kind) or _is_listed({kind: 1})
+    sampled = [any(isinstance(f, GaussianMixture) for f in each.terms) for each in (one, kind)]
+    return sampled[0] == sampled[1] and (_is_single(kind) or _is_listed({kind: 1}))
 
 
 def _is_listed(counts: dict[Pld, int]) -> bool:

@@ -72,8 +72,11 @@ _KAPPA, _HALF_KAPPA = 16.0, 0.8
 large losses, which count for more where `eps` is small; more for many small ones."""
 _SLACK_SHARE = Fraction(1, 4096)
 """How much of the slack a query takes that draws on the reserve: it only ends a search."""
-_LARGEST_ORDER = 1e12
+_LEAST_ORDER, _LARGEST_ORDER = 1e-3, 1e12
+"""Of an order that is chosen, less 1, and of any."""
 _ORDERS = f"above 1 and at most {_LARGEST_ORDER:g}"
+_LEAST_RESERVE = Fraction(1, 10**250)
+"""What is left of reserve or slack below this is not drawn on: it would be lost in rounding."""
 _A_LITTLE_LESS = 1 - Fraction(1, 10**9)
 """Of the first reserve, so that it is within its share for a slightly larger `mu` as well: what a
 verifier works out may be larger in the last digits."""
@@ -140,16 +143,14 @@ class TargetResidueFilter(Filter):
         shares = {name: checks.between(name, getattr(self, name), 0.0, 1.0) for name in names}
         whole = sum(map(amounts.written, shares.values()), Fraction(0))
         checks.require(whole < 1, "reserve + slack + barrier", "below 1", float(whole))
-        orders = {
-            "order": 1.0 + _KAPPA / (eps + _HALF_KAPPA),
-            "barrier_order": 1.0
-            - 2.0 * (math.log(shares["barrier"] or 1.0) + math.log(delta)) / eps,
-        }
+        crossing = math.log(shares["barrier"] or 1.0) + math.log(delta)
+        orders = {"order": _KAPPA / (eps + _HALF_KAPPA), "barrier_order": -2.0 * crossing / eps}
         for name, usual in orders.items():
             given = getattr(self, name)
-            order = checks.real(name, usual if given is None else given, _ORDERS)
+            order = 1.0 + max(float(f"{usual:.4g}"), _LEAST_ORDER) if given is None else given
+            order = checks.real(name, order, _ORDERS)
             checks.require(1.0 < order <= _LARGEST_ORDER, name, _ORDERS, order)
-            orders[name] = float(f"{order:.4g}") if given is None else order
+            orders[name] = order
         checks.set_fields(self, eps=eps, delta=delta, **shares, **orders)
         super().__post_init__()
 
@@ -202,8 +203,10 @@ class TargetResidueFilter(Filter):
                 f"state must hold what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
-        v, _, _, _, slack = self._start
-        within = 0 <= state.left <= v and 0 <= state.slack <= slack and state.reserve >= 0
+        v, _, _, reserve, slack = self._start
+        within = (
+            0 <= state.left <= v and 0 <= state.slack <= slack and 0 <= state.reserve <= reserve
+        )
         if not within or min(state.reached or 0, state.moment or 0) < 0:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
@@ -286,7 +289,7 @@ class TargetResidueFilter(Filter):
                 yield _Cost(charged, nothing, self._kept(state.reserve, charged, asked))
             if top <= start:
                 yield _Cost(left, nothing, self._kept(state.reserve, left, asked))
-        if left > 0 and state.reserve and state.slack and not single:
+        if left > 0 and min(state.reserve, state.slack) > _LEAST_RESERVE and not single:
             yield from self._drawn(state, bounded, asked)
 
     def _drawn(self, state: Reach, rest: Pld, asked: Asked) -> Iterator[_Cost]:
@@ -297,12 +300,10 @@ class TargetResidueFilter(Filter):
             rung(state.left), rung(state.reserve), float_down(eta), self.order, rest
         )
         if found is not None:
-            kept = self._kept(state.reserve - found.drawn, found.cost, asked, grows=True)
+            kept = self._kept(state.reserve - found.drawn, found.cost, asked)
             yield _Cost(found.cost, eta, kept)
 
-    def _kept(
-        self, reserve: Fraction, cost: Fraction, asked: Asked, grows: bool = False
-    ) -> Fraction:
+    def _kept(self, reserve: Fraction, cost: Fraction, asked: Asked) -> Fraction:
         """What is left of a reserve: `e^{κ(κ+1)c/2}` of it beside the moment `E e^{κZ}`."""
         if not reserve:
             return reserve
@@ -312,7 +313,7 @@ class TargetResidueFilter(Filter):
             return Fraction(0)
         k = self._kappa
         power = k * (k + 1) * (cost + noise) / 2 - k * divergence
-        return reserve if power >= 0 and not grows else _times_exp(reserve, power)
+        return reserve if power >= 0 else _times_exp(reserve, power)
 
     def _divergence(
         self, query: Query, relation: str | None, order: float

@@ -126,7 +126,8 @@ def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:
     if left > 0:
         heights = gaussian.curve(at, 4.0 * U * (t + z[-1]), float_up(left), 4.0 * U)[1]
     else:
-        heights = np.maximum(-np.expm1(at - 4.0 * U * (t + z[-1])), 0.0) * (1.0 + _ROUNDING)
+        below = np.minimum(at - 4.0 * U * (t + z[-1]), 0.0)
+        heights = -np.expm1(below) * (1.0 + _ROUNDING)
     return float(masses @ heights) * (1.0 + _ROUNDING)
 
 

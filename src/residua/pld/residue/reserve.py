@@ -12,6 +12,8 @@ Gaussian noise takes `v` alone: the factor `e^{κ(κ+1)v/2}` is what it makes of
 
     h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + α e^{κ(κ+1)v/2 - κt} + η      for all t.          (*)
 
+What is proven is slightly more, with `(1-η) h_{G_√v}` on the right, as verifiers ask for.
+
 Composing both sides with a Gaussian shows that `(c, α, η)` for some `v` will do for every larger
 `v`. So costs are worked out at the next lower of a few values of `v` (`rung`).
 
@@ -147,7 +149,7 @@ def _one_by_one(
                 return None
             total, drawn = total + n * found.cost, drawn + n * found.drawn
             growth += n * max(_growth(one, order, found.cost), 0.0)
-        drawn = Fraction(f"{float(drawn) * math.exp(min(growth, 600.0)) * (1.0 + 1e-9):.6e}")
+        drawn = Fraction(f"{float(drawn) * math.exp(min(growth, 600.0)) * (1.0 + 1e-6):.6e}")
         if total >= v or drawn > reserve:
             return None
         if low <= v - total:
@@ -307,7 +309,7 @@ class _Budget:
         self.sides = sides
         self.lift = 0.5 * kappa * (kappa + 1.0) * v
         self.coarse = np.linspace(0.0, self._right_end(v), _COARSE)
-        self.budget = gaussian.curve(self.coarse, 0.0, v, 0.0)[0]
+        self.budget = (1.0 - slack) * gaussian.curve(self.coarse, 0.0, v, 0.0)[0]
 
     def guess(self) -> float:
         """A cost to begin with: that of Gaussian noise with the same mean loss, about."""
@@ -369,15 +371,17 @@ class _Budget:
     def _right_side(self, alpha: float, t: Floats) -> Floats:
         """About the right side of (*)."""
         curve = gaussian.curve(t.ravel(), 0.0, self.v, 0.0)[1].reshape(t.shape)
-        return np.asarray(curve + alpha * np.exp(self.lift - self.kappa * t) + self.slack)
+        return np.asarray(
+            (1.0 - self.slack) * curve + alpha * np.exp(self.lift - self.kappa * t) + self.slack
+        )
 
     def _below_tangents(
         self, alpha: float, low: tuple[Floats, Floats], high: tuple[Floats, Floats]
     ) -> NDArray[np.bool_]:
         """In which cells both ends of the chord lie below the tangents of the right side."""
         middle = 0.5 * (low[0] + high[0])
-        curve = gaussian.curve(middle, 0.0, self.v, 2.0 * U)[0]
-        slope = _slope(middle, self.v)
+        curve = (1.0 - self.slack) * gaussian.curve(middle, 0.0, self.v, 2.0 * U)[0]
+        slope = (1.0 - self.slack) * _slope(middle, self.v)
         power = self.lift - self.kappa * middle
         tail = alpha * np.exp(power) * (1.0 - 8.0 * U * (4.0 + np.abs(power) + self.lift))
         out = np.ones(middle.shape, dtype=bool)

@@ -156,7 +156,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
     "target_residue": {
         **_TARGET, "reserve": _SHARE, "slack": _SHARE, "barrier": _SHARE,
-        "order": _ORDER, "barrier_order": _ORDER,
+        "order": _number(_ABOVE_ONE, 1e12), "barrier_order": _number(_ABOVE_ONE, 1e12),
     },
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,

@@ -123,7 +123,7 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return refuted("a barrier that was given up is kept again")
     if grown is not None and moment is not None and moment < grown:
         return refuted("the moment of the barrier falls")
-    if kept > r and not loss.factors:
+    if kept > r:
         return refuted("the reserve rises")
     if loss.is_identity:
         return proven("no loss")
@@ -196,16 +196,20 @@ def _rest(
         moments = _moments(r, kept, k, v - m2, rest)
         if moments.verdict == "proven":
             return near
+    drawn = Fraction(0)
     if eta and m2 < v and not rest.stated:
         drawn = _drawn(r, kept, k, v - m2, rest)
-        if drawn > 0:
-            proof = _with_reserve(_rung(v), v - m2, drawn, _floor(eta), k, rest)
-            if proof.verdict == "proven":
-                return proof
-    if kept > r:
-        return undecided("the reserve rises")
+    if drawn > 0:
+        proof = _with_reserve(_rung(v), v - m2, drawn, _floor(eta), k, rest)
+        if proof.verdict == "proven":
+            return proof
     whole = gdp_residue(v, m2, rest)
-    if whole.verdict == "proven" or near is None or b is None or near.verdict == "proven":
+    if whole.verdict == "proven":
+        return whole
+    if drawn > 0:
+        # Less may fit on the whole line than with the reserve: that refutes nothing.
+        return proof
+    if near is None or b is None or near.verdict == "proven":
         return whole
     # On the whole line less may fit than where it is read.
     return near
@@ -283,7 +287,10 @@ def _with_reserve(
         law = make if fine is None else law_above(rest, eta, fine)
         if law is None:
             continue
-        proof = prove_residue(law, v - cost, v, eta, reserve)
+        try:
+            proof = prove_residue(law, v - cost, v, eta, reserve)
+        except Unknown:
+            break
         if proof.verdict == "proven":
             return proven(f"draws on the reserve: {proof.reason}")
     return undecided(f"not shown with the reserve: {proof.reason}")
