@@ -70,6 +70,11 @@ def is_only_delta(factor: Factor) -> bool:
     return single and mass == Fraction(float(mass))
 
 
+def may_lose_everything(loss: Pld) -> bool:
+    """Whether there is mass at plus or minus infinity."""
+    return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
+
+
 def missing_mass(loss: Pld) -> Fraction:
     """The larger of the masses at plus and minus infinity, from above, added up over factors."""
     total = Fraction(0)

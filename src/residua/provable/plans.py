@@ -86,5 +86,8 @@ def unprovable_composition(config: Description) -> str | None:
     for leaf, _ in rest:
         size = distance(leaf)
         if size is not None and config["eps"] > LARGEST_SHARE * size:
-            return f"plan: {name_of(leaf)} is too small a part of eps {config['eps']:g} to compose"
+            return (
+                f"plan: eps / total variation of {name_of(leaf)} must be at most {LARGEST_SHARE:g},"
+                f" got {config['eps'] / size:.6g}"
+            )
     return None

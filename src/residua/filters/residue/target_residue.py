@@ -53,7 +53,12 @@ from residua.filters.base import MOST_EPS, Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_gdp, stated_renyi
 from residua.filters.divergence import gaussian_variance, renyi_cost, without_gaussian
-from residua.filters.losses import largest_loss, missing_mass, without_infinity
+from residua.filters.losses import (
+    largest_loss,
+    may_lose_everything,
+    missing_mass,
+    without_infinity,
+)
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
@@ -238,14 +243,14 @@ class TargetResidueFilter(Filter):
         """The state after a query, its Gaussian part last; or why it is refused."""
         if noise > state.left:
             return _NO_ROOM
-        if _may_lose_everything(rest) and (kept := without_infinity(rest)) is not None:
+        if may_lose_everything(rest) and (kept := without_infinity(rest)) is not None:
             lost = missing_mass(rest)
             if lost > state.slack:
                 need = wording.need_words((("delta", state.slack),), (lost,))
                 return f"may lose everything, which needs {need}"
             state, rest = _less(state, slack=lost), kept
         if rest.terms:
-            top = None if _may_lose_everything(rest) else largest_loss(rest)
+            top = None if may_lose_everything(rest) else largest_loss(rest)
             room = state.left - noise
             costs = [c for c in self._costs(state, rest, top, asked) if c.cost <= room]
             if not costs:
@@ -371,10 +376,6 @@ class TargetResidueFilter(Filter):
     @property
     def guarantee(self) -> Pld:
         return approximate_dp(self.eps, self.delta)
-
-
-def _may_lose_everything(loss: Pld) -> bool:
-    return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
 
 
 def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction(0)) -> Reach:

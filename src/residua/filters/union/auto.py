@@ -30,6 +30,7 @@ from residua.filters.base import Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_renyi
 from residua.filters.describe import named
+from residua.filters.losses import may_lose_everything
 from residua.filters.noise import largest_response, least_noise
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
@@ -83,7 +84,7 @@ def components_for(
     """
     if delta < _LEAST_DELTA:
         return PureFilter(eps), TargetResidueFilter(eps, delta)
-    slack = _MUCH_SLACK if any(map(_may_lose_everything, losses)) else _SLACK
+    slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
     plan = None if stated else _plan_for(eps, delta, losses[0])
     reserve = _SAMPLED_RESERVE if any(map(_sampled, losses)) else _RESERVE
     if plan is None:
@@ -129,10 +130,6 @@ def _fitting(unit: Pld, eps: float, delta: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if middle * unit <= whole else (low, middle)
     return min(low, MOST_PLANNED)
-
-
-def _may_lose_everything(loss: Pld) -> bool:
-    return loss.mass_at_infinity > 0.0 or loss.mass_at_minus_infinity > 0.0
 
 
 def _share(delta: float, share: Fraction) -> float:
@@ -191,6 +188,10 @@ class AutoFilter(Filter):
         if not state.filters:
             union = self.union_for(query, relation)
             return union, union.initial()
+        return self._union_in(state)
+
+    def _union_in(self, state: Open) -> tuple[UnionFilter, Parts]:
+        """The union that the filter has become, and its state."""
         union = _union(state.filters, self.eps, self.delta)
         return union, Parts(union.fingerprint, state.parts)
 
@@ -257,8 +258,8 @@ class AutoFilter(Filter):
         if not isinstance(state, Open):
             raise ArgumentTypeError(f"state must be one of {self.kind}, got {checks.shown(state)}")
         if state.filters:
-            union = _union(state.filters, self.eps, self.delta)
-            union.own(Parts(union.fingerprint, state.parts))
+            union, parts = self._union_in(state)
+            union.own(parts)
         elif state.parts:
             raise ArgumentError(f"state must have components for its parts, got {state!r}")
         return state
@@ -302,14 +303,6 @@ class AutoFilter(Filter):
         ]
         return Open(of, components, tuple(read))
 
-    def tables(self, state: State) -> dict[str, bytes]:
-        """Those of the live components, each under the place of its component."""
-        own = self.own(state)
-        if not own.filters:
-            return {}
-        union = _union(own.filters, self.eps, self.delta)
-        return union.tables(Parts(union.fingerprint, own.parts))
-
     # -- wording ------------------------------------------------------------------------
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
@@ -317,16 +310,16 @@ class AutoFilter(Filter):
         own = self.own(state)
         if not own.filters:
             return ()
-        union = _union(own.filters, self.eps, self.delta)
-        return union.details_in(Parts(union.fingerprint, own.parts))
+        union, parts = self._union_in(own)
+        return union.details_in(parts)
 
     def share_in(self, state: State) -> float:
         """The largest share of a live component; all of it before they are chosen."""
         own = self.own(state)
         if not own.filters:
             return 1.0
-        union = _union(own.filters, self.eps, self.delta)
-        return union.share_in(Parts(union.fingerprint, own.parts))
+        union, parts = self._union_in(own)
+        return union.share_in(parts)
 
     @property
     def most_eps(self) -> float:
