@@ -61,7 +61,7 @@ from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 _BITS = (128, 256, 512)
-_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
+_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 _SPACING = 48
 """Values of `v` in a decade at which steps are proven."""
 
@@ -240,7 +240,7 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
 
 
 def _drawn(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss) -> Fraction:
-    """What is drawn from the reserve, to three digits from below; 0 if that is not known."""
+    """What is drawn from the reserve, to six digits from below; 0 if that is not known."""
     with bits(_BITS[0]):
         drawn = ball(r) - (ball(kept) * _moment(k, cost, rest) if kept else 0)
         if not (drawn.is_finite() and drawn > 0):
@@ -249,7 +249,7 @@ def _drawn(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss)
 
 
 def _floor(amount: Fraction) -> Fraction:
-    """A positive amount to three digits, from below: steps that are alike share one proof."""
+    """A positive amount to six digits, from below: steps that are alike share one proof."""
     return Fraction(_DOWN.divide(Decimal(amount.numerator), Decimal(amount.denominator)))
 
 
