@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
-MOST_DECIDED = 200
+MOST_DECIDED = 1000
 """Where it ends for a count that is shown, if every request has to be decided: within a second."""
 
 
