@@ -28,7 +28,7 @@ from residua.mechanisms import PureDp
 Open = Callable[..., rz.Ledger]
 
 CUT = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
     " WHERE application_name = 'residua' AND pid <> pg_backend_pid()"
 )
 
