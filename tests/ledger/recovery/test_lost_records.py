@@ -76,7 +76,7 @@ LOST = {
 def test_a_ledger_that_lost_a_part_of_a_group_verifies(
     tmp_path: Path, lost: str, short: str
 ) -> None:
-    """The budget is closed; what others say of its records is not held against them."""
+    """The budget is closed; what others say of its records is not verified against them."""
     ask, kept, whole, part = LOST[lost]
     other = "b" if short == "a" else "a"
     with recovered(tmp_path, ask, {short: kept}) as ledger:

@@ -1,4 +1,4 @@
-"""The plan filter: a budget made of the queries that somebody expects.
+"""The plan filter: a budget made of the queries that are expected.
 
 The budget `B` is the composition of the longest prefix of the plan that fits `R_{eps,delta}`. A
 composition is a multiset, so what is left of `B` is kept as counts: how many of each planned

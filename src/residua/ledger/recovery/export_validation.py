@@ -2,7 +2,7 @@
 
 Hashes show that an export is whole, not that a ledger wrote it: whoever has the last record can add
 others to it. So every state must follow from the one before it. It moves by what was admitted, to
-where the filter decides; it begins anew with a window that was due; the open holds are stated as
+where the filter decides; it starts again with a window that was due; the open holds are stated as
 they follow it; and nothing is asked of a budget that is closed. What concerns several chains is
 left to the verifier (`recover.py`).
 """

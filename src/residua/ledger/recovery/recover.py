@@ -341,7 +341,7 @@ class _Recovery:
         """Raise where the verifier finds fault with what was taken over, before it is written.
 
         It looks at all chains together: groups, holds, families and retirements. Without the
-        packages that it needs, this is left to whoever verifies the ledger.
+        packages that it needs, this is left to the verifier of the ledger.
         """
         if not self._applied:
             return

@@ -2,7 +2,7 @@
 
 Each record lists them all in `group`, with the number and the `prev` that each got. A budget that
 lost records in a recovery ends in `recover` and is closed as fully spent: what others say of its
-lost records cannot be looked up, and is not held against them.
+lost records cannot be looked up, and is not verified against them.
 """
 
 from __future__ import annotations
