@@ -196,9 +196,8 @@ def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
     orders = [f["alpha"]] if "alpha" in f else [alpha for alpha, _ in f.get("curve", ())]
     for alpha in orders:
         yield "alpha - 1", alpha - 1.0, LEAST_ORDER, LARGEST_ORDER
-    for name in ("order", "barrier_order"):
-        if name in f:
-            yield f"{name} - 1", f[name] - 1.0, LEAST_ORDER, 1e12
+    if "order" in f:
+        yield "order - 1", f["order"] - 1.0, LEAST_ORDER, 1e12
     for _, rho in f.get("curve", ()):
         yield "rho", rho, LEAST_SIZE**2, 1e6
     for name in ("curve", "plan", "menu", "expect", "catalogue"):

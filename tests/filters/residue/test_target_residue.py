@@ -92,7 +92,7 @@ def test_bad_targets_are_errors(bad: tuple[float, float]) -> None:
 
 # -- reserve, slack and barrier ---------------------------------------------------------------
 
-SHARES = {"reserve": 0.07, "slack": 0.03, "barrier": 0.02}
+SHARES = {"reserve": 0.12, "slack": 0.03}
 SAMPLED = rz.SubsampledGaussian(sigma=2.0, sampling_rate=0.05)
 STEPS = [
     rz.Laplace(20.0),
@@ -145,11 +145,11 @@ def _forged(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str,
     """States that keep too much for any query."""
     yield {**after, "left": str(Fraction(before["left"]) * 2)}
     yield {**after, "slack": str(Fraction(before["slack"]) * 2)}
-    yield {**after, "left": before["left"], "reserve": before["reserve"]}
+    yield {**after, "left": before["left"], "reserves": before["reserves"]}
+    yield {**after, "reserves": [str(2 * Fraction(one)) for one in after["reserves"]]}
+    yield {**after, "reserves": after["reserves"][1:]}
     if before["reached"] is None:
         yield {**after, "reached": "0"}
-    if after["moment"] is not None:
-        yield {**after, "moment": before["moment"]}
 
 
 def test_what_is_kept_at_the_start_must_add_up() -> None:
@@ -158,19 +158,21 @@ def test_what_is_kept_at_the_start_must_add_up() -> None:
 
     filter = rz.TargetResidueFilter(1.0, 1e-6, **SHARES)
     config, state = json.loads(filter.to_json()), json.loads(filter.state_to_json(filter.initial()))
-    for field in ("left", "reserve", "slack"):
+    for field in ("left", "slack"):
         forged = {**state, field: str(Fraction(state[field]) * Fraction(102, 100))}
-        if field == "slack":
-            forged = {**state, field: str(Fraction(state[field]) + Fraction("1e-8"))}
         assert target.first(config, forged, {}).verdict == "refuted", field
-    assert target.first({**config, "barrier": 0.5}, state, {}).verdict == "refuted"
+    for place, one in enumerate(state["reserves"]):
+        more = [*state["reserves"]]
+        more[place] = str(Fraction(one) * Fraction(102, 100))
+        assert target.first(config, {**state, "reserves": more}, {}).verdict == "refuted", place
+    assert target.first({**config, "reserve": 0.5}, state, {}).verdict == "refuted"
 
 
 def test_heavy_tails_draw_on_the_reserve() -> None:
     with_reserve = rz.TargetResidueFilter(1.0, 1e-6, **SHARES)
     before = with_reserve.state
     assert with_reserve.spend(SAMPLED).admitted
-    assert with_reserve.state.reserve < before.reserve  # type: ignore[attr-defined]
+    assert with_reserve.state.reserves[0] < before.reserves[0]  # type: ignore[attr-defined]
     assert rz.how_many(with_reserve, SAMPLED) > 30
     without = rz.TargetResidueFilter(1.0, 1e-6)
     assert not without.spend(SAMPLED).admitted
@@ -185,13 +187,13 @@ def test_mass_at_infinity_takes_slack() -> None:
     assert "delta 3e-08" in refused.reason
 
 
-def test_the_barrier_makes_large_queries_cheaper_after_gaussian_noise() -> None:
+def test_reserves_make_large_queries_cheaper_after_gaussian_noise() -> None:
     queries = [rz.Gaussian(sigma=9.45), *[rz.Laplace(6.0)] * 3]
     assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6), queries) == 2
-    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6, barrier=0.02), queries) == 3
+    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6, **SHARES), queries) == 3
 
 
-@pytest.mark.parametrize("shares", [SHARES, {"barrier": 0.3}, {"slack": 0.4, "reserve": 0.2}])
+@pytest.mark.parametrize("shares", [SHARES, {"reserve": 0.5}, {"slack": 0.4, "reserve": 0.2}])
 def test_the_guarantee_holds_with_shares(shares: dict[str, float]) -> None:
     filter = rz.TargetResidueFilter(1.1, 0.05, **shares)
     for catalogue in (
@@ -207,10 +209,10 @@ def test_the_guarantee_holds_with_shares(shares: dict[str, float]) -> None:
     [
         ({"reserve": -0.1}, "reserve"),
         ({"slack": float("nan")}, "slack"),
-        ({"barrier": 1.0}, "reserve"),
+        ({"reserve": 1.0}, "reserve"),
         ({"reserve": 0.5, "slack": 0.5}, "reserve"),
         ({"order": 1.0}, "order"),
-        ({"barrier_order": float("inf")}, "barrier_order"),
+        ({"order": float("inf")}, "order"),
     ],
 )
 def test_bad_shares_are_errors(fields: dict[str, float], match: str) -> None:

@@ -12,7 +12,7 @@ from verify.chains import described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
-FILTER = rz.TargetResidueFilter(1.0, 1e-6, 0.07, 0.03, 0.02)
+FILTER = rz.TargetResidueFilter(1.0, 1e-6, 0.12, 0.03)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_reserve_never_rises(query: m.Mechanism) -> None:
     after = plain(FILTER, FILTER.decide(FILTER.initial(), query).state)
     asked = Asked(described(query), "add-remove", {}, {})
     assert prove_step(FILTER.to_dict(), before, after, asked).verdict == "proven"
-    forged = {**after, "reserve": "1000000"}
+    forged = {**after, "reserves": ["1000000", *after["reserves"][1:]]}
     assert prove_step(FILTER.to_dict(), before, forged, asked).verdict == "refuted"
     with pytest.raises(rz.ArgumentError, match="capacity"):
         FILTER.own(FILTER.state_from_json(forged))
@@ -55,10 +55,10 @@ def test_steps_that_live_on_slack_are_proven(filter: rz.Filter, queries: list[m.
     ("eps", "fields"),
     [
         (100.0, {"delta": 0.99}),
-        (1.0, {"delta": 1e-300, "barrier": 1e-30}),
-        (1.0, {"delta": 5e-324, "barrier": 0.1}),
+        (1.0, {"delta": 1e-300, "reserve": 1e-30}),
+        (1.0, {"delta": 5e-324, "reserve": 0.1}),
         (1.0, {"delta": 1e-300, "slack": 1e-300, "reserve": 0.1}),
-        (600.0, {"delta": 1e-20, "reserve": 0.1, "slack": 0.1, "barrier": 0.1}),
+        (600.0, {"delta": 1e-20, "reserve": 0.1, "slack": 0.1}),
     ],
 )
 def test_extreme_targets_can_be_asked_and_read_back(eps: float, fields: dict[str, float]) -> None:

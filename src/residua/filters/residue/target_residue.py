@@ -2,36 +2,35 @@
 
 What is left is read only at `t = eps - z`, `z` being the loss so far. A state has the potential
 
-    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s,
+    φ(t) = h_{G_√v}(e^t) + Σ r_i e^{κ_i(κ_i+1)v/2 - κ_i t} + s,
 
-a Gaussian, a *reserve* for heavy tails (`pld/residue/reserve.py`) and a *slack* for mass at
-infinity. `z` is at most the sum of the largest losses so far. It is also at most the *barrier*
+a Gaussian, *reserves* of several orders for heavy tails (`pld/residue/reserve.py`) and a *slack*
+for mass at infinity. A query `L` may lead to any state whose potential `φ'` satisfies
 
-    (K + ln(1/β)) / λ,      K = Σ ln E e^{λZ} over the queries so far,
+    E_L[φ'(t - Z)] <= φ(t)      in both directions, for all t >= t0.
 
-but for an event of probability `β`: `e^{λz - K}` is a supermartingale, and Ville's inequality says
-that it ever reaches `1/β` with at most that probability. Let `b` be the smaller of both. A query
-`L` may lead to any state whose potential `φ'` satisfies
+`t0` is the larger one of two bounds. `z` is at most the sum of the largest losses so far, so that
+`t` is never below `eps` less that sum. And where one of the exponentials is at least 1 there is
+nothing to show, since no more than 1 can be lost:
 
-    E_L[φ'(t - Z)] <= φ(t)      for all t >= eps - b, in both directions.
+    κ_i t <= ln r_i + κ_i(κ_i+1)v/2.
 
-**Free.** `(1 - e^t)_+ <= φ(t)`, since `G_√v` is above no loss. Stop where the barrier is crossed.
-By induction over the queries the expectation of `(1 - e^{eps-Z})_+` over the whole run is at most
-the first potential at `eps`, and `β`: together at most `delta`.
+**Free.** `(1 - e^t)_+ <= φ(t)`, since `G_√v` is above no loss. By induction from the last query to
+the first, the expectation of `(1 - e^{eps-Z})_+` over what is still to come is at most
+`min(1, φ(t))` for every `t` that can be reached, and so at most the first potential at `eps`, which
+is at most `delta`.
 
 A query takes the least of `v` for which that is proven by one of these:
 
-* the GDP residue, on the whole line (`gdp_residue.py`). What lies below a Gaussian has smaller
-  moments than it, so the reserve stays as it is;
-* where `eps - b > 0`, the cost from there on (`reachable.py`) of one randomized response, Laplace
-  noise or bounded range, or else of the `R_e` that is above it;
-* everything, if `b` and its largest loss are together at most `eps`: then `h_L(e^t) = 0` for all
-  `t >= eps - b`;
-* for any other query, a cost that draws on the reserve (`reserve.py`).
+* the GDP residue, on the whole line (`gdp_residue.py`);
+* where `t0 > 0`, the cost from there on (`reachable.py`) of one randomized response, Laplace noise
+  or bounded range, or else of the `R_e` that is above it;
+* everything, if its largest loss is at most `t0`: then `h_L(e^t) = 0` from there on;
+* a cost that draws on the reserves (`reserve.py`), from `t0` on or on the whole line.
 
-So whatever plain addition of `eps` admits is admitted. Gaussian noise takes `v` as it is; its
-losses are unbounded, so that from then on the barrier counts. Mass at infinity that splits off
-takes slack.
+What is not drawn of a reserve `r` becomes `r e^{κ(κ+1)c/2} / E e^{κZ}`. Whatever plain addition of
+`eps` admits is admitted. Gaussian noise takes `v` as it is; its losses are unbounded, so that from
+then on the reserves determine `t0`. Mass at infinity that splits off takes slack.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
@@ -69,35 +69,41 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
-from residua.pld.residue.reserve import reserve_cost, rung
+from residua.pld.residue.reserve import Reserves, reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
 
-_KAPPA, _HALF_KAPPA = 16.0, 0.8
-"""`κ eps` of the reserve: so much at large `eps`, half of it at this one. Less pays better for rare
-large losses, which count for more where `eps` is small; more for many small ones."""
+MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
+"""The `κ` of the reserves beside `order - 1`: the low ones pay for rare large losses, the high ones
+bound the loss so far."""
+_ON_THE_WHOLE_LINE = 2
+"""So many reserves, of the lowest orders, are drawn on where one proof serves many steps."""
+_SMALL = Fraction(1, 64)
+"""A query that costs a smaller share than this is not looked at again with all reserves, from `t0`
+on: there would be little to gain."""
 _SLACK_SHARE = Fraction(1, 4096)
-"""How much of the slack a query takes that draws on the reserve: it only ends a search."""
-_LEAST_ORDER, _LARGEST_ORDER = 1e-3, 1e12
+"""How much of the slack a query takes that draws on the reserves: it only ends a search."""
+_LEAST_ORDER, _LARGEST_USUAL, _LARGEST_ORDER = 1e-3, 4e5, 1e12
 """Of an order that is chosen, less 1, and of any."""
 _ORDERS = f"above 1 and at most {_LARGEST_ORDER:g}"
-_LEAST_RESERVE = Fraction(1, 10**250)
-"""What is left of reserve or slack below this is not drawn on: it would be lost in rounding."""
+_LEAST_RESERVE = Fraction(1, 10**100)
+"""What is left of a reserve or of the slack below this is not drawn on: it would be lost in
+rounding."""
 _A_LITTLE_LESS = 1 - Fraction(1, 10**9)
-"""Of the first reserve, so that it is within its share for a slightly larger `mu` as well: what a
-verifier works out may be larger in the last digits."""
+"""Of the first reserves, so that they are within their shares for a slightly larger `mu` as well:
+what a verifier works out may be larger in the last digits."""
+_RELATIVE = 1e-14
+"""Allowance for arithmetic with floats, `κ` among them."""
 _NO_ROOM = "exceeds what is left"
 
 
 @dataclass(frozen=True)
 class Reach(State):
-    """What is left of `mu²`, reserve and slack, and what is known of the loss so far."""
+    """What is left of `mu²`, reserves and slack, and the largest loss so far."""
 
     left: Fraction
     reached: Fraction | None
     """The sum of the largest losses; None where losses are unbounded."""
-    moment: Fraction | None
-    """The `K` of the barrier; None where it does not matter any more."""
-    reserve: Fraction
+    reserves: tuple[Fraction, ...]
     slack: Fraction
 
 
@@ -106,11 +112,11 @@ Asked = tuple[Query, str | None]
 
 
 class _Cost(NamedTuple):
-    """What a loss takes: of `mu²`, of the slack, and what is left of the reserve."""
+    """What a loss takes: of `mu²`, of the slack and of the first reserves."""
 
     cost: Fraction
-    slack: Fraction
-    reserve: Fraction
+    slack: Fraction = Fraction(0)
+    reserves: tuple[Fraction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,85 +127,79 @@ class TargetResidueFilter(Filter):
         eps: the `eps` of the guarantee.
         delta: its `delta`.
         reserve: the share of `delta` that is kept for queries with heavy tails, such as subsampled
-            Gaussian noise, and for compositions. Without it they cost what a Gaussian above them
-            costs.
+            Gaussian noise, for compositions, and to bound the loss so far after Gaussian noise; the
+            same for each of several orders. Without it queries with heavy tails cost what a
+            Gaussian above them costs, and the whole line counts after Gaussian noise.
         slack: the share of `delta` that is kept for mass at infinity, such as that of
             `ApproximateDp`.
-        barrier: the share of `delta` that is the probability `β` of crossing the barrier. Without
-            it the whole line counts after Gaussian noise.
-        order: the Rényi order of the reserve; by default one that suits `eps`.
-        barrier_order: the Rényi order `λ + 1` of the barrier, likewise.
+        order: the Rényi order that the orders of the reserves are multiples of, but for 1; by
+            default the one that suits `(eps, delta)`.
     """
 
     eps: float
     delta: float
     reserve: float = 0.0
     slack: float = 0.0
-    barrier: float = 0.0
     order: float | None = None
-    barrier_order: float | None = None
 
     kind: ClassVar[str] = "target_residue"
     remaining_is_a_query: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         eps, delta = target(self.eps, self.delta)
-        names = ("reserve", "slack", "barrier")
+        names = ("reserve", "slack")
         shares = {name: checks.between(name, getattr(self, name), 0.0, 1.0) for name in names}
         whole = sum(map(amounts.written, shares.values()), Fraction(0))
-        checks.require(whole < 1, "reserve + slack + barrier", "below 1", float(whole))
-        crossing = math.log(shares["barrier"] or 1.0) + math.log(delta)
-        orders = {"order": _KAPPA / (eps + _HALF_KAPPA), "barrier_order": -2.0 * crossing / eps}
-        for name, usual in orders.items():
-            given = getattr(self, name)
-            order = 1.0 + max(float(f"{usual:.4g}"), _LEAST_ORDER) if given is None else given
-            order = checks.real(name, order, _ORDERS)
-            checks.require(1.0 < order <= _LARGEST_ORDER, name, _ORDERS, order)
-            orders[name] = order
-        checks.set_fields(self, eps=eps, delta=delta, **shares, **orders)
+        checks.require(whole < 1, "reserve + slack", "below 1", float(whole))
+        order = _usual_order(eps, delta) if self.order is None else self.order
+        order = checks.real("order", order, _ORDERS)
+        checks.require(1.0 < order <= _LARGEST_ORDER, "order", _ORDERS, order)
+        checks.set_fields(self, eps=eps, delta=delta, order=order, **shares)
         super().__post_init__()
 
     @cached_property
     def mu(self) -> float:
         """The Gaussian that the budget starts with: `h_{G_mu}(e^eps)` is within its share."""
-        others = sum(map(amounts.written, (self.reserve, self.slack, self.barrier)), Fraction(0))
+        others = amounts.written(self.reserve) + amounts.written(self.slack)
         share = float_down(amounts.written(self.delta) * (1 - others))
         mu = float(amounts.rounded_down(largest_mu(self.eps, share), 12))
         within = mu > 0.0 and float(gaussian(mu=mu).delta(self.eps)) <= share
         return mu if within else 0.0
 
     @cached_property
-    def _kappa(self) -> Fraction:
+    def kappas(self) -> tuple[Fraction, ...]:
+        """The orders of the reserves, less 1; none without a reserve."""
         assert self.order is not None
-        return amounts.written(self.order) - 1
+        base = amounts.written(self.order) - 1
+        return tuple(base * each for each in MULTIPLES) if self.reserve and self.mu else ()
 
     def initial(self) -> Reach:
         return Reach(self.fingerprint, *self._start)
 
     @cached_property
-    def _start(self) -> tuple[Fraction, Fraction, Fraction | None, Fraction, Fraction]:
-        v, k = amounts.written(self.mu) ** 2, self._kappa
-        delta, reserve = amounts.written(self.delta), Fraction(0)
-        if self.reserve and v:
-            power = k * amounts.written(self.eps) - k * (k + 1) * v / 2
-            reserve = _times_exp(delta * amounts.written(self.reserve) * _A_LITTLE_LESS, power)
-        moment = Fraction(0) if self.barrier and v else None
-        return v, Fraction(0), moment, reserve, delta * amounts.written(self.slack)
+    def _start(self) -> tuple[Fraction, Fraction, tuple[Fraction, ...], Fraction]:
+        v, eps, delta = (
+            amounts.written(self.mu) ** 2,
+            *map(amounts.written, (self.eps, self.delta)),
+        )
+        share = delta * amounts.written(self.reserve) * _A_LITTLE_LESS / len(MULTIPLES)
+        reserves = (_times_exp(share, float(k * eps - k * (k + 1) * v / 2)) for k in self.kappas)
+        return v, Fraction(0), tuple(map(_drawable, reserves)), delta * amounts.written(self.slack)
+
+    def _from(self, state: Reach) -> Fraction | None:
+        """`t0`, from below: the inequality is needed from here on. None if everywhere."""
+        starts = [] if state.reached is None else [amounts.written(self.eps) - state.reached]
+        left = float(state.left)
+        for k, reserve in zip(self._floats, state.reserves, strict=True):
+            if reserve:
+                log, lift = math.log(float(reserve)), 0.5 * k * (k + 1.0) * left
+                start = (log + lift - _RELATIVE * (abs(log) + lift + 1.0)) / k
+                starts.append(amounts.rounded_down(start - abs(start) * _RELATIVE, 12))
+        return max(starts, default=None)
 
     @cached_property
-    def _offset(self) -> Fraction:
-        """`ln(1/β) / λ`, rounded up."""
-        assert self.barrier_order is not None
-        far = -(math.log(self.barrier) + math.log(self.delta)) / (self.barrier_order - 1.0)
-        return amounts.rounded_up(far * (1.0 + 1e-14) + 1e-300)
-
-    def _reached(self, state: Reach) -> Fraction | None:
-        """The largest loss so far, but for the probability of crossing the barrier."""
-        if state.moment is None:
-            return state.reached
-        assert self.barrier_order is not None
-        barrier = state.moment / (amounts.written(self.barrier_order) - 1) + self._offset
-        return barrier if state.reached is None else min(state.reached, barrier)
+    def _floats(self) -> tuple[float, ...]:
+        return tuple(map(float, self.kappas))
 
     def own(self, state: Any) -> Reach:
         state = super().own(state)
@@ -208,11 +208,15 @@ class TargetResidueFilter(Filter):
                 f"state must hold what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
-        v, _, _, reserve, slack = self._start
+        v, _, reserves, slack = self._start
         within = (
-            0 <= state.left <= v and 0 <= state.slack <= slack and 0 <= state.reserve <= reserve
+            0 <= state.left <= v
+            and 0 <= state.slack <= slack
+            and (state.reached or 0) >= 0
+            and len(state.reserves) == len(reserves)
+            and all(map(partial(_may_be, v - state.left), self.kappas, reserves, state.reserves))
         )
-        if not within or min(state.reached or 0, state.moment or 0) < 0:
+        if not within:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
@@ -220,14 +224,17 @@ class TargetResidueFilter(Filter):
         of = fields["of"]
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
-        left, reserve, slack = (
-            amounts.from_text(name, fields[name]) for name in ("left", "reserve", "slack")
+        left, slack = (amounts.from_text(name, fields[name]) for name in ("left", "slack"))
+        reached, reserves = fields["reached"], fields["reserves"]
+        if not isinstance(reserves, list):
+            raise ArgumentTypeError(f"reserves must be a list, got {checks.shown(reserves)}")
+        return Reach(
+            of,
+            left,
+            None if reached is None else amounts.from_text("reached", reached),
+            tuple(amounts.from_text(f"reserves[{i}]", each) for i, each in enumerate(reserves)),
+            slack,
         )
-        reached, moment = (
-            None if fields[name] is None else amounts.from_text(name, fields[name])
-            for name in ("reached", "moment")
-        )
-        return Reach(of, left, reached, moment, reserve, slack)
 
     # -- decisions ----------------------------------------------------------------------
 
@@ -252,92 +259,78 @@ class TargetResidueFilter(Filter):
         if rest.terms:
             top = None if may_lose_everything(rest) else largest_loss(rest)
             room = state.left - noise
-            costs = [c for c in self._costs(state, rest, top, asked) if c.cost <= room]
+            costs = [c for c in self._costs(state, rest, top) if c.cost <= room]
             if not costs:
                 return _NO_ROOM
             least = min(costs, key=lambda each: each.cost)
             reached = None if top is None or state.reached is None else state.reached + top
+            reserves = self._kept(state, least, asked)
             state = _less(state, left=least.cost, slack=least.slack)
-            state = replace(state, reached=reached, reserve=least.reserve)
-        if noise:
-            state = replace(_less(state, left=noise), reached=None)
-        return replace(state, moment=self._moment_after(state.moment, asked))
+            state = replace(state, reached=reached, reserves=reserves)
+        return replace(_less(state, left=noise), reached=None) if noise else state
 
-    def _moment_after(self, moment: Fraction | None, asked: Asked) -> Fraction | None:
-        """The `K` of the barrier after a query; None from where it is of no use."""
-        if moment is None:
-            return None
-        assert self.barrier_order is not None
-        divergence, _ = self._divergence(*asked, self.barrier_order)
-        if divergence is None:
-            return None
-        k = amounts.written(self.barrier_order) - 1
-        after = amounts.rounded_up(float_up(moment + k * divergence), 12)
-        return after if after / k + self._offset < amounts.written(self.eps) else None
-
-    def _costs(
-        self, state: Reach, rest: Pld, top: Fraction | None, asked: Asked
-    ) -> Iterator[_Cost]:
+    def _costs(self, state: Reach, rest: Pld, top: Fraction | None) -> Iterator[_Cost]:
         """Proven costs of a loss without a Gaussian part."""
-        left, nothing, bounded = state.left, Fraction(0), lifted(rest)
+        left, bounded = state.left, lifted(rest)
         single = central_law(bounded) is not None
-        if left > 0 and (single or not state.reserve or not state.slack):
+        draws = left > 0 and state.slack > _LEAST_RESERVE and any(state.reserves)
+        least = left
+        if left > 0 and (single or not draws):
             whole = rest_bounds(left, bounded)
             if whole is not None:
-                yield _Cost(whole[1], nothing, state.reserve)
-        reached = self._reached(state)
-        if reached is not None and top is not None:
-            start = amounts.written(self.eps) - reached
+                least = whole[1]
+                yield _Cost(whole[1])
+        start = self._from(state)
+        if start is not None and top is not None:
             cost = cost_from(left, _single(bounded, top), start)
             if cost is not None:
                 charged = min(amounts.rounded_up(float_up(cost)), left)
-                yield _Cost(charged, nothing, self._kept(state.reserve, charged, asked))
+                least = min(least, charged)
+                yield _Cost(charged)
             if top <= start:
-                yield _Cost(left, nothing, self._kept(state.reserve, left, asked))
-        if left > 0 and min(state.reserve, state.slack) > _LEAST_RESERVE and not single:
-            yield from self._drawn(state, bounded, asked)
+                yield _Cost(left)
+        if not draws:
+            return
+        if not single:
+            drawn = self._drawn(state, bounded, None)
+            if drawn is not None:
+                least = min(least, drawn.cost)
+                yield drawn
+        if least >= _SMALL * left:
+            drawn = self._drawn(state, bounded, max(start or Fraction(0), Fraction(0)))
+            if drawn is not None:
+                yield drawn
 
-    def _drawn(self, state: Reach, rest: Pld, asked: Asked) -> Iterator[_Cost]:
-        """The cost that draws on the reserve, if there is one."""
-        assert self.order is not None
+    def _drawn(self, state: Reach, rest: Pld, start: Fraction | None) -> _Cost | None:
+        """The cost that draws on the reserves, from `start` on; None for one that others share."""
         eta = rung(state.slack * _SLACK_SHARE)
+        drawn_on, v = state.reserves, state.left
+        if start is None:
+            v, some = rung(v), drawn_on[:_ON_THE_WHOLE_LINE]
+            drawn_on = tuple(rung(each) if each else each for each in some)
+        kappas = tuple(float(k) for k in self.kappas[: len(drawn_on)])
+        reserves = Reserves(kappas, tuple(map(float_down, drawn_on)))
         found = reserve_cost(
-            rung(state.left), rung(state.reserve), float_down(eta), self.order, rest
+            v, reserves, float_down(eta), rest, 0.0 if start is None else float_down(start)
         )
-        if found is not None:
-            kept = self._kept(state.reserve - found.drawn, found.cost, asked)
-            yield _Cost(found.cost, eta, kept)
+        if found is None:
+            return None
+        return _Cost(found.cost, eta, tuple(each * found.share for each in drawn_on))
 
-    def _kept(self, reserve: Fraction, cost: Fraction, asked: Asked) -> Fraction:
-        """What is left of a reserve: `e^{κ(κ+1)c/2}` of it beside the moment `E e^{κZ}`."""
-        if not reserve:
-            return reserve
-        assert self.order is not None
-        divergence, noise = self._divergence(*asked, self.order)
-        if divergence is None:
-            return Fraction(0)
-        k = self._kappa
-        power = k * (k + 1) * (cost + noise) / 2 - k * divergence
-        return reserve if power >= 0 else _times_exp(reserve, power)
-
-    def _divergence(
-        self, query: Query, relation: str | None, order: float
-    ) -> tuple[Fraction | None, Fraction]:
-        """The divergence of a query from above, and the variance of its Gaussian part."""
-        gdp, loss = split(query, relation, stated_gdp)
-        noise = gaussian_variance(loss) + (gdp[0] if gdp else 0)
-
-        def known(mechanism: Mechanism) -> tuple[Fraction] | None:
-            found = stated_gdp(mechanism)
-            if found is not None:
-                return (found[0] * amounts.written(order) / 2,)
-            bound = stated_renyi(mechanism, order)
-            return None if bound is None else (bound,)
-
-        stated, others = split(query, relation, known)
-        kept = without_infinity(others)
-        rest = renyi_cost(others if kept is None else kept, order)
-        return None if rest is None else rest + (stated[0] if stated else 0), noise
+    def _kept(self, state: Reach, taken: _Cost, asked: Asked) -> tuple[Fraction, ...]:
+        """What is left of the reserves: `e^{κ(κ+1)c/2}` of each beside the moment `E e^{κZ}`."""
+        divergences, noise = _divergences(*asked, self._floats)
+        gained, kept = 0.5 * float(taken.cost + noise), []
+        for k, reserve, drawn, divergence in zip_longest(
+            self._floats, state.reserves, taken.reserves, divergences
+        ):
+            left = reserve - (drawn or 0)
+            if left <= 0 or divergence is None:
+                kept.append(Fraction(0))
+                continue
+            more, less = k * (k + 1.0) * gained, k * divergence
+            kept.append(_drawable(_times_exp(left, more - less - _RELATIVE * (more + less))))
+        return tuple(kept)
 
     # -- what is left -------------------------------------------------------------------
 
@@ -378,6 +371,49 @@ class TargetResidueFilter(Filter):
         return approximate_dp(self.eps, self.delta)
 
 
+@lru_cache(maxsize=1024)
+def _divergences(
+    query: Query, relation: str | None, kappas: tuple[float, ...]
+) -> tuple[tuple[float | None, ...], Fraction]:
+    """The divergences of a query from above, and the variance of its Gaussian part."""
+    gdp, loss = split(query, relation, stated_gdp)
+    noise = gaussian_variance(loss) + (gdp[0] if gdp else 0)
+    return tuple(_divergence(query, relation, k + 1.0) for k in kappas), noise
+
+
+def _divergence(query: Query, relation: str | None, order: float) -> float | None:
+    def known(mechanism: Mechanism) -> tuple[Fraction] | None:
+        found = stated_gdp(mechanism)
+        if found is not None:
+            return (found[0] * amounts.written(order) / 2,)
+        bound = stated_renyi(mechanism, order)
+        return None if bound is None else (bound,)
+
+    stated, others = split(query, relation, known)
+    kept = without_infinity(others)
+    rest = renyi_cost(others if kept is None else kept, order)
+    return None if rest is None else float_up(rest + (stated[0] if stated else 0))
+
+
+def _usual_order(eps: float, delta: float) -> float:
+    """One more than `eps / mu²`: about the slope of the first Gaussian's log curve at `eps`."""
+    mu = largest_mu(eps, delta)
+    kappa = eps / mu**2 if mu > 0.0 else _LARGEST_USUAL
+    return 1.0 + min(max(float(f"{kappa:.4g}"), _LEAST_ORDER), _LARGEST_USUAL)
+
+
+def _drawable(reserve: Fraction) -> Fraction:
+    """A reserve, or nothing where it is too small to be of use."""
+    return reserve if reserve > _LEAST_RESERVE else Fraction(0)
+
+
+def _may_be(taken: Fraction, k: Fraction, first: Fraction, reserve: Fraction) -> bool:
+    """Whether a reserve is at most what queries that took so much of `mu²` can have made of it."""
+    if reserve <= first:
+        return reserve >= 0
+    return first > 0 and math.log(reserve / first) <= k * (k + 1) * taken / 2 + 1e-6
+
+
 def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction(0)) -> Reach:
     """A state with less left, rounded down where the rationals grow long."""
     return replace(
@@ -388,10 +424,10 @@ def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction
 
 
 @lru_cache(maxsize=4096)
-def _times_exp(amount: Fraction, power: Fraction) -> Fraction:
+def _times_exp(amount: Fraction, power: float) -> Fraction:
     """`amount e^power`, rounded down."""
-    found = float(amount) * math.exp(min(float(power), 700.0))
-    return amounts.rounded_down(found * (1.0 - 1e-14 * (8.0 + abs(float(power)))), 12)
+    found = float(amount) * math.exp(min(power, 700.0))
+    return amounts.rounded_down(found * (1.0 - _RELATIVE * (8.0 + abs(power))), 12)
 
 
 def _single(rest: Pld, top: Fraction) -> Pld:

@@ -35,7 +35,7 @@ from residua.filters.noise import largest_response, least_noise
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import Query, as_list, loss_of
-from residua.filters.residue.target_residue import TargetResidueFilter
+from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter
@@ -53,16 +53,17 @@ COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-28
 """Shares of a smaller `delta` would be too small for some components."""
-_RENYI, _STATED = 0.04, 0.5
-"""The share of `delta` for Rényi accounting: usually, and where a query states a Rényi or zCDP
-bound only."""
-_RESERVE, _SLACK, _BARRIER = 0.07, 0.03, 0.02
-"""The shares of the target residue filter (`target_residue.py`)."""
-_SAMPLED_RESERVE, _MUCH_SLACK = 0.25, 0.5
-"""Its reserve where sampled queries are expected, and its slack for queries with a `delta`."""
+_STATED = 0.5
+"""The share of `delta` for Rényi accounting where a query states a Rényi or zCDP bound only."""
+_RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.03, 0.5
+"""The shares of the target residue filter (`target_residue.py`): its reserves, its slack, and that
+for queries with a `delta`."""
 _PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
 """Shares of `delta` that are tried for a plan, in order. The first one with room for this fraction
 of the steps that fit is used."""
+_AS_GOOD, _STAGES = 0.85, 8
+"""There is no plan where the target residue filter has room for this fraction of the steps that
+fit; so many decisions tell."""
 
 
 @lru_cache(maxsize=256)
@@ -72,9 +73,9 @@ def components_for(
     """The filters that share `(eps, delta)` where these losses are expected.
 
     Plain addition costs no `delta`. The target residue filter does most of the work. It is helped
-    by Rényi accounting, which bears a few large queries better, or by a plan of the first query if
-    that is sampled, whose rare large losses no filter that is open to everything covers as well.
-    The deltas, as they are written, add up to at most `delta`.
+    by Rényi accounting for queries that state nothing else, or by a plan of the first query if that
+    is sampled with little noise: no filter that is open to everything covers its rare large losses
+    as well. The deltas, as they are written, add up to at most `delta`.
 
     Args:
         eps: the target.
@@ -85,27 +86,25 @@ def components_for(
     if delta < _LEAST_DELTA:
         return PureFilter(eps), TargetResidueFilter(eps, delta)
     slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
-    plan = None if stated else _plan_for(eps, delta, losses[0])
-    reserve = _SAMPLED_RESERVE if any(map(_sampled, losses)) else _RESERVE
-    if plan is None:
-        renyi = _STATED if stated else _RENYI
-        rest = _share(delta, Fraction(1) - amounts.written(renyi))
-        return (
-            PureFilter(eps),
-            TargetResidueFilter(eps, rest, reserve, slack, _BARRIER),
-            RenyiCommitFilter(eps, _share(delta, amounts.written(renyi))),
-        )
-    rest = _share(delta, 1 - amounts.written(plan.delta) / amounts.written(delta))
-    return PureFilter(eps), plan, TargetResidueFilter(eps, rest, reserve, slack, _BARRIER)
+    whole = TargetResidueFilter(eps, delta, _RESERVE, slack)
+    helper: RenyiCommitFilter | PlanFilter | None = None
+    if stated:
+        helper = RenyiCommitFilter(eps, _share(delta, amounts.written(_STATED)))
+    elif (unit := _sampled(losses[0])) is not None:
+        helper = _plan_for(unit, whole)
+    if helper is None:
+        return PureFilter(eps), whole
+    rest = _share(delta, 1 - amounts.written(helper.delta) / amounts.written(delta))
+    return PureFilter(eps), helper, TargetResidueFilter(eps, rest, _RESERVE, slack)
 
 
-def _plan_for(eps: float, delta: float, loss: Pld) -> PlanFilter | None:
-    """A plan of as many steps of a sampled query as fit; None if there is no proof for one."""
-    unit = _sampled(loss)
-    if unit is None or not isinstance(planned := named(unit), Mechanism):
+def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
+    """A plan of a sampled query; None where `whole` does as well or there is no proof for one."""
+    eps, delta = whole.eps, whole.delta
+    if not isinstance(planned := named(unit), Mechanism):
         return None
     most = _fitting(unit, eps, delta)
-    if most < 2:
+    if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
         return None
     enough = math.ceil(_LONG_ENOUGH * most) * unit
     shares = [_share(delta, amounts.written(each)) for each in _PLANS]
@@ -113,6 +112,24 @@ def _plan_for(eps: float, delta: float, loss: Pld) -> PlanFilter | None:
     fits = PlanFilter(eps, share, (SelfComposed(planned, most),)).kept
     plan = PlanFilter(eps, share, (SelfComposed(planned, max(fits, 1)),))
     return None if fits < 2 or unprovable_filter(plan.to_dict()) else plan
+
+
+def _room(filter: TargetResidueFilter, unit: Pld) -> float:
+    """About how many copies of a query a filter admits, from a decision every few of them."""
+    state, copies = filter.initial(), 0.0
+    stage = state.left / _STAGES
+    while state.left > 0 and (decision := filter.decide(state, unit)).admitted:
+        after = decision.state
+        assert isinstance(after, Reach)
+        n = math.ceil(min(stage, state.left) / (state.left - after.left))
+        reserves = (
+            Fraction(float(old) * (float(new) / float(old)) ** n) if new else new
+            for old, new in zip(state.reserves, after.reserves, strict=True)
+        )
+        copies += n
+        left = max(state.left - n * (state.left - after.left), Fraction(0))
+        state = replace(after, left=left, reserves=tuple(reserves))
+    return copies
 
 
 def _sampled(loss: Pld) -> Pld | None:

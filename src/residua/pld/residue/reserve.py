@@ -1,32 +1,38 @@
-"""The cost of a query with heavy tails: a Gaussian residue, and a reserve for what it leaves over.
+"""The cost of a query with heavy tails: a Gaussian residue, and reserves for what it leaves over.
 
-A potential filter for `(eps, delta)` may add to the curve of its Gaussian an exponential and a
-constant: with `t = eps - z`, `z` the loss so far, and an order `κ + 1` fixed in advance,
+A potential filter for `(eps, delta)` may add to the curve of its Gaussian exponentials and a
+constant: with `t = eps - z`, `z` the loss so far, and orders `κ_i + 1` fixed in advance,
 
-    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s.
+    φ(t) = h_{G_√v}(e^t) + Σ r_i e^{κ_i(κ_i+1)v/2 - κ_i t} + s.
 
 `φ(eps) <= delta` at the start, and `(1 - e^t)_+ <= φ(t)` always. A query `L` may take the state
 `(v, r, s)` to `(v - c, r', s - η)` if `E_L[φ'(t - Z)] <= φ(t)` for all `t`, in both directions.
-Gaussian noise takes `v` alone: the factor `e^{κ(κ+1)v/2}` is what it makes of the exponential. With
-`M = E_L[e^{κZ}]`, `r' = (r - α) e^{κ(κ+1)c/2} / M`, the condition becomes
+Gaussian noise takes `v` alone: the factors `e^{κ_i(κ_i+1)v/2}` are what it makes of the
+exponentials. If a share `τ` of every reserve is drawn, and with `M_i = E_L[e^{κ_i Z}]`,
+`r_i' = (1-τ) r_i e^{κ_i(κ_i+1)c/2} / M_i`, the condition becomes
 
-    h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + α e^{κ(κ+1)v/2 - κt} + η      for all t.          (*)
+    h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + τ Σ r_i e^{κ_i(κ_i+1)v/2 - κ_i t} + η.           (*)
 
 What is proven is slightly more, with `(1-η) h_{G_√v}` on the right, as verifiers ask for.
 
-Composing both sides with a Gaussian shows that `(c, α, η)` for some `v` will do for every larger
-`v`. So costs are worked out at the next lower of a few values of `v` (`rung`).
+Where (*) is needed. Either for all `t`; then composing both sides with a Gaussian shows that
+`(c, τ, η)` for some `v` will do for every larger `v` (with the same amounts drawn), so costs can be
+worked out at the next lower of a few values of `v` (`rung`). Or only from a positive `start` on,
+below which `t` is never read or one of the exponentials is at least 1, which is as much as can be
+lost.
 
 **Why this helps.** The tail of a subsampled Gaussian lies above every Gaussian of its size, by
 little and far out. A constant `η` alone would pay for a rare large loss what it costs at the worst
-`t`; the exponential pays what it costs at likely ones.
+`t`; an exponential pays what it costs at likely ones. High orders bound the loss so far, low ones
+pay for large losses.
 
-**Proof of (*) for a given `(c, α, η)`.** It is enough for `t >= 0`: for `t < 0` the difference of
-the curves is `e^t` times that of the reversed ones at `-t`, which is at most `e^t (a e^{κt} + η)`,
-`a = α e^{κ(κ+1)v/2}`. From the first `t` on at which the left side is at most `η`, it stays so. Up
-to there it is proven over cells. In `x = e^t` the left side is convex and so below its chord, and
-each term on the right is convex and so above its tangent in the middle of the cell. Both are lines:
-two comparisons settle a cell, and cells that are not settled are divided.
+**Proof of (*) for a given `(c, τ, η)`.** On the whole line it is enough for `t >= 0`: for `t < 0`
+the difference of the curves is `e^t` times that of the reversed ones at `-t`, which is at most
+`e^t` times the reserves at `-t`, and these are larger at `t`. From the first `t` on at which the
+left side is at most `η`, it stays so. Up to there it is proven over cells. In `x = e^t` the left
+side is convex and so below its chord, and each term on the right is convex and so above its tangent
+in the middle of the cell. Both are lines: two comparisons settle a cell, and cells that are not
+settled are divided.
 
 The left side is a sum over a finite list of outcomes above `L`: chords through its curve
 (`slack.py`).
@@ -46,7 +52,6 @@ from numpy.typing import NDArray
 from residua.bounds import Floats, float_down
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_density
 from residua.pld.families import gaussian
-from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import tents_above
 
@@ -67,27 +72,31 @@ _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
 """In the logarithm of the cost: the steps of a search, its accuracy, and how far it looks."""
 _FARTHEST = 0.05
 """Shares further apart than this factor count as so far apart."""
-_DESCENTS, _FEW = 8, 64
-"""How often `_one_by_one` lowers `v` before it gives up, and up to how many copies are always
-charged in this way."""
-_LEAST_FACTOR = 3e-5
-"""More than a few factors that cost less of `v` than this are not charged one by one."""
 _ALL = Fraction(99, 100)
 """What takes more of `v` than this is not charged so: then hardly anything would be left."""
 _RAISES = (1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _SPARE = 1e-2
 """How much more of the reserve is taken than the search found."""
+_LARGEST_POWER, _TINY = 50.0, 1e-300
+"""Of an exponential: a larger one is more than anything it is compared with, a smaller one less."""
 _ROUNDING = 1e-10
 """Relative allowance for the arithmetic of a comparison: some ten operations on floats."""
 
 
+class Reserves(NamedTuple):
+    """The exponentials of a potential: their `κ` and what is left of each, in the same order."""
+
+    kappas: tuple[float, ...]
+    left: tuple[float, ...]
+
+
 class ReserveCost(NamedTuple):
-    """What a query takes of `v` and, at the value of `v` it was worked out for, of the reserve."""
+    """What a query takes of `v`, and of every reserve that the cost was worked out for."""
 
     cost: Fraction
-    drawn: Fraction
-    """The `α` of the inequality."""
+    share: Fraction
+    """The `τ` of the inequality."""
 
 
 def rung(amount: Fraction) -> Fraction:
@@ -105,71 +114,23 @@ def _decimal(place: int) -> Fraction:
 
 
 def reserve_cost(
-    v: Fraction, reserve: Fraction, slack: float, order: float, loss: Pld
+    v: Fraction, reserves: Reserves, slack: float, loss: Pld, start: float = 0.0
 ) -> ReserveCost | None:
-    """A cost `(c, α)` for which (*) is proven, with the slack `η` that is given.
+    """A cost `(c, τ)` for which (*) is proven, with the slack `η` that is given.
 
-    Of the pairs that are proven, one that takes about the same share of `v` and of the reserve.
+    Of the pairs that are proven, one that takes about the same share of `v` and of the reserves.
 
     Args:
-        v: `mu²` of the budget, positive; best one of the values of `rung`.
-        reserve: the reserve `r`, positive; best one of the values of `rung`.
+        v: `mu²` of the budget, positive; best one of the values of `rung` on the whole line.
+        reserves: what may be drawn on, from below.
         slack: `η`, positive.
-        order: `κ + 1`, above 1.
         loss: the query, without mass at infinity that splits off.
+        start: the `t` from which on (*) is needed; 0 for the whole line.
 
     Returns:
         None if no pair within the budget is proven.
     """
-    if sum(loss.terms.values()) > 1 and any(isinstance(f, GaussianMixture) for f in loss.terms):
-        # Curves of a few copies are slow to read; those of many small ones are not.
-        copies = sum(loss.terms.values())
-        each = slack / 2.0 ** math.ceil(math.log2(copies))
-        if copies <= _FEW or all(_is_large(Pld(None, {f: 1}), v, each) for f in loss.terms):
-            return _one_by_one(v, reserve, each, order, loss)
-    return _cost(*v.as_integer_ratio(), *reserve.as_integer_ratio(), slack, order, loss)
-
-
-def _one_by_one(
-    v: Fraction, reserve: Fraction, each: float, order: float, loss: Pld
-) -> ReserveCost | None:
-    """The cost of a composition as that of its factors, one after the other, a slack for each.
-
-    Each is worked out at a value of `v` below what is left after all of them. What the first ones
-    make of the reserve of the later ones, `g = M e^{-κ(κ+1)c/2}` each, is at most `max(1, g)^n` in
-    all.
-    """
-    low = v
-    for _ in range(_DESCENTS):
-        total, drawn, growth = Fraction(0), Fraction(0), 0.0
-        for factor, n in loss.terms.items():
-            one = Pld(None, {factor: 1})
-            found = _cost(*low.as_integer_ratio(), *reserve.as_integer_ratio(), each, order, one)
-            if found is None:
-                return None
-            total, drawn = total + n * found.cost, drawn + n * found.drawn
-            growth += n * max(_growth(one, order, found.cost), 0.0)
-        drawn = Fraction(f"{float(drawn) * math.exp(min(growth, 600.0)) * (1.0 + 1e-6):.6e}")
-        if total >= v or drawn > reserve:
-            return None
-        if low <= v - total:
-            return ReserveCost(total, drawn)
-        low = rung(v - total)
-    return None
-
-
-def _is_large(one: Pld, v: Fraction, slack: float) -> bool:
-    """Whether one query costs so much of `v` that its own cost is known well."""
-    sides = outcomes_above(one, _level(slack))
-    return sides is None or _mean(sides) >= _LEAST_FACTOR * float(v)
-
-
-def _growth(loss: Pld, order: float, cost: Fraction) -> float:
-    """`ln M - κ(κ+1)c/2`, from above."""
-    kappa = order - 1.0
-    sides = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    divergence = max(float(side.renyi(order)) for side in sides)
-    return kappa * (divergence - 0.5 * order * float(cost) * (1.0 - 8.0 * U)) * (1.0 + 8.0 * U)
+    return _cost(*v.as_integer_ratio(), reserves, slack, loss, start)
 
 
 def _level(slack: float) -> float:
@@ -185,14 +146,13 @@ def _mean(sides: tuple[Outcomes, ...]) -> float:
 # By the integers: to hash a rational takes a division modulo a prime.
 @lru_cache(maxsize=4096)
 def _cost(
-    v_n: int, v_d: int, r_n: int, r_d: int, slack: float, order: float, loss: Pld
+    v_n: int, v_d: int, reserves: Reserves, slack: float, loss: Pld, start: float
 ) -> ReserveCost | None:
-    v, reserve = Fraction(v_n, v_d), Fraction(r_n, r_d)
+    v = Fraction(v_n, v_d)
     sides = outcomes_above(loss, _level(slack))
     if sides is None or any(side.at_infinity >= slack for side in sides):
         return None
-    most = float(reserve)
-    budget = _Budget(float_down(v), order - 1.0, slack, most, sides)
+    budget = _Budget(float_down(v), reserves, slack, sides, start)
     c = _balanced(budget)
     if c is None:
         return None
@@ -201,19 +161,19 @@ def _cost(
         if cost > _ALL * v:
             return None
         left = float(v - cost)
-        drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * most * float(cost / v)
-        alpha = Fraction(f"{drawn:.6e}")
-        if alpha <= reserve and budget.proves(left, float(alpha) * (1.0 - 4.0 * U)):
-            return ReserveCost(cost, alpha)
+        drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
+        share = Fraction(f"{drawn:.6e}")
+        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U)):
+            return ReserveCost(cost, share)
     return None
 
 
 def _balanced(budget: _Budget) -> float | None:
-    """About the cost whose share of `v` is that of the reserve that is drawn with it."""
+    """About the cost whose share of `v` is that of the reserves that is drawn with it."""
 
     def gap(log_cost: float) -> float:
         cost = math.exp(log_cost)
-        share = budget.drawn(max(budget.v - cost, 0.0)) / (budget.reserve * cost / budget.v)
+        share = budget.drawn(max(budget.v - cost, 0.0)) * budget.v / cost
         return math.log(min(max(share, _FARTHEST), 1.0 / _FARTHEST))
 
     top = math.log(budget.v)
@@ -300,33 +260,45 @@ class _Budget:
     def __init__(
         self,
         v: float,
-        kappa: float,
+        reserves: Reserves,
         slack: float,
-        reserve: float,
         sides: tuple[Outcomes, ...],
+        start: float,
     ):
-        self.v, self.kappa, self.slack, self.reserve = v, kappa, slack, reserve
-        self.sides = sides
-        self.lift = 0.5 * kappa * (kappa + 1.0) * v
-        self.coarse = np.linspace(0.0, self._right_end(v), _COARSE)
+        self.v, self.slack, self.sides, self.start = v, slack, sides, start
+        some = [(k, r) for k, r in zip(*reserves, strict=True) if r > 0.0]
+        self.kappa = np.array([k for k, _ in some])
+        # Logarithms of the factors before `e^{-κt}`, and how far they may be off.
+        logs, lifts = np.log([r for _, r in some]), 0.5 * self.kappa * (self.kappa + 1.0) * v
+        self.factors = logs + lifts
+        self.error = 8.0 * U * (4.0 + np.abs(logs) + lifts)
+        self.coarse = np.linspace(start, self._right_end(v), _COARSE)
         self.budget = (1.0 - slack) * gaussian.curve(self.coarse, 0.0, v, 0.0)[0]
+        self.reserves = np.maximum(self._exponentials(self.coarse).sum(axis=0), _TINY)
+
+    def _exponentials(self, t: Floats) -> Floats:
+        """About what each reserve adds to the potential, a row for each."""
+        powers = self.factors[:, None] - self.kappa[:, None] * t.ravel()
+        return np.exp(np.minimum(powers, _LARGEST_POWER)).reshape(-1, *t.shape)
 
     def guess(self) -> float:
         """A cost to begin with: that of Gaussian noise with the same mean loss, about."""
         return min(max(_mean(self.sides), 1e-7 * self.v), 0.5 * self.v)
 
     def drawn(self, left: float) -> float:
-        """About the `α` that (*) needs, from a few points."""
-        t = self.coarse
-        over = np.max([side.heights(left, t) for side in self.sides], axis=0) - self.budget
-        weights = np.exp(np.minimum(self.kappa * t - self.lift, 700.0))
-        return float(np.max((over - self.slack) * weights, initial=0.0))
+        """About the share `τ` that (*) needs, from a few points."""
+        if not self.kappa.size:
+            return math.inf
+        over = np.max([side.heights(left, self.coarse) for side in self.sides], axis=0)
+        over -= self.budget + self.slack
+        return float(np.max(over / self.reserves, initial=0.0))
 
     def _right_end(self, left: float) -> float:
         """About the `t` from which on the left side is at most the slack."""
-        low, high = 0.0, 1.0
-        while high < _FARTHEST_T and self._exceeds(left, high):
-            low, high = high, 2.0 * high
+        low, step = self.start, 1.0
+        while step < _FARTHEST_T and self._exceeds(left, low + step):
+            low, step = low + step, 2.0 * step
+        high = low + step
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self._exceeds(left, middle) else (low, middle)
@@ -336,24 +308,24 @@ class _Budget:
         at = np.array([t])
         return any(float(side.heights(left, at)[0]) > self.slack for side in self.sides)
 
-    def proves(self, left: float, alpha: float) -> bool:
-        """Whether (*) holds for this `α`, proven; `left` is rounded in the caller's favour."""
-        if not alpha > 0.0:
+    def proves(self, left: float, share: float) -> bool:
+        """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour."""
+        if not share > 0.0:
             return False
         # More is left than is claimed: the left side is only larger.
         left = left * (1.0 + 4.0 * U)
         end = self._right_end(left)
         if self._exceeds(left, end):
             return False
-        t = np.linspace(0.0, end, _CELLS + 1)
-        return all(self._settled(side, left, alpha, t) for side in self.sides)
+        t = np.linspace(self.start, end, _CELLS + 1)
+        return all(self._settled(side, left, share, t) for side in self.sides)
 
-    def _settled(self, side: Outcomes, left: float, alpha: float, t: Floats) -> bool:
+    def _settled(self, side: Outcomes, left: float, share: float, t: Floats) -> bool:
         low, high = t[:-1], t[1:]
         heights = side.heights(left, t)
         at_low, at_high = heights[:-1], heights[1:]
         for _ in range(_ROUNDS):
-            kept = ~self._below_tangents(alpha, (low, at_low), (high, at_high))
+            kept = ~self._below_tangents(share, (low, at_low), (high, at_high))
             if not kept.any():
                 return True
             low, high = low[kept], high[kept]
@@ -362,33 +334,34 @@ class _Budget:
             edges = np.linspace(low, high, _SPLIT + 1, axis=1)
             edges[:, -1] = high
             found = side.heights(left, edges.ravel()).reshape(edges.shape)
-            if np.any(found > self._right_side(alpha, edges)):
+            if np.any(found > self._right_side(share, edges)):
                 return False
             low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
             at_low, at_high = found[:, :-1].ravel(), found[:, 1:].ravel()
         return False
 
-    def _right_side(self, alpha: float, t: Floats) -> Floats:
+    def _right_side(self, share: float, t: Floats) -> Floats:
         """About the right side of (*)."""
         curve = gaussian.curve(t.ravel(), 0.0, self.v, 0.0)[1].reshape(t.shape)
         return np.asarray(
-            (1.0 - self.slack) * curve + alpha * np.exp(self.lift - self.kappa * t) + self.slack
+            (1.0 - self.slack) * curve + share * self._exponentials(t).sum(axis=0) + self.slack
         )
 
     def _below_tangents(
-        self, alpha: float, low: tuple[Floats, Floats], high: tuple[Floats, Floats]
+        self, share: float, low: tuple[Floats, Floats], high: tuple[Floats, Floats]
     ) -> NDArray[np.bool_]:
         """In which cells both ends of the chord lie below the tangents of the right side."""
         middle = 0.5 * (low[0] + high[0])
         curve = (1.0 - self.slack) * gaussian.curve(middle, 0.0, self.v, 2.0 * U)[0]
         slope = (1.0 - self.slack) * _slope(middle, self.v)
-        power = self.lift - self.kappa * middle
-        tail = alpha * np.exp(power) * (1.0 - 8.0 * U * (4.0 + np.abs(power) + self.lift))
+        kappa = self.kappa[:, None]
+        relative = self.error[:, None] + 8.0 * U * kappa * middle
+        tails = share * self._exponentials(middle) * (1.0 - np.minimum(relative, 1.0))
         out = np.ones(middle.shape, dtype=bool)
         for t, height in (low, high):
             away = np.expm1(t - middle)
-            line = curve - slope * away + tail * (1.0 - self.kappa * away) + self.slack
-            size = curve + np.abs(slope * away) + tail * (1.0 + self.kappa * np.abs(away))
+            line = curve - slope * away + (tails * (1.0 - kappa * away)).sum(axis=0) + self.slack
+            size = curve + np.abs(slope * away) + (tails * (1.0 + kappa * np.abs(away))).sum(axis=0)
             out &= height <= line - _ROUNDING * (size + self.slack)
         return out
 

@@ -141,7 +141,7 @@ def _conversion(value: Any) -> bool:
 
 
 _SHARE = _number(0.0, 1.0)
-_SHARES = ("reserve", "slack", "barrier")
+_SHARES = ("reserve", "slack")
 _TARGET = {"eps": _SOME_EPS, "delta": _SOME_DELTA}
 _GRID = {"eps": _GRID_EPS, "delta": _GRID_DELTA}
 _FIELDS: dict[str, dict[str, Check]] = {
@@ -155,8 +155,7 @@ _FIELDS: dict[str, dict[str, Check]] = {
     "gdp_residue": {"mu": _MU},
     "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
     "target_residue": {
-        **_TARGET, "reserve": _SHARE, "slack": _SHARE, "barrier": _SHARE,
-        "order": _number(_ABOVE_ONE, 1e12), "barrier_order": _number(_ABOVE_ONE, 1e12),
+        **_TARGET, "reserve": _SHARE, "slack": _SHARE, "order": _number(_ABOVE_ONE, 1e12),
     },
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
@@ -205,7 +204,7 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
     if kind == "target_residue" and sum(Fraction(repr(config[name])) for name in _SHARES) >= 1:
-        return "reserve, slack and barrier must add up to less than 1"
+        return "reserve and slack must add up to less than 1"
     if kind == "union":
         return _unlike(config)
     return None

@@ -14,7 +14,7 @@ _LONGEST = 1500
 """Characters of an amount: the square of the least `eps` has some seven hundred digits."""
 _FIELDS: dict[str, frozenset[str]] = {
     "auto": frozenset({"filters", "parts"}),
-    "target_residue": frozenset({"left", "reached", "moment", "reserve", "slack"}),
+    "target_residue": frozenset({"left", "reached", "reserves", "slack"}),
     "natural": frozenset({"loss", "rounds"}),
     "renyi_commit": frozenset({"left", "committed", "to", "inner"}),
     "union": frozenset({"parts"}),

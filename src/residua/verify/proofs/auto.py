@@ -21,7 +21,7 @@ from residua.records import canonical
 from residua.verify.arithmetic.balls import ball, bits, rational, written
 from residua.verify.descriptions.states import State, fingerprint
 from residua.verify.losses.laws import gaussian_curve
-from residua.verify.proofs import plans, union
+from residua.verify.proofs import plans, target, union
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted
 
 Config = Mapping[str, Any]
@@ -99,15 +99,16 @@ def _pure(config: Config) -> dict[str, Any]:
 
 def _target_residue(config: Config) -> dict[str, Any]:
     eps, delta = written(config["eps"]), written(config["delta"])
-    reserve, slack, barrier = (written(config[n]) for n in ("reserve", "slack", "barrier"))
-    v = _largest_mu(eps, delta * (1 - reserve - slack - barrier)) ** 2
-    k, kept = written(config["order"]) - 1, Fraction(0)
-    if reserve and v:
+    reserve, slack = (written(config[name]) for name in ("reserve", "slack"))
+    v = _largest_mu(eps, delta * (1 - reserve - slack)) ** 2
+    orders = target.kappas(config) if reserve and v else ()
+    kept = []
+    for k in orders:
         with bits(_BITS):
-            most = ball(delta * reserve) * ball(k * eps - k * (k + 1) * v / 2).exp()
-            kept = rational(arb((most * (1 - arb(2) ** -_DIGITS)).lower()))
-    return {"left": str(v), "reached": "0", "moment": "0" if barrier and v else None,
-            "reserve": str(kept), "slack": str(delta * slack)}  # fmt: skip
+            share = ball(delta * reserve / len(orders))
+            most = share * ball(k * eps - k * (k + 1) * v / 2).exp()
+            kept.append(str(rational(arb((most * (1 - arb(2) ** -_DIGITS)).lower()))))
+    return {"left": str(v), "reached": "0", "reserves": kept, "slack": str(delta * slack)}
 
 
 def _renyi_commit(config: Config) -> dict[str, Any]:

@@ -22,8 +22,9 @@ where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are conve
 
 The left half is the right half of the reversed law. A point with `a > b` refutes.
 
-**A reserve.** To `b` may be added `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0`, both directions.
-`κE` is the Laplace transform of a Gaussian, and `E` is convex in `x`: all of the above stays true.
+**Reserves.** To `b` may be added a sum of `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0`, both
+directions. `κE` is the Laplace transform of a Gaussian, and `E` is convex in `x`: all of the above
+stays true. The claim may also be made from some `t > 0` on only; then cells begin there.
 """
 
 from __future__ import annotations
@@ -75,17 +76,15 @@ class _Half:
     m: Ball
     mu: Ball
     eta: Ball
-    reserve: tuple[Ball, Ball] | None = None
-    """`g` and `k`."""
+    reserves: tuple[tuple[Ball, Ball], ...] = ()
+    """`g` and `k` of each."""
+    start: Fraction = Fraction(0)
     points: int = 0
 
     def spare(self, t: Ball) -> tuple[Ball, Ball]:
-        """What the reserve adds at a point, and its slope."""
-        if self.reserve is None:
-            return arb(0), arb(0)
-        g, k = self.reserve
-        value = (g - k * t).exp()
-        return value, -k * value
+        """What the reserves add at a point, and the slope of that."""
+        each = [((g - k * t).exp(), k) for g, k in self.reserves]
+        return sum((e for e, _ in each), arb(0)), sum((-k * e for e, k in each), arb(0))
 
     def at(self, t: Ball) -> _Point:
         work(24)
@@ -98,10 +97,10 @@ class _Half:
             plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
             slack = slack_rise(t, self.m, plus, minus)
             b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
-        if self.reserve is not None:
-            k, (value, slope) = self.reserve[1], self.spare(t)
-            more = (value, slope, -k * slope, k * k * slope)
-            b = tuple(g + s for g, s in zip(b, more, strict=True))  # type: ignore[assignment]
+        for g, k in self.reserves:
+            value = (g - k * t).exp()
+            more = (value, -k * value, k * k * value, -k * k * k * value)
+            b = tuple(one + two for one, two in zip(b, more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
             raise _Above(near(t), near(a[0]), near(b[0]))
         if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
@@ -121,6 +120,7 @@ class _Half:
         if self.eta > self.law.p_inf:
             # Slack rises by `t - m²/2`, and from somewhere on there is little else.
             t = t.min(self.law.top + m2)
+        t = t.max(ball(self.start))
         for _ in range(120):
             t = arb(near(t * ball(Fraction(9, 8))))
             point = self.at(t)
@@ -188,6 +188,8 @@ class _Half:
     def concave(self, centre: _Point, radius: Ball) -> bool:
         """Whether `a <= b` within `radius` of the centre, by concavity."""
         base = centre.t
+        if self.start and not base - radius >= ball(self.start):
+            return False
         slope_a, _, _ = self.lifted(centre, centre.a, base)
         slope_b, bend_b, third_b = self.lifted(centre, centre.b, base)
         gap = centre.a[0] - centre.b[0]
@@ -212,11 +214,13 @@ def prove_residue(
     m2: Fraction,
     mu2: Fraction,
     eta: Fraction = Fraction(0),
-    reserve: Callable[[], tuple[Ball, Ball]] | None = None,
+    reserves: Callable[[], tuple[tuple[Ball, Ball], ...]] = tuple,
+    start: Fraction = Fraction(0),
 ) -> Proof:
-    """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`, up to a reserve.
+    """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`, up to reserves.
 
-    The law, and `g` and `k` of the reserve, are made at the precision in force.
+    The law, and `g` and `k` of each reserve, are made at the precision in force. With a positive
+    `start` the curves are compared from `t = start` on only, in both directions.
     """
     for precision in _BITS:
         with bits(precision):
@@ -236,10 +240,11 @@ def prove_residue(
             try:
                 for half in halves:
                     sign = -sign
-                    made = _Half(half, m, mu, slack, None if reserve is None else reserve())
+                    made = _Half(half, m, mu, slack, reserves(), start)
                     _prove_half(made)
                     points += made.points
-                return proven(f"residue condition on all x > 0, {points} points, {precision} bits")
+                where = f"from ln x = {float(start):.6g} on" if start else "on all x > 0"
+                return proven(f"residue condition {where}, {points} points, {precision} bits")
             except _Vague:
                 continue
             except _TooMany:
@@ -253,11 +258,11 @@ def prove_residue(
 
 
 def _prove_half(half: _Half) -> None:
-    start = half.at(arb(0))
+    start = half.at(ball(half.start))
     end = half.end()
-    last = near(end.t)
+    first, last = near(start.t), near(end.t)
     scale = sinh(3.0)
-    inner = [arb(last * sinh(3.0 * k / _GRID) / scale) for k in range(1, _GRID)]
+    inner = [arb(first + (last - first) * sinh(3.0 * k / _GRID) / scale) for k in range(1, _GRID)]
     points = [start, *(half.at(t) for t in inner), end]
     covered = _contacts(half, points)
     cells = list(pairwise(points))
@@ -313,7 +318,8 @@ def _summit(half: _Half, point: _Point, reach: float) -> _Point:
         if not bend < 0.0:
             return point
         step = -slope / bend
-        if abs(near(best.t) + near(step) - first) > reach:
+        at = near(best.t) + near(step)
+        if abs(at - first) > reach or (half.start and not arb(at) >= ball(half.start)):
             return point
         best = half.at(arb((best.t + step).mid()))
         if abs(near(step)) < 1e-14 * (abs(first) + reach):

@@ -1,35 +1,33 @@
 """The target residue filter: a Gaussian residue that must hold only where it can be read.
 
 A state is what is left of `mu²` (`v`), the largest loss that the queries so far add up to (null
-where losses are unbounded), their log moment `K` (null where it is not kept), a reserve `r` and a
-slack `s`. Its potential at `t = eps - z`, `z` being the loss so far, is
+where losses are unbounded), reserves `r_i` of fixed orders, and a slack `s`. Its potential at
+`t = eps - z`, `z` being the loss so far, is
 
-    φ(t) = h_{G_√v}(e^t) + r e^{κ(κ+1)v/2 - κt} + s.
+    φ(t) = h_{G_√v}(e^t) + Σ r_i e^{κ_i(κ_i+1)v/2 - κ_i t} + s.
 
-With probability `1 - β` the loss `z` is never above the barrier `(K + ln(1/β)) / λ`, where `K`
-grows by at least `ln E e^{λZ}` with each query (Ville's inequality). Let `b` be the smaller one of
-that and the sum of the largest losses. At the start `φ(eps) + β <= delta`. After a query `L` the
-next potential must satisfy
-`E_L[φ'(t - Z)] <= φ(t)` for all `t >= eps - b`, in both directions. Mass at infinity that splits
-off takes slack, Gaussian noise takes `v` alone. For the rest, with `c` what it takes of `v` and `M`
-its moment `E e^{κZ}` in the worse direction, one of these is enough:
+At the start `φ(eps) <= delta`. After a query `L` the next potential must satisfy
+`E_L[φ'(t - Z)] <= φ(t)` in both directions, for all `t` that can be reached and at which every
+exponential is below 1: no more than 1 can be lost. Let `t0` be the least of these. Mass at infinity
+that splits off takes slack, Gaussian noise takes `v` alone. For the rest, with `c` what it takes of
+`v` and `M_i` its moment `E e^{κ_i Z}` in the worse direction, the reserves must satisfy
+`r_i' M_i <= (r_i - α_i) e^{κ_i(κ_i+1)c/2}`, and the inequality
 
-* `r' <= r`, and the step of a GDP residue filter, on the whole line: what lies below a Gaussian has
-  smaller moments than it;
-* `r' M <= r e^{κ(κ+1)c/2}`, and the losses of `L` are at most `t0 = eps - b`: then `h_L(e^t) = 0`
-  from there on, and `G_√v` may be gone;
-* the same, `L` is one randomized response, Laplace noise or bounded range, and the inequality of
-  the Gaussians holds at `t0 > 0`: the difference of both sides has the sign of
+    h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + Σ α_i e^{κ_i(κ_i+1)v/2 - κ_i t} + η,      t >= t0,
+
+must hold, `η` being the slack that is taken. One of these is enough:
+
+* the losses of `L` are at most `t0`: then `h_L(e^t) = 0` from there on, and `G_√v` may be gone;
+* `L` is one randomized response, Laplace noise or bounded range, and the inequality of the
+  Gaussians holds at `t0 > 0`: the difference of both sides has the sign of
   `∫ g(y) e^{-y²/2m²} cosh(ty/m²) dy` over `y > 0`, `g` changes its sign once, from plus to minus,
   and `cosh(ty/m²) / cosh(t0 y/m²)` increases in `y`; so what is at most 0 at `t0` stays so;
 * the same for `R_e` in place of `L`, `e` its largest loss: `L ⪯ R_e`;
-* with `α = r - r' M e^{-κ(κ+1)c/2} > 0` and `η` the slack that is taken,
-
-      h_{L ⊕ G_√(v-c)}(e^t) <= h_{G_√v}(e^t) + α e^{κ(κ+1)v/2 - κt} + η      for all t.
-
-  Composed with a Gaussian that also holds for every larger `v`, so it is proven at the next lower
-  value of a fixed list, where many steps share one proof. For `t >= 0` in both directions is
-  enough: the other half follows.
+* the step of a GDP residue filter, on the whole line; then `r_i' <= r_i` will also do, since what
+  lies below a Gaussian has smaller moments than it;
+* the inequality is proven over cells, on the whole line or from `t0` on. Composed with a Gaussian,
+  what holds on the whole line also holds for every larger `v`, so it is tried at the next lower
+  value of a fixed list first, where many steps share one proof.
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from flint import arb
 
@@ -64,27 +62,40 @@ _BITS = (128, 256, 512)
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 _SPACING = 48
 """Values of `v` in a decade at which steps are proven."""
+_MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
+"""The orders of the reserves beside the `order` of the filter, all of them less 1."""
+_SHARED = 2
+"""So many reserves, of the lowest orders, are drawn on where many steps share a proof."""
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
     """Whether the first potential keeps `(eps, delta)`, and nothing has been lost."""
-    left, reached, moment, reserve, slack = _read(state)
-    if reached != 0 or moment:
+    left, reached, reserves, slack = _read(state)
+    if reached != 0:
         return refuted("something is lost before anything was asked")
-    eps, k = written(config["eps"]), written(config["order"]) - 1
-    shares = {name: written(config[name]) for name in ("reserve", "slack", "barrier")}
-    delta = written(config["delta"])
-    if slack > delta * shares["slack"]:
+    eps, delta = written(config["eps"]), written(config["delta"])
+    spare, kept = (written(config[name]) for name in ("reserve", "slack"))
+    if slack > delta * kept:
         return refuted("the slack is more than its share of delta")
-    parts = (
-        ("Gaussian", 1 - sum(shares.values()), left, lambda: gaussian_curve(*_at(eps, left))),
-        ("reserve", shares["reserve"], reserve, lambda: _first_reserve(eps, k, left, reserve)),
-    )
-    for name, share, there, height in parts:
-        proof = _within(name, share * delta, height) if there else None
+    orders = kappas(config)
+    if len(reserves) not in (0, len(orders)):
+        return refuted(f"there are {len(reserves)} reserves")
+    parts: list[tuple[str, Fraction, Fraction, Callable[[], Ball]]] = [
+        ("Gaussian", 1 - spare - kept, left, lambda: gaussian_curve(*_at(eps, left)))
+    ]
+    for k, reserve in zip(orders, reserves, strict=False):
+        there = partial(_first_reserve, eps, k, left, reserve)
+        parts.append(("reserve", spare / len(orders), reserve, there))
+    for name, share, amount_left, height in parts:
+        proof = _within(name, share * delta, height) if amount_left else None
         if proof is not None and proof.verdict != "proven":
             return proof
     return proven("the first potential keeps (eps, delta)")
+
+
+def kappas(config: Mapping[str, Any]) -> tuple[Fraction, ...]:
+    """The orders of the reserves, less 1."""
+    return tuple((written(config["order"]) - 1) * each for each in _MULTIPLES)
 
 
 def _at(eps: Fraction, v: Fraction) -> tuple[Ball, Ball]:
@@ -110,7 +121,7 @@ def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
 
 def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> Proof:
     """Whether a step from one state to the next is sound."""
-    (v, b, grown, r, s), (left, reached, moment, kept, slack) = _read(before), _read(after)
+    (v, b, reserves, s), (left, reached, kept, slack) = _read(before), _read(after)
     if left > v:
         return refuted("mu² rises")
     if slack > s:
@@ -119,14 +130,11 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return refuted("losses that were unbounded are bounded again")
     if b is not None and reached is not None and reached < b:
         return refuted("the largest loss so far falls")
-    if grown is None and moment is not None:
-        return refuted("a barrier that was given up is kept again")
-    if grown is not None and moment is not None and moment < grown:
-        return refuted("the moment of the barrier falls")
-    if kept > r:
-        return refuted("the reserve rises")
+    if len(reserves) != len(kept):
+        return refuted("the number of reserves changes")
+    risen = any(new > old for old, new in zip(reserves, kept, strict=True))
     if loss.is_identity:
-        return proven("no loss")
+        return refuted("a reserve rises") if risen else proven("no loss")
     m2 = left + loss.variance
     if m2 > v:
         return refuted("mu² falls by less than the Gaussian part")
@@ -136,97 +144,95 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return undecided("mass at infinity that does not split off")
     masses = enough_taken("the slack", s - slack, lost)
     bounded = Loss(variance=loss.variance, factors=rest.factors, stated=rest.stated)
-    far = all_of([_reach(b, reached, _largest(bounded)), _grows(config, grown, moment, loss)])
+    far = _reach(b, reached, _largest(bounded))
     if not rest.factors and not rest.stated:
+        if risen:
+            return refuted("a reserve rises")
         return all_of([masses, far, proven("mu² falls by at least its cost")])
     with bits(_BITS[0]):
         taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
-    reach = _barrier(config, b, grown)
-    found = _rest(config, (v, reach, r), (m2, kept), max(s - slack - taken, Fraction(0)), rest)
+    eta = max(s - slack - taken, Fraction(0))
+    orders = kappas(config)[: len(reserves)]
+    if any(map(partial(_rises, v - m2), orders, reserves, kept)):
+        return refuted("a reserve rises")
+    start = _from(written(config["eps"]), b, v, orders, reserves)
+    found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
     return all_of([masses, far, found])
 
 
-def _crossing(config: Mapping[str, Any]) -> Fraction:
-    """`β`, the probability that the barrier is ever crossed."""
-    return written(config["delta"]) * written(config["barrier"])
-
-
-def _barrier(
-    config: Mapping[str, Any], b: Fraction | None, moment: Fraction | None
-) -> Fraction | None:
-    """The largest loss so far, but for the probability of crossing the barrier."""
-    crossing = _crossing(config)
-    if moment is None or not crossing:
-        return b
+def _rises(cost: Fraction, k: Fraction, before: Fraction, after: Fraction) -> bool:
+    """Whether a reserve is larger than any query that takes `cost` leaves it: moments exceed 1."""
     with bits(_BITS[0]):
-        order = written(config["barrier_order"]) - 1
-        far = upper((ball(moment) - ball(crossing).log()) / ball(order))
-    return far if b is None else min(b, far)
+        return bool(ball(after) > ball(before) * ball(k * (k + 1) * cost / 2).exp())
 
 
-def _grows(
-    config: Mapping[str, Any], before: Fraction | None, after: Fraction | None, loss: Loss
-) -> Proof:
-    """Whether the log moment grows by at least that of the query."""
-    if before is None or after is None:
-        return proven("no barrier is kept")
-    order = written(config["barrier_order"])
-    rest = without_mass(loss.rest)
-    assert rest is not None
-    bounded = Loss(variance=loss.variance, factors=rest.factors, stated=loss.stated)
-    try:
-        return enough_taken(
-            "the barrier", (after - before) / (order - 1), divergence(bounded, order)
-        )
-    except (Infinite, Unknown):
-        return undecided("no formula for the moment of the query")
+class _Step(NamedTuple):
+    """What is left of everything before and after a query without its Gaussian part."""
+
+    v: Fraction
+    m2: Fraction
+    start: Fraction | None
+    """`t0`; None if the whole line counts."""
+    orders: tuple[Fraction, ...]
+    reserves: tuple[Fraction, ...]
+    kept: tuple[Fraction, ...]
+    eta: Fraction
 
 
-def _rest(
-    config: Mapping[str, Any],
-    before: tuple[Fraction, Fraction | None, Fraction],
-    after: tuple[Fraction, Fraction],
-    eta: Fraction,
-    rest: Loss,
-) -> Proof:
+def _from(
+    eps: Fraction,
+    b: Fraction | None,
+    v: Fraction,
+    orders: tuple[Fraction, ...],
+    reserves: tuple[Fraction, ...],
+) -> Fraction | None:
+    """`t0`, from below: the inequality is needed from here on. None if everywhere."""
+    found = [] if b is None else [eps - b]
+    with bits(_BITS[0]):
+        for k, reserve in zip(orders, reserves, strict=True):
+            if reserve:
+                log = ball(reserve).log() + ball(k * (k + 1) * v / 2)
+                found.append(rational(arb((log / ball(k)).lower())))
+    return max(found, default=None)
+
+
+def _rest(step: _Step, rest: Loss) -> Proof:
     """The step for what has neither a Gaussian part nor mass at infinity."""
-    (v, b, r), (m2, kept), k = before, after, written(config["order"]) - 1
-    near = _from_where_it_is_read(config, b, m2, v, rest)
-    if near is not None and near.verdict == "proven":
-        moments = _moments(r, kept, k, v - m2, rest)
-        if moments.verdict == "proven":
-            return near
-    drawn = Fraction(0)
-    if eta and m2 < v and not rest.stated:
-        drawn = _drawn(r, kept, k, v - m2, rest)
-    if drawn > 0:
-        proof = _with_reserve(_rung(v), v - m2, drawn, _floor(eta), k, rest)
+    drawn = _drawn(step, rest)
+    near = _from_where_it_is_read(step, rest)
+    if near is not None and near.verdict == "proven" and drawn is not None:
+        return near
+    if drawn is not None and step.eta and step.m2 < step.v and not rest.stated:
+        proof = _with_reserves(step, drawn, rest)
         if proof.verdict == "proven":
             return proof
-    whole = gdp_residue(v, m2, rest)
-    if whole.verdict == "proven":
+    else:
+        proof = undecided("the reserves fall by less than is known to suffice")
+    whole = gdp_residue(step.v, step.m2, rest)
+    risen = any(new > old for old, new in zip(step.reserves, step.kept, strict=True))
+    if whole.verdict == "proven" and (drawn is not None or not risen):
         return whole
-    if drawn > 0:
-        # Less may fit on the whole line than with the reserve: that refutes nothing.
+    if whole.verdict == "proven" or (step.eta and drawn is not None):
+        # Less may fit on the whole line than with the reserves: that refutes nothing.
         return proof
-    if near is None or b is None or near.verdict == "proven":
-        return whole
+    if near is None or near.verdict == "proven":
+        return whole if drawn is not None or not risen else proof
     # On the whole line less may fit than where it is read.
     return near
 
 
-def _moments(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss) -> Proof:
-    """Whether the reserve that is kept allows for the moment of a query."""
-    if not kept:
-        return proven("no reserve is kept")
-    for precision in _BITS:
-        with bits(precision):
-            needed = ball(kept) * _moment(k, cost, rest)
-            if needed <= ball(r):
-                return proven("the reserve falls by at least its cost")
-            if needed > ball(r):
-                return undecided("the reserve falls by less than is known to suffice")
-    return undecided("the reserve is not known well enough")
+def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
+    """The `α_i`, to six digits from below; None if one of them is not known to be at least 0."""
+    found = []
+    for k, reserve, kept in zip(step.orders, step.reserves, step.kept, strict=True):
+        with bits(_BITS[0]):
+            needed = ball(kept) * _moment(k, step.v - step.m2, rest) if kept else arb(0)
+            drawn = ball(reserve) - needed
+            if not (drawn.is_finite() and drawn >= 0):
+                return None
+            least = rational(arb(drawn.lower()))
+        found.append(_floor(least) if least > 0 else Fraction(0))
+    return tuple(found)
 
 
 def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
@@ -237,15 +243,6 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
         return arb("inf")
     whole = ball(found.exact) if found.rest is None else ball(found.exact) + found.rest()
     return (ball(k) * whole - ball(k * (k + 1) * cost / 2)).exp()
-
-
-def _drawn(r: Fraction, kept: Fraction, k: Fraction, cost: Fraction, rest: Loss) -> Fraction:
-    """What is drawn from the reserve, to six digits from below; 0 if that is not known."""
-    with bits(_BITS[0]):
-        drawn = ball(r) - (ball(kept) * _moment(k, cost, rest) if kept else 0)
-        if not (drawn.is_finite() and drawn > 0):
-            return Fraction(0)
-        return _floor(rational(arb(drawn.lower())))
 
 
 def _floor(amount: Fraction) -> Fraction:
@@ -270,16 +267,37 @@ def _value(place: int) -> Fraction:
     return Fraction(Decimal(round(1000.0 * 10.0 ** (step / _SPACING))).scaleb(decade - 3))
 
 
-@lru_cache(maxsize=256)
-def _with_reserve(
-    v: Fraction, cost: Fraction, drawn: Fraction, eta: Fraction, k: Fraction, rest: Loss
-) -> Proof:
-    """The inequality with reserve and slack, for a loss without mass at infinity."""
-    if cost >= v:
-        return undecided("a query that draws on the reserve takes all of mu²")
+def _with_reserves(step: _Step, drawn: tuple[Fraction, ...], rest: Loss) -> Proof:
+    """The inequality with reserves and slack: where many steps share the proof, then here."""
+    cost, eta = step.v - step.m2, _floor(step.eta)
+    some = drawn[:_SHARED]
+    proof = _proven_from(_rung(step.v), cost, some, step.orders[:_SHARED], eta, rest, Fraction(0))
+    if proof.verdict == "proven":
+        return proof
+    start = max(step.start or Fraction(0), Fraction(0))
+    return _proven_from(step.v, cost, drawn, step.orders, eta, rest, start)
 
-    def reserve() -> tuple[Ball, Ball]:
-        return ball(drawn).log() + ball(k * (k + 1) * v / 2), ball(k)
+
+@lru_cache(maxsize=256)
+def _proven_from(
+    v: Fraction,
+    cost: Fraction,
+    drawn: tuple[Fraction, ...],
+    orders: tuple[Fraction, ...],
+    eta: Fraction,
+    rest: Loss,
+    start: Fraction,
+) -> Proof:
+    """The inequality with reserves and slack, for a loss without mass at infinity."""
+    if cost >= v:
+        return undecided("a query that draws on the reserves takes all of mu²")
+
+    def reserves() -> tuple[tuple[Ball, Ball], ...]:
+        return tuple(
+            (ball(a).log() + ball(k * (k + 1) * v / 2), ball(k))
+            for a, k in zip(drawn, orders, strict=True)
+            if a
+        )
 
     proof = undecided("too many outcomes, or no formula for their law")
     make = law_of(rest)
@@ -288,23 +306,24 @@ def _with_reserve(
         if law is None:
             continue
         try:
-            proof = prove_residue(law, v - cost, v, eta, reserve)
+            proof = prove_residue(law, v - cost, v, eta, reserves, start)
         except Unknown:
             break
         if proof.verdict == "proven":
-            return proven(f"draws on the reserve: {proof.reason}")
-    return undecided(f"not shown with the reserve: {proof.reason}")
+            return proven(f"draws on the reserves: {proof.reason}")
+    return undecided(f"not shown with the reserves: {proof.reason}")
 
 
-def _read(state: State) -> tuple[Fraction, Fraction | None, Fraction | None, Fraction, Fraction]:
-    for name in ("left", "reserve", "slack"):
+def _read(state: State) -> tuple[Fraction, Fraction | None, tuple[Fraction, ...], Fraction]:
+    for name in ("left", "slack"):
         if isinstance(state.get(name), list):
             raise Unreadable(f"{name} must be one amount, got {state[name]!r:.60}")
-    left, reserve, slack = (amount(state.get(name)) for name in ("left", "reserve", "slack"))
-    reached, moment = (
-        None if state.get(name) is None else amount(state[name]) for name in ("reached", "moment")
-    )
-    return left, reached, moment, reserve, slack
+    left, slack = (amount(state.get(name)) for name in ("left", "slack"))
+    reached = None if state.get("reached") is None else amount(state["reached"])
+    reserves = state.get("reserves")
+    if not isinstance(reserves, list) or len(reserves) > len(_MULTIPLES):
+        raise Unreadable(f"reserves must be a short list, got {reserves!r:.60}")
+    return left, reached, tuple(map(amount, reserves)), slack
 
 
 def _largest(loss: Loss) -> Cost | None:
@@ -326,14 +345,10 @@ def _reach(b: Fraction | None, reached: Fraction | None, top: Cost | None) -> Pr
     return enough_taken("the largest loss", reached - b, top)
 
 
-def _from_where_it_is_read(
-    config: Mapping[str, Any], b: Fraction | None, m2: Fraction, v: Fraction, rest: Loss
-) -> Proof | None:
-    """The inequality from `t0` on; None where only the whole line can be checked."""
-    if b is None or rest.stated:
-        return None
-    start, top = written(config["eps"]) - b, _largest(rest)
-    if start < 0 or top is None:
+def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
+    """The inequality from `t0` on, without reserves; None where no single point tells."""
+    start, top, v, m2 = step.start, _largest(rest), step.v, step.m2
+    if start is None or start < 0 or top is None or rest.stated:
         return None
     covered = enough_taken("eps", start, top)
     if covered.verdict == "proven":
