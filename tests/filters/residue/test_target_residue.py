@@ -90,7 +90,7 @@ def test_bad_targets_are_errors(bad: tuple[float, float]) -> None:
         rz.TargetResidueFilter(*bad)
 
 
-# -- reserve, slack and barrier ---------------------------------------------------------------
+# -- reserves and slack -----------------------------------------------------------------------
 
 SHARES = {"reserve": 0.12, "slack": 0.03}
 SAMPLED = rz.SubsampledGaussian(sigma=2.0, sampling_rate=0.05)

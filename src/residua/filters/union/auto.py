@@ -61,7 +61,7 @@ for queries with a `delta`."""
 _PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
 """Shares of `delta` that are tried for a plan, in order. The first one with room for this fraction
 of the steps that fit is used."""
-_AS_GOOD, _STAGES = 0.85, 8
+_AS_GOOD, _STAGES = 0.55, 8
 """There is no plan where the target residue filter has room for this fraction of the steps that
 fit; so many decisions tell."""
 
