@@ -19,7 +19,7 @@ from residua.filters.query import Query
 from residua.filters.state import Left, State
 
 if TYPE_CHECKING:
-    from residua.filters.base import FallingCost, Filter
+    from residua.filters.base import DecreasingCost, Filter
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
@@ -38,7 +38,7 @@ def count_copies(filter: Filter, state: State, query: Query, relation: str | Non
     """How many more copies of a query are admitted; counting ends at `MOST` or `MOST_DECIDED`."""
     most = MOST
     if not filter.skips:
-        known = falling_costs(filter, state, (query,), relation)
+        known = decreasing_costs(filter, state, (query,), relation)
         found = decreasing_cost.count(*known, MOST) if known else None
         if found is not None:
             return Count(found, found >= MOST)
@@ -84,13 +84,13 @@ def count_copies_before(
     return Count(low, False)
 
 
-def falling_costs(
+def decreasing_costs(
     filter: Filter, state: State, queries: Sequence[Query], relation: str | None
-) -> tuple[Fraction, list[FallingCost]] | None:
+) -> tuple[Fraction, list[DecreasingCost]] | None:
     """The one amount that is left and what each query takes of it, where there are such."""
     if not isinstance(state, Left) or len(state.left) != 1:
         return None
-    costs = [filter.falling_cost(query, relation) for query in queries]
+    costs = [filter.decreasing_cost(query, relation) for query in queries]
     known = [cost for cost in costs if cost is not None]
     return (state.left[0], known) if len(known) == len(costs) else None
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import decreasing_cost
-from residua.filters.base import FallingCost, Filter
-from residua.filters.counting import MOST, admitted, falling_costs
+from residua.filters.base import DecreasingCost, Filter
+from residua.filters.counting import MOST, admitted, decreasing_costs
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms import relations
@@ -49,7 +49,7 @@ def counted(
     """How many of the repeating `queries` are admitted before the first refusal."""
     state = filter.state if state is None else filter.own(state)
     found = None
-    if known := falling_costs(filter, state, queries, relation):
+    if known := decreasing_costs(filter, state, queries, relation):
         found = decreasing_cost.count(*known, most)
     return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
@@ -67,8 +67,8 @@ def are_admitted(
     that bounds leave it open.
     """
     state = filter.state if state is None else filter.own(state)
-    if falls := falling_costs(filter, state, queries, relation):
-        found = _at_least(*falls, n)
+    if known := decreasing_costs(filter, state, queries, relation):
+        found = _at_least(*known, n)
         if found is not None:
             return found
     if n > MOST and not filter.skips:
@@ -79,7 +79,7 @@ def are_admitted(
     return counted(filter, state, queries, n, relation) >= n
 
 
-def _at_least(left: Fraction, costs: list[FallingCost], n: int) -> bool | None:
+def _at_least(left: Fraction, costs: list[DecreasingCost], n: int) -> bool | None:
     for slack in _SLACKS:
         try:
             found = decreasing_cost.at_least(left, costs, n, slack)
