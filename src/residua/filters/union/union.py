@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
-from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
+from residua.filters.balance import ONE_QUERY, Detail, largest_query, percent_words, ratio, share_of
 from residua.filters.base import Filter, is_unspent, unspent_copy
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
@@ -44,7 +44,7 @@ from residua.filters.losses import largest_eps, response_eps
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, relation_of
 from residua.filters.state import State
-from residua.filters.wording import joined
+from residua.filters.wording import joined, listed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, pure_dp
@@ -309,21 +309,50 @@ class UnionFilter(Filter):
         return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
 
     def _need(self, decision: Decision) -> str:
-        """What the component needs that has the largest query left: the one that binds."""
-        refused = [
-            (name, each)
-            for name, each in zip(self.names, decision._price, strict=True)
-            if each is not None
-        ]
+        """What the binding component says, and which others refuse the query or are stopped."""
+        before = decision._before
+        assert isinstance(before, Parts) and self.eps is not None
+        live = [self.names[i] for i in before.live]
+        stopped = [name for name in self.names if name not in live]
+        notes = []
+        if stopped:
+            notes.append(f"{listed(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
+        answers = dict(zip(self.names, decision._price, strict=True))
+        refused = {name: each for name, each in answers.items() if each is not None}
         if not refused:
-            return "is not taken by any live component"
-        name, binding = max(refused, key=lambda pair: _largest_eps(pair[1], self.eps or 0.0))
-        need = binding._filter._need(binding)
-        left = binding._filter.left_words(binding._before)
-        return (
-            f"is refused by every live component; the binding one is {name}, where the query"
-            f" {need}, with {left} left"
-        )
+            return "; ".join([f"is not supported by {listed(live)}", *notes])
+        needs = {name: each._filter._need(each) for name, each in refused.items()}
+        if not any(map(_lacks_budget, needs.values())):
+            why = listed([f"{name} (it {need})" for name, need in needs.items()])
+            return "; ".join([f"is refused by {why}", *notes])
+        room = {name: _room(refused[name], need, self.eps) for name, need in needs.items()}
+        name = max(room, key=lambda each: room[each])
+        text, binding = f"{needs[name]} under {name}", refused[name]
+        others = [each for each in live if each != name]
+        if others:
+            notes.insert(
+                0, f"{listed(others)} {'refuses' if len(others) == 1 else 'refuse'} it too"
+            )
+            text += ", the binding component"
+            share = share_of(binding._filter, binding._before)
+            if share < self.share_in(before):
+                text += f" with {percent_words(share)} left"
+        return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+def _lacks_budget(need: str) -> bool:
+    """Whether a component would take such a query if it had more left, from what it says."""
+    return need.startswith("needs") or "left" in need
+
+
+def _room(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]:
+    """Orders refusals of components; the largest one binds.
+
+    A component that lacks budget comes before one that never takes such a query, then the one with
+    the larger `R_e` to three digits, then one that says what the query needs.
+    """
+    largest = float(f"{_largest_eps(decision, eps):.3g}")
+    return _lacks_budget(need), largest, need.startswith("needs")
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
