@@ -6,15 +6,22 @@ fits what is left if and only if `n <= left / c`, in rationals. Where the cost f
 left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Plans count what is
 planned in closed form. Elsewhere (menus, queries off a plan, rules of your own) each request is
 decided.
+
+Counting ends after a number of decisions, and then the count is a lower bound. That number is small
+for target residue filters, and smaller where they take some 50 ms to draw on a reserve for a
+sampled query. For them the count is what was decided or, of a union, what one component admits in
+closed form by itself. A component that admits every query stays live,
+so the union admits at least as many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from residua.filters import decreasing_cost
+from residua.filters.noise import is_sampled
 from residua.filters.query import Query
 from residua.filters.state import Left, State
 
@@ -25,6 +32,12 @@ MOST = 10**6
 """Where counting ends unless told otherwise."""
 MOST_DECIDED = 1000
 """Where it ends for a count that is shown, if every request has to be decided: within a second."""
+
+MOST_ONE_BY_ONE, MOST_RESIDUES = 50_000, 2_000
+"""How many requests are decided one by one at most, and by a target residue filter: in seconds."""
+MOST_SLOW, MOST_SLOW_SHOWN = 80, 20
+"""The same for sampled queries that draw on a reserve: for `how_many`, and for a count that is
+shown."""
 
 
 class Count(NamedTuple):
@@ -45,8 +58,56 @@ def count_copies(filter: Filter, state: State, query: Query, relation: str | Non
         most = MOST_DECIDED
     elif filter.skip(state, (query,), 1, relation)[0] == 0:
         most = MOST_DECIDED
-    copies = admitted(filter, state, (query,), most, relation)[0]
-    return Count(copies, copies >= most)
+    return count_decided(filter, state, (query,), most, relation, MOST_SLOW_SHOWN)
+
+
+def count_decided(
+    filter: Filter,
+    state: State,
+    queries: Sequence[Query],
+    most: int,
+    relation: str | None = None,
+    most_slow: int = MOST_SLOW,
+) -> Count:
+    """How many of the repeating `queries` are admitted; a lower bound if counting ended.
+
+    It ends at `most`, and after a number of decisions (`most_slow` if they are slow).
+    """
+    rounds, after = filter.skip(state, queries, most // len(queries), relation)
+    done, decisions = rounds * len(queries), MOST_ONE_BY_ONE
+    residues = _target_residues(filter, state, queries, relation)
+    if residues:
+        slow = any(map(is_sampled, queries)) and any(each.reserve > 0.0 for each in residues)
+        decisions = most_slow if slow else MOST_RESIDUES
+        certain = _certain(filter, state, queries, most, relation)
+        if certain >= done + decisions:
+            return Count(certain, True)
+    limit = min(most, done + decisions)
+    copies = done + admitted(filter, after, queries, limit - done, relation)[0]
+    return Count(copies, copies >= limit)
+
+
+def _target_residues(
+    filter: Filter, state: State, queries: Sequence[Query], relation: str | None
+) -> list[Any]:
+    """The live target residue filters that decide."""
+    inner: Any = filter.in_force(state, queries[0], relation)
+    components = inner.filters if inner.kind == "union" else (inner,)
+    parts = getattr(state, "parts", ()) or (state,) * len(components)
+    both = zip(components, parts, strict=True)
+    return [each for each, part in both if part is not None and each.kind == "target_residue"]
+
+
+def _certain(
+    filter: Filter, state: State, queries: Sequence[Query], most: int, relation: str | None
+) -> int:
+    """How many queries one component of a union admits for sure by itself."""
+    inner: Any = filter.in_force(state, queries[0], relation)
+    if inner.kind != "union":
+        return 0
+    parts = getattr(state, "parts", ()) or inner.initial().parts
+    rounds: int = inner.most_rounds(parts, queries, most // len(queries), relation)
+    return rounds * len(queries)
 
 
 def count_copies_before(
@@ -65,12 +126,14 @@ def count_copies_before(
         most, ended = count_copies(filter, state, query, relation)
     else:
         states.append(filter.own(state))
-        while len(states) <= MOST_DECIDED:
+        slow = is_sampled(query) and _target_residues(filter, state, (query,), relation)
+        decided = MOST_SLOW_SHOWN if slow else MOST_DECIDED
+        while len(states) <= decided:
             decision = filter.decide(states[-1], query, relation=relation)
             if not decision.admitted:
                 break
             states.append(decision.state)
-        most, ended = len(states) - 1, len(states) > MOST_DECIDED
+        most, ended = len(states) - 1, len(states) > decided
 
     def after(n: int) -> State:
         return states[n] if states else admitted(filter, state, (query,), n, relation)[1]

@@ -100,7 +100,7 @@ def _with_more_noise(query: Query, fits: Callable[[Query], bool], most: float) -
 
     if scaled(query, 2.0) is None:
         return None
-    found = least(turned, lambda queries: fits(queries[0]), most, coarse=_is_long(query))
+    found = least(turned, lambda queries: fits(queries[0]), most, coarse=_sampled_steps(query) > 1)
     return None if found is None else found[0]
 
 
@@ -133,14 +133,14 @@ def _with_more_steps(query: SelfComposed, most: int, fits: Callable[[Query], boo
     return SelfComposed(query.mechanism, low)
 
 
-def _is_long(query: Query) -> bool:
-    """Whether a query is made of several sampled ones."""
+def is_sampled(query: Query) -> bool:
+    """Whether a query, or a part of it, is asked of a sample."""
+    return _sampled_steps(query) > 0
+
+
+def _sampled_steps(query: Query) -> int:
     if isinstance(query, Pld):
-        return sum(n for f, n in query.terms.items() if isinstance(f, GaussianMixture)) > 1
-    return _sampled_steps(query) > 1
-
-
-def _sampled_steps(query: Mechanism) -> int:
+        return sum(n for f, n in query.terms.items() if isinstance(f, GaussianMixture))
     if isinstance(query, SelfComposed):
         return query.count * _sampled_steps(query.mechanism)
     if isinstance(query, Composed):

@@ -219,6 +219,25 @@ class UnionFilter(Filter):
         )
         return most, Parts(state.of, tuple(parts))
 
+    def most_rounds(
+        self,
+        parts: Sequence[State | None],
+        queries: Sequence[Query],
+        most: int,
+        relation: str | None = None,
+    ) -> int:
+        """The most whole rounds that one live component admits for sure by itself.
+
+        It stays live as long as it admits every query, so the union admits them too.
+        """
+        why_not = [_unverifiable(self.filters, query, relation) for query in queries]
+        rounds = [
+            component.skip(part, queries, most, relation)[0]
+            for i, (component, part) in enumerate(zip(self.filters, parts, strict=True))
+            if part is not None and all(why[i] is None for why in why_not)
+        ]
+        return max(rounds, default=0)
+
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """The units of every component; nothing is left in one that is stopped."""
         parts = zip(self.names, self.filters, self.own(state).parts, strict=True)
