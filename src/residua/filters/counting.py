@@ -8,14 +8,15 @@ planned in closed form. Elsewhere (menus, queries off a plan, rules of your own)
 decided.
 
 Counting ends after a number of decisions, and then the count is a lower bound. That number is small
-for target residue filters, and smaller where they take some 50 ms to draw on a reserve for a
-sampled query. For them the count is what was decided or, of a union, what one component admits in
-closed form by itself. A component that admits every query stays live,
-so the union admits at least as many.
+for target residue filters, which may take 50 ms to draw on a reserve for a sampled query. For them
+the count is what was decided or, of a union, what one component admits in closed form by itself.
+A component that admits every query stays live, so the union admits at least as many.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,11 +34,11 @@ MOST = 10**6
 MOST_DECIDED = 1000
 """Where it ends for a count that is shown, if every request has to be decided: within a second."""
 
-MOST_ONE_BY_ONE, MOST_RESIDUES = 50_000, 2_000
-"""How many requests are decided one by one at most, and by a target residue filter: in seconds."""
-MOST_SLOW, MOST_SLOW_SHOWN = 80, 20
-"""The same for sampled queries that draw on a reserve: for `how_many`, and for a count that is
-shown."""
+MOST_ONE_BY_ONE, MOST_RESIDUES, MOST_SHOWN = 50_000, 2_000, 20
+"""How many requests are decided one by one at most; by a target residue filter; and by one with a
+reserve if they are sampled and the count is shown: then it must not depend on the time."""
+PATIENCE = 20.0
+"""How many seconds of processor time such decisions take at most for a count that is not shown."""
 
 
 class Count(NamedTuple):
@@ -58,7 +59,7 @@ def count_copies(filter: Filter, state: State, query: Query, relation: str | Non
         most = MOST_DECIDED
     elif filter.skip(state, (query,), 1, relation)[0] == 0:
         most = MOST_DECIDED
-    return count_decided(filter, state, (query,), most, relation, MOST_SLOW_SHOWN)
+    return count_decided(filter, state, (query,), most, relation, shown=True)
 
 
 def count_decided(
@@ -67,24 +68,30 @@ def count_decided(
     queries: Sequence[Query],
     most: int,
     relation: str | None = None,
-    most_slow: int = MOST_SLOW,
+    *,
+    shown: bool = False,
 ) -> Count:
     """How many of the repeating `queries` are admitted; a lower bound if counting ended.
 
-    It ends at `most`, and after a number of decisions (`most_slow` if they are slow).
+    It ends at `most`, and after a number of decisions, fewer if the count is `shown`.
     """
     rounds, after = filter.skip(state, queries, most // len(queries), relation)
     done, decisions = rounds * len(queries), MOST_ONE_BY_ONE
-    residues = _target_residues(filter, state, queries, relation)
+    residues, ends = _target_residues(filter, state, queries, relation), math.inf
     if residues:
         slow = any(map(is_sampled, queries)) and any(each.reserve > 0.0 for each in residues)
-        decisions = most_slow if slow else MOST_RESIDUES
+        decisions = MOST_SHOWN if slow and shown else MOST_RESIDUES
         certain = _certain(filter, state, queries, most, relation)
         if certain >= done + decisions:
             return Count(certain, True)
+        ends = time.thread_time() + PATIENCE if slow and not shown else ends
     limit = min(most, done + decisions)
-    copies = done + admitted(filter, after, queries, limit - done, relation)[0]
-    return Count(copies, copies >= limit)
+    while done < limit and time.thread_time() < ends:
+        decision = filter.decide(after, queries[done % len(queries)], relation=relation)
+        if not decision.admitted:
+            return Count(done, False)
+        done, after = done + 1, decision.state
+    return Count(done, True)
 
 
 def _target_residues(
@@ -127,7 +134,7 @@ def count_copies_before(
     else:
         states.append(filter.own(state))
         slow = is_sampled(query) and _target_residues(filter, state, (query,), relation)
-        decided = MOST_SLOW_SHOWN if slow else MOST_DECIDED
+        decided = MOST_SHOWN if slow else MOST_DECIDED
         while len(states) <= decided:
             decision = filter.decide(states[-1], query, relation=relation)
             if not decision.admitted:

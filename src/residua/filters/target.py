@@ -26,9 +26,10 @@ def target(eps: Any, delta: Any) -> tuple[float, float]:
 
 def moderate_target(eps: Any, delta: Any) -> tuple[float, float]:
     """Check a target within which whole compositions can be worked out."""
-    e, d = target(eps, delta)
+    e = checks.real("eps", eps, "between 0.001 and 100")
     checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
-    checks.require(d >= 1e-30, "delta", "at least 1e-30 and below 1", delta)
+    d = checks.real("delta", delta, "at least 1e-30 and below 1")
+    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
     return e, d
 
 

@@ -34,8 +34,8 @@ def how_many(
     from `state`, or from where the filter is now; nothing is spent.
 
     A filter that has to decide each query stops counting after 50,000 decisions. A target residue
-    filter, also within the automatic filter, stops after 2,000, or 80 for sampled queries if it has
-    a reserve. Then the count is a proven lower bound, and `planning.count_more` says so.
+    filter, also within the automatic filter, stops after 2,000, or after 20 seconds of sampled
+    queries. Then the count is a proven lower bound, and `planning.count_more` says so.
     """
     return count_more(filter, query, state=state, most=most, relation=relation).copies
 

@@ -204,6 +204,7 @@ def test_the_automatic_filter(store: str) -> None:
         (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
         (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
         (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
+        (("budget", "create", "web", "--filter", "pure eps=1 |"), 2, "on either side of each |"),
         (
             ("budget", "create", "web", "--filter", "pure eps=1", "--window", "0"),
             2,

@@ -36,14 +36,15 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
-from residua.filters.balance import ONE_QUERY, Detail, largest_query, percent_words, ratio, share_of
+from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
 from residua.filters.base import Filter, is_unspent, unspent_copy
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
-from residua.filters.losses import largest_eps, response_eps
+from residua.filters.losses import largest_eps
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, relation_of
 from residua.filters.state import State
+from residua.filters.union.refusals import admits_or_not, need_words
 from residua.filters.wording import joined, listed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
@@ -93,11 +94,13 @@ class UnionFilter(Filter):
     def __post_init__(self) -> None:
         components = _components(self.filters)
         eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
-        most = max(_stated(components, "target_eps", "eps"), default=0.0)
+        names = ("target_eps", "eps")
+        most = max(_stated(components, *names), default=0.0)
         if most > eps:
+            named = next(each.kind for each in components if _stated((each,), *names) == [most])
             raise ArgumentError(
-                f"eps must be at least that of every component, got {eps!r} and a component"
-                f" with {most!r}"
+                f"eps must be at least that of every component, got {eps!r},"
+                f" and {named} has {most!r}"
             )
         deltas = _stated(components, "target_delta", "delta")
         if sum(map(Fraction, deltas)) >= 1:
@@ -176,7 +179,7 @@ class UnionFilter(Filter):
         own = self.own(state)
         why_not = _unverifiable(self.filters, query, relation)
         return any(
-            part is not None and why is None and _admits(component, part, query, relation)
+            part is not None and why is None and admits_or_not(component, part, query, relation)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
@@ -332,46 +335,8 @@ class UnionFilter(Filter):
         before = decision._before
         assert isinstance(before, Parts) and self.eps is not None
         live = [self.names[i] for i in before.live]
-        stopped = [name for name in self.names if name not in live]
-        notes = []
-        if stopped:
-            notes.append(f"{listed(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
         answers = dict(zip(self.names, decision._price, strict=True))
-        refused = {name: each for name, each in answers.items() if each is not None}
-        if not refused:
-            return "; ".join([f"is not supported by {listed(live)}", *notes])
-        needs = {name: each._filter._need(each) for name, each in refused.items()}
-        if not any(map(_lacks_budget, needs.values())):
-            why = listed([f"{name} (it {need})" for name, need in needs.items()])
-            return "; ".join([f"is refused by {why}", *notes])
-        room = {name: _room(refused[name], need, self.eps) for name, need in needs.items()}
-        name = max(room, key=lambda each: room[each])
-        text, binding = f"{needs[name]} under {name}", refused[name]
-        others = [each for each in live if each != name]
-        if others:
-            notes.insert(
-                0, f"{listed(others)} {'refuses' if len(others) == 1 else 'refuse'} it too"
-            )
-            text += ", the binding component"
-            share = share_of(binding._filter, binding._before)
-            if share < self.share_in(before):
-                text += f" with {percent_words(share)} left"
-        return f"{text} ({'; '.join(notes)})" if notes else text
-
-
-def _lacks_budget(need: str) -> bool:
-    """Whether a component would take such a query if it had more left, from what it says."""
-    return need.startswith("needs") or "left" in need
-
-
-def _room(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]:
-    """Orders refusals of components; the largest one binds.
-
-    A component that lacks budget comes before one that never takes such a query, then the one with
-    the larger `R_e` to three digits, then one that says what the query needs.
-    """
-    largest = float(f"{_largest_eps(decision, eps):.3g}")
-    return _lacks_budget(need), largest, need.startswith("needs")
+        return need_words(answers, live, self.share_in(before), self.eps)
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
@@ -380,15 +345,16 @@ def _components(given: Any) -> tuple[Filter, ...]:
     found: list[Filter] = []
     for each in given:
         if not isinstance(each, Filter):
-            raise ArgumentTypeError(f"filters must be filters, got {checks.shown(each)}")
+            raise ArgumentTypeError(f"filters must contain only filters, got {checks.shown(each)}")
         if not is_unspent(each):
             raise ArgumentError(
                 f"filters must be unspent: {each.kind} has admitted queries; make a new one"
             )
         found += each.filters if isinstance(each, UnionFilter) else [unspent_copy(each)]
     if not 1 <= len(found) <= MOST_COMPONENTS:
+        got = len(found) or "none"
         raise ArgumentError(
-            f"filters must be between 1 and {MOST_COMPONENTS} filters, got {len(found)}"
+            f"filters must contain between 1 and {MOST_COMPONENTS} filters, got {got}"
         )
     return tuple(found)
 
@@ -405,7 +371,8 @@ def _largest_guaranteed(components: Sequence[Filter]) -> float:
     """The largest `eps` of the components whose guarantee is `R_{eps,delta}`."""
     found = [each for each in map(_guaranteed_eps, components) if each is not None]
     if not found:
-        raise ArgumentError("eps must be given: no component states one")
+        kinds = listed(tuple(dict.fromkeys(each.kind for each in components)))
+        raise ArgumentError(f"eps must be given: no component states one, got {kinds}")
     return max(found)
 
 
@@ -448,14 +415,6 @@ def _answer(
         return error
 
 
-def _admits(component: Filter, part: State, query: Query, relation: str | None) -> bool:
-    """Whether a component admits a query; what it cannot take, it does not."""
-    try:
-        return component.admits(part, query, relation)
-    except UnsupportedError:
-        return False
-
-
 def _component_details(name: str, component: Filter, part: State | None) -> tuple[Detail, ...]:
     """What is left of a component by unit; of one without units, its largest query."""
     found = component.details_in(component.initial() if part is None else part)
@@ -491,10 +450,3 @@ def _without_proofs(
         # What has no description is decided in memory alone.
         return (None,) * len(filters)
     return found if None in found else (None,) * len(filters)
-
-
-def _largest_eps(decision: Decision, eps: float) -> float:
-    """The largest `R_e` that a component would have admitted, up to the union's `eps`."""
-    component, before = decision._filter, decision._before
-    left = largest_response(eps, lambda e: _admits(component, before, pure_dp(e), None))
-    return response_eps(left) or 0.0
