@@ -32,7 +32,10 @@ def auto_after(first: Any) -> rz.AutoFilter:
     ],
     ids=repr,
 )
-def test_tiny_queries_are_counted_within_seconds(filter: rz.Filter, query: Any, least: int) -> None:
+def test_tiny_queries_are_counted_within_seconds(
+    filter: rz.Filter, query: Any, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "PATIENCE", 1.0)
     start = time.thread_time()
     copies, ended = count_more(filter, query)
     assert ended and copies >= least

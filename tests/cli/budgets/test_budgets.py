@@ -60,7 +60,7 @@ def test_a_union_says_what_it_stops(store: str, monkeypatch: pytest.MonkeyPatch)
     spent = run_json("spend", "web", "--gaussian", "sigma=40")
     assert spent["admitted"] and "and stops pure" in spent["reason"]
     refused = run("spend", "web", "--pure-dp", "eps=0.5", code=REFUSED)
-    assert "the binding one is gdp_residue" in refused
+    assert "(mu 0.623893) under gdp_residue (pure is stopped); 98 % left (gdp_residue" in refused
     assert " left; largest query eps " in run("budget", "show", "web")
 
 
