@@ -104,7 +104,7 @@ def test_nothing_spent_reads_so(ledger: Path) -> None:
     for text in (shown, made):
         fields = dict(line.split(maxsplit=1) for line in text.splitlines())
         assert fields["balance"].startswith("100 % left; ")
-        assert fields["remaining"] == "mu² 1 (mu 1)" and "spent" not in fields
+        assert fields["details"] == "mu² 1 of 1" and "spent" not in fields
     assert "identity()" not in shown + made
     zcdp = run("budget", "show", NAMES[1], *at)
     assert "ZcdpBudget(" not in zcdp

@@ -9,6 +9,7 @@ of another filter.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import pickle
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from residua import mechanisms as m
 from residua.filters import balance as balances
 from residua.filters.balance import Detail
 from residua.filters.counting import MOST, MOST_DECIDED, count_copies, count_copies_before
+from residua.filters.noise import scaled
 
 TABLES = ("menu", "auto", "plan", "natural", "approximate_gdp_residue")
 """Filters that lay out tables for what they are asked first, or take long to compare."""
@@ -88,7 +90,8 @@ def agrees(filter: rz.Filter, balance: rz.Balance) -> None:
 
 
 def details_agree(filter: rz.Filter, balance: rz.Balance) -> None:
-    shares = [one.share for one in balance.details if one.live and one.capacity]
+    counted = balances.counted_details(balance.details)
+    shares = [one.share for one in counted if one.live and one.capacity]
     for one in balance.details:
         assert 0.0 <= one.left <= one.capacity
         if one.capacity:
@@ -107,6 +110,56 @@ def copies(filter: rz.Filter, query: Any) -> int:
     return n
 
 
+SAMPLED = (
+    m.SubsampledGaussian(0.3, 0.1),
+    m.SelfComposed(m.SubsampledGaussian(0.9, 0.1), 64),
+    m.SelfComposed(m.SubsampledGaussian(1.0, 0.01), 5000),
+    m.Composed((m.SubsampledGaussian(0.5, 0.1), m.Gaussian(sigma=1.5))),
+)
+
+
+SLOW = {("auto", SAMPLED[2]), ("target_residue with reserve", SAMPLED[2])}
+"""A minute each: every step of the search lays out a cost that draws on the reserve."""
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [pair for pair in itertools.product(NAMES, SAMPLED) if pair not in SLOW],
+    ids=str,
+)
+def test_what_refusals_of_sampled_queries_recommend_is_admitted(name: str, query: Any) -> None:
+    """More noise, or fewer steps; nothing is recommended only where neither helps."""
+    filter = CATALOGUE[name].make()
+    assert filter.spend(CATALOGUE[name].part)
+    refused = filter.check(query)
+    if refused.admitted:
+        return
+    if refused.largest is not None:
+        assert type(refused.largest) is type(query)
+        assert refused.reason.endswith(f"; {refused.largest!r} would fit")
+        assert filter.check(refused.largest).admitted, refused.reason
+        return
+    assert refused.reason.endswith("; nothing of this kind fits")
+    steps = [query]
+    if isinstance(query, m.SelfComposed):
+        steps += [m.SelfComposed(query.mechanism, n) for n in (query.count // 2, 50, 2, 1)]
+    for ratio in (1.0, 2.0, 16.0, 128.0, 2.0**12):
+        for some in steps:
+            assert not filter.check(scaled(some, ratio)).admitted, (ratio, some)
+
+
+def test_fewer_steps_are_recommended_where_only_they_fit() -> None:
+    """A ledger proves at most 1,000 steps under `gdp`, whatever the noise."""
+    union = rz.UnionFilter([rz.PureFilter(1.0), rz.GdpFilter(0.2)])
+    asked = m.SelfComposed(m.SubsampledGaussian(1.0, 0.01), 20_000)
+    found: Any = union.check(asked).largest
+    assert 200 <= found.count <= 1000 and found.mechanism.sigma < 200.0
+    planned = rz.PlanFilter(1.0, 1e-6, (m.SelfComposed(m.SubsampledGaussian(2.0, 0.01), 1000),))
+    as_planned = m.SelfComposed(m.SubsampledGaussian(2.0, 0.01), 20_000)
+    refused = planned.check(as_planned)
+    assert refused.largest == m.SelfComposed(m.SubsampledGaussian(2.0, 0.01), 1000)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_spent_filter_has_no_more_of_its_part(name: str) -> None:
     entry = CATALOGUE[name]
@@ -116,6 +169,30 @@ def test_a_spent_filter_has_no_more_of_its_part(name: str) -> None:
         assert filter.balance.more_like_last == n - 1
     # Copies on a plan that was made for them, a Rényi filter with a remainder, or levels too few.
     assert filter.balance.share < (1.0 if name == "renyi_commit" else 0.5)
+
+
+def test_what_a_target_residue_filter_sets_aside_is_among_its_details() -> None:
+    filter = rz.TargetResidueFilter(1.0, 1e-6, reserve=0.1, slack=0.05, barrier=0.02)
+    names = ("mu²", "eps by addition", *balances.RESERVES)
+    whole = filter.balance
+    assert tuple(one.unit for one in whole.details) == names
+    assert [one.left for one in whole.details[2:4]] == [1e-7, 5e-8]
+    assert all(one.share == 1.0 for one in whole.details)
+    assert filter.spend(m.ApproximateDp(0.01, 1e-8)).admitted
+    _, addition, heavy, unbounded, barrier = filter.balance.details
+    assert addition.left == 0.99 and unbounded.left == 4e-8 and unbounded.share == 0.8
+    assert 0.5 < heavy.share <= 1.0 and 0.9 < barrier.share < 1.0
+    assert filter.spend(m.SelfComposed(m.SubsampledGaussian(2.0, 0.05), 10)).admitted
+    after = {one.unit: one for one in filter.balance.details}
+    assert "eps by addition" not in after
+    assert after["delta for heavy tails"].left < heavy.left
+    assert after["eps below the barrier"].left < barrier.left
+    assert filter.balance.share == after["mu²"].share, "what is set aside does not count"
+    union = rz.UnionFilter([rz.PureFilter(1.0), filter.from_json(filter.to_json())])
+    assert union.spend(m.PureDp(0.5)).balance.share == 0.5
+    assert balances.detail_words(union.balance.details)[-1].startswith(
+        "target_residue eps below the barrier 0."
+    )
 
 
 def test_words() -> None:

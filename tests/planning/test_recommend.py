@@ -4,7 +4,7 @@ import pytest
 
 import residua as rz
 from residua import mechanisms as m
-from residua.planning.comparison import measured
+from residua.planning.comparison import count_admitted
 from residua.planning.workload import Workload
 
 QUICK = ["basic", "gdp_residue", "renyi", "plan"]
@@ -54,7 +54,7 @@ def test_several_kinds_turn_together() -> None:
     kinds = list(dict.fromkeys(run.query for run in found.queries))
     assert len(found.queries) == 8 and len(kinds) == 2
     workload = rz.Workload("turned", found.queries)
-    assert measured(found.filter, workload, 100) == 8
+    assert count_admitted(found.filter, workload, 100) == 8
 
 
 def test_what_fits_keeps_its_noise() -> None:
@@ -81,4 +81,4 @@ def test_a_plan_under_another_relation_has_no_description() -> None:
     assert found.noise > 1.0
     assert found.to_dict()["filter"] is None
     told = Workload("workload", found.queries)
-    assert measured(found.filter, told, 10, "replace-one") == 4
+    assert count_admitted(found.filter, told, 10, "replace-one") == 4

@@ -27,6 +27,7 @@ import residua as rz
 from cli.running import run, run_json
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residua import mechanisms as m
+from residua.filters import balance as balances
 from residua.filters.describe import as_mechanism
 from residua.mechanisms.codec import from_dict
 from residua.service.api.values import value_of
@@ -126,7 +127,8 @@ def test_another_kind_of_cap_is_shown_in_its_own_words() -> None:
         balance = shown["balance"]
         assert balance["details"] == [] and balance["largest_eps"] == 0.2
         assert 0.0 < balance["share"] < 1.0
-        assert amount_and_share(visitor, "web")[0] == "pure_dp(0.2) left now, of mu² 1 (mu 1)"
+        text, percent, words = amount_and_share(visitor, "web")
+        assert text == f"{percent} % left now" and "; largest query eps 0.2; " in words
         everything_agrees(service, visitor, "web")
 
 
@@ -152,13 +154,14 @@ def everything_agrees(service: Service, visitor: httpx.Client, name: str) -> dic
     text, share, words = amount_and_share(visitor, name)
     assert share == math.floor(100 * Fraction(repr(balance["share"])))
     assert words == balance["text"]
-    left, capacity_text = text.split(" left now, of ")
-    lines = dict(
+    assert text == f"{balances.share_words(served)} left now"
+    rows = [
         line.split(maxsplit=1) for line in run("budget", "show", name, *at).splitlines() if line
-    )
-    assert (lines["remaining"], lines["capacity"]) == (left, capacity_text)
-    assert (left, capacity_text) == (shown["remaining"]["text"], shown["capacity"]["text"])
-    assert lines["balance"] == balance["text"]
+    ]
+    assert dict(rows)["balance"] == balance["text"]
+    assert not {"remaining", "capacity"} & {row[0] for row in rows}, "other units beside the share"
+    details = [row[1] for row in rows if row[0] == "details"]
+    assert details == list(balances.detail_words(served.details))
     listed = run("budget", "list", *at).splitlines()
     assert any(line.startswith(name) and line.endswith(balance["text"]) for line in listed)
     said = run("status", *at).splitlines()

@@ -37,8 +37,10 @@ def parse(text: str) -> "Filter":
 def _described(text: str) -> dict[str, Any]:
     if text.lstrip()[:1] in ("{", "[") or "|" not in text:
         return queries.described("filter", text)
-    parts = [queries.described("filter", part.strip()) for part in text.split("|")]
-    return {"kind": "union", "filters": parts}
+    parts = [part.strip() for part in text.split("|")]
+    if not all(parts):
+        raise ArgumentError(f"filter must have a filter on either side of each |, got {text!r}")
+    return {"kind": "union", "filters": [queries.described("filter", part) for part in parts]}
 
 
 def budget(eps: float | None, delta: float | None) -> tuple[float, float]:

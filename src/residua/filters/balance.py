@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 ONE_QUERY = "eps of one query"
 """The unit of a component of a union that has no unit: its largest query."""
+RESERVES = (
+    "delta for heavy tails",
+    "delta for unbounded losses",
+    "eps below the barrier",
+)
+"""Units of what a target residue filter sets aside (reserve, slack, barrier).
+
+They are shown beside the units of which a share is made, and do not count towards it.
+"""
 _SHOWN_DELTA = 1e-6
 """Where a guarantee is read that has no short description."""
 
@@ -173,9 +182,14 @@ def smallest_share(details: Iterable[Detail]) -> float | None:
 
     0 where no unit has a capacity.
     """
-    details = tuple(details)
+    details = counted_details(details)
     shares = [one.share for one in details if one.capacity]
     return min(shares, default=0.0 if details else None)
+
+
+def counted_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
+    """The units that count towards a share: all but what is set aside."""
+    return tuple(one for one in details if one.unit not in RESERVES)
 
 
 # -- words --------------------------------------------------------------------------------
@@ -200,6 +214,7 @@ def share_words(balance: Balance) -> str:
 
 
 def _share_words(share: float, details: Sequence[Detail]) -> str:
+    details = counted_details(details)
     text, shares = percent_words(share), {one.share for one in details if one.capacity}
     if len(shares) < 2 or not _are_all_needed(share, details):
         return text
@@ -218,6 +233,7 @@ def left_words(share: float, details: Sequence[Detail], left: str = "left") -> s
     Beside the share are the amounts that it is of: all units that are needed, or the component of a
     union that has the most left.
     """
+    details = counted_details(details)
     if _are_all_needed(share, details):
         named = [(one.unit, one.left) for one in details]
     else:
@@ -226,6 +242,17 @@ def left_words(share: float, details: Sequence[Detail], left: str = "left") -> s
         named = [(f"{best.component} {best.unit}" if several else best.unit, best.left)]
     amounts = few([f"{unit} {number(Decimal(repr(amount)))}" for unit, amount in named])
     return f"{_share_words(share, details)} {left} ({amounts})"
+
+
+def detail_words(details: Sequence[Detail]) -> tuple[str, ...]:
+    """What is left by unit: `pure eps 0.9 of 1`, `gdp_residue stopped`."""
+    several = len({one.component for one in details}) > 1
+    found = []
+    for one in details:
+        unit = f"{one.component} {one.unit}" if several else one.unit
+        left, capacity = (number(Decimal(repr(each))) for each in (one.left, one.capacity))
+        found.append(f"{unit} {left} of {capacity}" if one.live else f"{one.component} stopped")
+    return tuple(dict.fromkeys(found))
 
 
 def percent_words(share: float) -> str:

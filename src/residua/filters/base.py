@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters.balance import Balance, Detail, balance_of, smallest_share
+from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision
 from residua.filters.noise import least_noise
@@ -42,7 +42,7 @@ NOTHING_FITS = "nothing of this kind fits"
 MOST_EPS = 600.0
 """The largest `eps` of a randomized response."""
 
-FallingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
+DecreasingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
 
 class _Desk:
@@ -120,7 +120,7 @@ class Filter(ABC):
         """Whether `skip` jumps over requests; where it does not, each one is decided."""
         return False
 
-    def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost | None:
+    def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost | None:
         """What a query takes of the one amount there is, where it takes less the more is left.
 
         From an amount to bounds of the exact cost, which does not increase with the amount; what is
@@ -399,11 +399,13 @@ class Filter(ABC):
     def share_left_words(self, state: State, left: str = "left") -> str:
         """The share that is left in a state and how much that is: `81 % left (mu² 0.81)`.
 
-        Without units, what is left in words alone.
+        Without units, the share alone; without a share, what is left in words.
         """
         share, details = self.share_in(state), self.details_in(state)
-        if share is None or not details:
+        if share is None:
             return f"{self.left_words(state)} {left}"
+        if not details:
+            return f"{percent_words(share)} {left}"
         return balance_left_words(share, details, left)
 
     def cost_words(self, decision: Decision) -> str:

@@ -6,25 +6,39 @@ fits what is left if and only if `n <= left / c`, in rationals. Where the cost f
 left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Plans count what is
 planned in closed form. Elsewhere (menus, queries off a plan, rules of your own) each request is
 decided.
+
+Counting ends after a number of decisions, and then the count is a lower bound. That number is small
+for target residue filters, which may take 50 ms to draw on a reserve for a sampled query. For them
+the count is what was decided or, of a union, what one component admits in closed form by itself.
+A component that admits every query stays live, so the union admits at least as many.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from residua.filters import decreasing_cost
+from residua.filters.noise import is_sampled
 from residua.filters.query import Query
 from residua.filters.state import Left, State
 
 if TYPE_CHECKING:
-    from residua.filters.base import FallingCost, Filter
+    from residua.filters.base import DecreasingCost, Filter
 
 MOST = 10**6
 """Where counting ends unless told otherwise."""
 MOST_DECIDED = 1000
 """Where it ends for a count that is shown, if every request has to be decided: within a second."""
+
+MOST_ONE_BY_ONE, MOST_RESIDUES, MOST_SHOWN = 50_000, 2_000, 20
+"""How many requests are decided one by one at most; by a target residue filter; and by one with a
+reserve if they are sampled and the count is shown: then it must not depend on the time."""
+PATIENCE = 20.0
+"""How many seconds of processor time such decisions take at most for a count that is not shown."""
 
 
 class Count(NamedTuple):
@@ -38,15 +52,69 @@ def count_copies(filter: Filter, state: State, query: Query, relation: str | Non
     """How many more copies of a query are admitted; counting ends at `MOST` or `MOST_DECIDED`."""
     most = MOST
     if not filter.skips:
-        known = falling_costs(filter, state, (query,), relation)
+        known = decreasing_costs(filter, state, (query,), relation)
         found = decreasing_cost.count(*known, MOST) if known else None
         if found is not None:
             return Count(found, found >= MOST)
         most = MOST_DECIDED
     elif filter.skip(state, (query,), 1, relation)[0] == 0:
         most = MOST_DECIDED
-    copies = admitted(filter, state, (query,), most, relation)[0]
-    return Count(copies, copies >= most)
+    return count_decided(filter, state, (query,), most, relation, shown=True)
+
+
+def count_decided(
+    filter: Filter,
+    state: State,
+    queries: Sequence[Query],
+    most: int,
+    relation: str | None = None,
+    *,
+    shown: bool = False,
+) -> Count:
+    """How many of the repeating `queries` are admitted; a lower bound if counting ended.
+
+    It ends at `most`, and after a number of decisions, fewer if the count is `shown`.
+    """
+    rounds, after = filter.skip(state, queries, most // len(queries), relation)
+    done, decisions = rounds * len(queries), MOST_ONE_BY_ONE
+    residues, ends = _target_residues(filter, state, queries, relation), math.inf
+    if residues:
+        slow = any(map(is_sampled, queries)) and any(each.reserve > 0.0 for each in residues)
+        decisions = MOST_SHOWN if slow and shown else MOST_RESIDUES
+        certain = _certain(filter, state, queries, most, relation)
+        if certain >= done + decisions:
+            return Count(certain, True)
+        ends = time.thread_time() + PATIENCE if slow and not shown else ends
+    limit = min(most, done + decisions)
+    while done < limit and time.thread_time() < ends:
+        decision = filter.decide(after, queries[done % len(queries)], relation=relation)
+        if not decision.admitted:
+            return Count(done, False)
+        done, after = done + 1, decision.state
+    return Count(done, True)
+
+
+def _target_residues(
+    filter: Filter, state: State, queries: Sequence[Query], relation: str | None
+) -> list[Any]:
+    """The live target residue filters that decide."""
+    inner: Any = filter.in_force(state, queries[0], relation)
+    components = inner.filters if inner.kind == "union" else (inner,)
+    parts = getattr(state, "parts", ()) or (state,) * len(components)
+    both = zip(components, parts, strict=True)
+    return [each for each, part in both if part is not None and each.kind == "target_residue"]
+
+
+def _certain(
+    filter: Filter, state: State, queries: Sequence[Query], most: int, relation: str | None
+) -> int:
+    """How many queries one component of a union admits for sure by itself."""
+    inner: Any = filter.in_force(state, queries[0], relation)
+    if inner.kind != "union":
+        return 0
+    parts = getattr(state, "parts", ()) or inner.initial().parts
+    rounds: int = inner.most_rounds(parts, queries, most // len(queries), relation)
+    return rounds * len(queries)
 
 
 def count_copies_before(
@@ -65,12 +133,14 @@ def count_copies_before(
         most, ended = count_copies(filter, state, query, relation)
     else:
         states.append(filter.own(state))
-        while len(states) <= MOST_DECIDED:
+        slow = is_sampled(query) and _target_residues(filter, state, (query,), relation)
+        decided = MOST_SHOWN if slow else MOST_DECIDED
+        while len(states) <= decided:
             decision = filter.decide(states[-1], query, relation=relation)
             if not decision.admitted:
                 break
             states.append(decision.state)
-        most, ended = len(states) - 1, len(states) > MOST_DECIDED
+        most, ended = len(states) - 1, len(states) > decided
 
     def after(n: int) -> State:
         return states[n] if states else admitted(filter, state, (query,), n, relation)[1]
@@ -84,13 +154,13 @@ def count_copies_before(
     return Count(low, False)
 
 
-def falling_costs(
+def decreasing_costs(
     filter: Filter, state: State, queries: Sequence[Query], relation: str | None
-) -> tuple[Fraction, list[FallingCost]] | None:
+) -> tuple[Fraction, list[DecreasingCost]] | None:
     """The one amount that is left and what each query takes of it, where there are such."""
     if not isinstance(state, Left) or len(state.left) != 1:
         return None
-    costs = [filter.falling_cost(query, relation) for query in queries]
+    costs = [filter.decreasing_cost(query, relation) for query in queries]
     known = [cost for cost in costs if cost is not None]
     return (state.left[0], known) if len(known) == len(costs) else None
 

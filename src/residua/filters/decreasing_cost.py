@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from residua.filters.base import FallingCost
+    from residua.filters.base import DecreasingCost
 
 Cost = Callable[[float], tuple[float, float] | None]
 
@@ -34,7 +34,7 @@ _ULPS = 2.0**-50
 
 
 def count(
-    left: Fraction, costs: Sequence[FallingCost], most: int, slack: float = SLACK
+    left: Fraction, costs: Sequence[DecreasingCost], most: int, slack: float = SLACK
 ) -> int | None:
     """How many requests of a repeating list are admitted; None where that is left open.
 
@@ -52,7 +52,7 @@ def count(
 
 
 def at_least(
-    left: Fraction, costs: Sequence[FallingCost], n: int, slack: float = SLACK
+    left: Fraction, costs: Sequence[DecreasingCost], n: int, slack: float = SLACK
 ) -> bool | None:
     """Whether `n` requests of a repeating list are admitted; None where that is left open.
 
@@ -125,7 +125,7 @@ class WideError(Exception):
     """Bounds are too far apart to count by."""
 
 
-def _narrow(cost: FallingCost, slack: float) -> Cost:
+def _narrow(cost: DecreasingCost, slack: float) -> Cost:
     """The cost in floats, rounded outwards."""
 
     def checked(left: float) -> tuple[float, float] | None:

@@ -1,7 +1,9 @@
-"""The same query with more noise: what a refusal recommends.
+"""The same query with more noise, or with fewer steps: what a refusal recommends.
 
 Every kind of query with a noise parameter becomes less of a loss as the noise grows, so the least
 noise that fits is found by bisection. What comes out is rounded to the private side and checked.
+Where no reasonable noise is enough for all steps of a query that is repeated, fewer steps are
+recommended.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ import dataclasses
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from itertools import pairwise
 
 from residua.errors import ArgumentError
 from residua.filters.losses import is_only_delta
 from residua.filters.query import Query
+from residua.mechanisms.composition.composed import Composed
+from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import (
     approximate_dp,
@@ -44,7 +49,13 @@ _LEAST_SHARE = Decimal("1e-12")
 _LEAST_EPS = Decimal("1e-12")
 """The least `eps` of one query that is looked for."""
 _MOST = 2.0**40
+_FAR = 2.0**10
+"""More noise than this many times what was asked is recommended only if fewer steps do not fit."""
 _ROUNDS = 30
+_COARSE, _COARSE_DIGITS, _COARSE_ROUNDS, _UPWARDS = 1.02, 3, 8, 0.7
+"""How closely the noise of long compositions is found, to how many digits, in how many rounds, and
+where their bracket is split on a logarithmic scale. Each candidate may take seconds to decide, and
+those with much noise take less."""
 _NEXT, _FARTHEST = 1e-3, 1 << 15
 """Steps of the logarithm of the noise where candidates are slow to weigh, and how many at most."""
 
@@ -73,17 +84,68 @@ def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | Non
 def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     """The query of this kind with the least noise that fits; None where there is none.
 
-    Within six digits of the noise, and checked.
+    Within six digits of the noise, or a few percent for compositions of sampled queries, and
+    checked. Where no reasonable noise is enough for a query that is repeated, it has fewer steps.
     """
+    found = _with_more_noise(query, fits, _FAR)
+    if found is None:
+        found = _with_fewer_steps(query, fits)
+    return _with_more_noise(query, fits, _MOST) if found is None else found
 
+
+def _with_more_noise(query: Query, fits: Callable[[Query], bool], most: float) -> Query | None:
     def turned(ratio: float, digits: int | None) -> Queries | None:
         moved = scaled(query, ratio, digits)
         return None if moved is None else (moved,)
 
     if scaled(query, 2.0) is None:
         return None
-    found = least(turned, lambda queries: fits(queries[0]))
+    found = least(turned, lambda queries: fits(queries[0]), most, coarse=_sampled_steps(query) > 1)
     return None if found is None else found[0]
+
+
+def _with_fewer_steps(query: Query, fits: Callable[[Query], bool]) -> Query | None:
+    """A repeated query with as many steps as fit, to one percent; None where none does.
+
+    With its own noise, or else with more.
+    """
+    if not isinstance(query, SelfComposed):
+        return None
+    counts = [query.count]
+    while counts[-1] > 1:
+        counts.append(max(counts[-1] // 4, 1))
+    for most in (1.0, _FAR):
+        for more, count in pairwise(counts):
+            some = SelfComposed(query.mechanism, count)
+            found = _with_more_noise(some, fits, most) if most > 1.0 else some
+            if isinstance(found, SelfComposed) and (most > 1.0 or fits(found)):
+                return _with_more_steps(found, more, fits)
+    return None
+
+
+def _with_more_steps(query: SelfComposed, most: int, fits: Callable[[Query], bool]) -> Query:
+    """A query that fits with as many steps as fit, fewer than `most`."""
+    low, high = query.count, most
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        fit = fits(SelfComposed(query.mechanism, middle))
+        low, high = (middle, high) if fit else (low, middle)
+    return SelfComposed(query.mechanism, low)
+
+
+def is_sampled(query: Query) -> bool:
+    """Whether a query, or a part of it, is asked of a sample."""
+    return _sampled_steps(query) > 0
+
+
+def _sampled_steps(query: Query) -> int:
+    if isinstance(query, Pld):
+        return sum(n for f, n in query.terms.items() if isinstance(f, GaussianMixture))
+    if isinstance(query, SelfComposed):
+        return query.count * _sampled_steps(query.mechanism)
+    if isinstance(query, Composed):
+        return sum(map(_sampled_steps, query.mechanisms))
+    return int(hasattr(query, "sampling_rate"))
 
 
 def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
@@ -112,16 +174,26 @@ def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     return best
 
 
-def least(make: Noisy, fits: Callable[[Queries], bool]) -> Queries | None:
+def least(
+    make: Noisy, fits: Callable[[Queries], bool], most: float = _MOST, *, coarse: bool = False
+) -> Queries | None:
     """What `make` gives for the least noise that fits, by bisection from 1; None if none fits.
 
     `make` takes the noise and how many digits its parameters are rounded to, on the private side;
     what it returns None for does not fit. Where less noise may fit and more not, what is found
     fits all the same.
+
+    Args:
+        make: the queries for a noise.
+        fits: whether they fit.
+        most: the most noise that is tried.
+        coarse: find the noise to a few percent only, and three digits.
     """
 
+    digits = _COARSE_DIGITS if coarse else None
+
     def good(ratio: float) -> bool:
-        candidate = make(ratio, None)
+        candidate = make(ratio, digits)
         return candidate is not None and fits(candidate)
 
     low = high = 1.0
@@ -129,27 +201,39 @@ def least(make: Noisy, fits: Callable[[Queries], bool]) -> Queries | None:
         while good(low := low / 4.0):
             high = low
             if low < 1.0 / _MOST:
-                return make(high, None)
+                return make(high, digits)
     else:
-        # Candidates may be slow to weigh: where hardly any loss is too much, so is the rest.
-        most = make(_MOST, None)
-        if most is not None and not fits(most):
-            return None
-        while not good(high := high * 4.0):
-            low = high
-            if high > _MOST:
+        # In small steps at first: queries with far more noise than needed are slow to decide.
+        while not good(high := min(high * (4.0 if high < _FAR else 2.0**8), most)):
+            if high == most:
                 return None
-    for _ in range(_ROUNDS):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if good(middle) else (middle, high)
-        if high <= low * (1.0 + 1e-8):
-            break
+            low = high
+    if coarse:
+        return make(_bisected(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
+    low, high = _bisected(low, high, good, 1.0 + 1e-8, _ROUNDS)
     for digits in (_DIGITS, 9, 12, None):
         for ratio in (low, high):
             candidate = make(ratio, digits)
             if candidate is not None and fits(candidate):
                 return candidate
     return None
+
+
+def _bisected(
+    low: float,
+    high: float,
+    good: Callable[[float], bool],
+    near: float,
+    rounds: int,
+    part: float = 0.5,
+) -> tuple[float, float]:
+    """A narrower bracket whose upper end is good; split at `part` of its logarithm."""
+    for _ in range(rounds):
+        if high <= low * near:
+            break
+        middle = low ** (1.0 - part) * high**part
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return low, high
 
 
 def private_side(value: float, digits: int | None, grows: bool) -> float:

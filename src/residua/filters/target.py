@@ -7,7 +7,11 @@ from typing import Any
 
 from residua import checks
 from residua.filters import amounts
+from residua.pld.constructors import gaussian
 from residua.pld.pld import Pld
+
+_HALVINGS = 60
+"""How often an interval is halved at most: then its ends are next to each other, or next to 0."""
 
 
 def target(eps: Any, delta: Any) -> tuple[float, float]:
@@ -22,10 +26,32 @@ def target(eps: Any, delta: Any) -> tuple[float, float]:
 
 def moderate_target(eps: Any, delta: Any) -> tuple[float, float]:
     """Check a target within which whole compositions can be worked out."""
-    e, d = target(eps, delta)
+    e = checks.real("eps", eps, "between 0.001 and 100")
     checks.require(1e-3 <= e <= 100.0, "eps", "between 0.001 and 100", eps)
-    checks.require(d >= 1e-30, "delta", "at least 1e-30 and below 1", delta)
+    d = checks.real("delta", delta, "at least 1e-30 and below 1")
+    checks.require(1e-30 <= d < 1.0, "delta", "at least 1e-30 and below 1", delta)
     return e, d
+
+
+def gaussian_bracket(eps: float, delta: float, width: float = 0.0) -> tuple[float, float]:
+    """Ends around the largest `mu` with `G_mu` within `(eps, delta)`; the lower one is proven.
+
+    `G_mu` is symmetric, so one direction is enough. Their distance is at most `width` times the
+    upper end, or what sixty halvings leave.
+    """
+
+    def fits(mu: float) -> bool:
+        return float(gaussian(mu=mu).delta(eps)) <= delta
+
+    low, high = 0.0, 1.0
+    while fits(high):
+        low, high = high, 2.0 * high
+    for _ in range(_HALVINGS):
+        if high - low <= width * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low, high
 
 
 def needed_alone(loss: Pld, delta: float) -> float:

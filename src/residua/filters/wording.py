@@ -93,6 +93,12 @@ def joined(parts: Sequence[str]) -> str:
     return (" and " if len(parts) == 2 else ", ").join(parts)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `a`, `a and b`, `a, b and c`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def few(parts: list[str]) -> str:
     """The same; of many, the first, the middle and the last."""
     if len(parts) > _MOST:

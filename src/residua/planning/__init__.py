@@ -11,7 +11,7 @@ rz.planning.frontier(filter)
 
 from residua.planning.comparison import FilterComparison, SuiteComparison, compare_filters
 from residua.planning.frontier import Frontier, frontier
-from residua.planning.how_many import how_many
+from residua.planning.how_many import count_more, how_many
 from residua.planning.least_noise import least_noise
 from residua.planning.odometer import Odometer, Reading
 from residua.planning.recommend import Recommendation, recommend
@@ -32,6 +32,7 @@ __all__ = [
     "draw_suite",
     "draw_workload",
     "frontier",
+    "count_more",
     "how_many",
     "least_noise",
     "recommend",

@@ -24,10 +24,10 @@ from residua.filters.conversion import best_order, renyi_budget
 from residua.filters.divergence import renyi_cost
 from residua.filters.kinds import KINDS, filter_class
 from residua.filters.query import Query, loss_of
+from residua.filters.target import gaussian_bracket
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.planning.optimum import optimum
 from residua.planning.workload import Workload
-from residua.pld.constructors import gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 
 _ORDERS = 16
@@ -112,22 +112,9 @@ def _kept(given: Filter, setting: Setting) -> Filter:
 
 @lru_cache(maxsize=256)
 def gaussian_budget(eps: float, delta: float) -> float:
-    """The largest `mu` of twelve digits with `G_mu ⪯ R_{eps,delta}`, proven.
-
-    `G_mu` is symmetric, so one end of the curve is enough.
-    """
-
-    def within(mu: float) -> bool:
-        return float(gaussian(mu=mu).delta(eps)) <= delta
-
-    low, high = 0.0, 1.0
-    while within(high):
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if within(middle) else (low, middle)
-    mu = float(amounts.rounded_down(low, 12))
-    if not within(mu):
+    """The largest `mu` of twelve digits with `G_mu` within `(eps, delta)`, proven."""
+    mu = float(amounts.rounded_down(gaussian_bracket(eps, delta)[0], 12))
+    if not mu:
         raise ArgumentError(f"delta must leave room for some Gaussian noise, got {delta!r}")
     return mu
 

@@ -89,7 +89,7 @@ class FilterComparison:
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """As rows, for a data frame: `pandas.DataFrame(measured.records())`."""
+        """As rows, for a data frame: `pandas.DataFrame(comparison.records())`."""
         return [
             {
                 "workload": row.workload,
@@ -376,12 +376,14 @@ class _Measured(NamedTuple):
         for column, candidate in enumerate(self.running, 1):
             tell(candidate.name, done + column)
             filter = candidate.build(setting)
-            counts.append(measured(filter, workload, self.most, self.relation))
+            counts.append(count_admitted(filter, workload, self.most, self.relation))
         family = workload.family if isinstance(workload, suite.DrawnWorkload) else ""
         return Row(workload.name, best, tuple(counts), family)
 
 
-def measured(filter: Filter, workload: Workload, most: int, relation: str | None = None) -> int:
+def count_admitted(
+    filter: Filter, workload: Workload, most: int, relation: str | None = None
+) -> int:
     """How many queries of a workload a filter admits from its first state, before it refuses."""
     state, total = filter.initial(), 0
     for query, count in workload.runs(most):

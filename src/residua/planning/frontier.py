@@ -19,7 +19,7 @@ from residua.filters.base import Filter
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residua.planning.how_many import as_filter, counted
+from residua.planning.how_many import as_filter, how_many
 from residua.pld.constructors import gaussian, laplace, pure_dp
 from residua.pld.svg import chart
 
@@ -174,7 +174,7 @@ def _line(
         except ArgumentError:
             break
         values.append(family.value(rounded))
-        counts.append(counted(filter, state, (query,), most, relation))
+        counts.append(how_many(filter, query, state=state, most=most, relation=relation))
         told(len(counts))
         if counts[-1] >= most:
             break

@@ -8,8 +8,8 @@ from fractions import Fraction
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import decreasing_cost
-from residua.filters.base import FallingCost, Filter
-from residua.filters.counting import MOST, admitted, falling_costs
+from residua.filters.base import DecreasingCost, Filter
+from residua.filters.counting import MOST, Count, admitted, count_decided, decreasing_costs
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms import relations
@@ -32,11 +32,33 @@ def how_many(
     A list of queries is asked in order, again and again, and the count is of single queries: with
     two queries in the list, 5 means two whole rounds and the first query of a third. The count is
     from `state`, or from where the filter is now; nothing is spent.
+
+    A filter that has to decide each query stops counting after 50,000 decisions. A target residue
+    filter, also within the automatic filter, stops after 2,000, or after 20 seconds of sampled
+    queries. Then the count is a proven lower bound, and `planning.count_more` says so.
     """
+    return count_more(filter, query, state=state, most=most, relation=relation).copies
+
+
+def count_more(
+    filter: Filter,
+    query: Query | Sequence[Query],
+    *,
+    state: State | None = None,
+    most: int = MOST,
+    relation: str | None = None,
+) -> Count:
+    """The same, and whether counting ended before a refusal: then more may fit."""
     most = checks.count("most", most)
     if relation is not None:
         relations.relation(relation)
-    return counted(as_filter(filter), state, as_queries(query), most, relation)
+    filter, queries = as_filter(filter), as_queries(query)
+    state = filter.state if state is None else filter.own(state)
+    if known := decreasing_costs(filter, state, queries, relation):
+        found = decreasing_cost.count(*known, most)
+        if found is not None:
+            return Count(found, found >= most)
+    return count_decided(filter, state, queries, most, relation)
 
 
 def counted(
@@ -49,7 +71,7 @@ def counted(
     """How many of the repeating `queries` are admitted before the first refusal."""
     state = filter.state if state is None else filter.own(state)
     found = None
-    if known := falling_costs(filter, state, queries, relation):
+    if known := decreasing_costs(filter, state, queries, relation):
         found = decreasing_cost.count(*known, most)
     return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
@@ -67,8 +89,8 @@ def are_admitted(
     that bounds leave it open.
     """
     state = filter.state if state is None else filter.own(state)
-    if falls := falling_costs(filter, state, queries, relation):
-        found = _at_least(*falls, n)
+    if known := decreasing_costs(filter, state, queries, relation):
+        found = _at_least(*known, n)
         if found is not None:
             return found
     if n > MOST and not filter.skips:
@@ -79,7 +101,7 @@ def are_admitted(
     return counted(filter, state, queries, n, relation) >= n
 
 
-def _at_least(left: Fraction, costs: list[FallingCost], n: int) -> bool | None:
+def _at_least(left: Fraction, costs: list[DecreasingCost], n: int) -> bool | None:
     for slack in _SLACKS:
         try:
             found = decreasing_cost.at_least(left, costs, n, slack)

@@ -29,7 +29,7 @@ from residua.planning.comparison import (
     Progress,
     as_workloads,
     compare_filters,
-    measured,
+    count_admitted,
 )
 from residua.planning.workload import Run, Workload
 from residua.pld import svg
@@ -211,7 +211,7 @@ def _turned(
     def admitted(moved: Queries) -> bool:
         workload = Workload("turned", turned(moved))
         filter = build(setting._replace(workload=workload))
-        return measured(filter, workload, most, setting.relation) == workload.round
+        return count_admitted(filter, workload, most, setting.relation) == workload.round
 
     def composed(moved: Queries) -> bool:
         workload = Workload("turned", turned(moved))

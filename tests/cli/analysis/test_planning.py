@@ -51,7 +51,7 @@ def test_plan_where_nothing_fits_or_everything() -> None:
     answer = run_json("plan", "--filter", "pure eps=1", "--gaussian", "sigma=1")
     assert answer["how_many"] == 0 and answer["least_noise"] is None
     text = run("plan", "--filter", "pure eps=1", "--pure-dp", "eps=0", "--most", "9")
-    assert "9 or more" in text
+    assert "at least 9" in text
 
 
 def test_plan_draws_what_is_left(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
             ("plan", "--filter", "gdp mu=1 | zcdp rho=1", "--laplace", "scale=2"),
             "eps must be given",
         ),
-        (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "a kind with name=value"),
+        (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "on either side of each |"),
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
         (("compare", "--laplace", "scale=2"), "FIRST and SECOND"),

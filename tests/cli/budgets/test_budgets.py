@@ -60,7 +60,7 @@ def test_a_union_says_what_it_stops(store: str, monkeypatch: pytest.MonkeyPatch)
     spent = run_json("spend", "web", "--gaussian", "sigma=40")
     assert spent["admitted"] and "and stops pure" in spent["reason"]
     refused = run("spend", "web", "--pure-dp", "eps=0.5", code=REFUSED)
-    assert "the binding one is gdp_residue" in refused
+    assert "(mu 0.623893) under gdp_residue (pure is stopped); 98 % left (gdp_residue" in refused
     assert " left; largest query eps " in run("budget", "show", "web")
 
 
@@ -204,6 +204,7 @@ def test_the_automatic_filter(store: str) -> None:
         (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
         (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
         (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
+        (("budget", "create", "web", "--filter", "pure eps=1 |"), 2, "on either side of each |"),
         (
             ("budget", "create", "web", "--filter", "pure eps=1", "--window", "0"),
             2,

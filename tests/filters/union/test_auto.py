@@ -183,3 +183,20 @@ def test_decisions_are_fast(eps: float, kind: str) -> None:
         taken.append(time.process_time() - before)
     assert taken[0] < 0.3
     assert statistics.median(taken[1:]) < 0.002  # on a machine half as fast as ours
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "message"),
+    [
+        (float("nan"), 1e-6, "eps must be between 0.001 and 100, got nan"),
+        (0.0, 1e-6, "eps must be between 0.001 and 100, got 0.0"),
+        (1000.0, 1e-6, "eps must be between 0.001 and 100, got 1000.0"),
+        (1.0, float("nan"), "delta must be at least 1e-30 and below 1, got nan"),
+        (1.0, 0.0, "delta must be at least 1e-30 and below 1, got 0.0"),
+        (1.0, 1.0, "delta must be at least 1e-30 and below 1, got 1.0"),
+    ],
+)
+def test_an_error_states_the_whole_range_at_once(eps: float, delta: float, message: str) -> None:
+    with pytest.raises(rz.ArgumentError) as error:
+        rz.AutoFilter(eps, delta)
+    assert str(error.value) == message

@@ -216,14 +216,40 @@ def test_a_refusal_names_the_binding_component_and_what_fits() -> None:
     union = rz.UnionFilter([rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)])
     assert union.spend(m.PureDp(0.1)).admitted
     refusal = union.spend(m.PureDp(2.0))
-    assert (
-        "the binding one is pure, where the query needs eps 2, with eps 0.9 left" in refusal.reason
+    assert refusal.reason == (
+        "refused: PureDp(eps=2.0) needs eps 2 under pure, the binding component (gdp_residue"
+        " refuses it too); 90 % left (pure eps 0.9); PureDp(eps=0.9) would fit"
     )
-    assert refusal.largest == m.PureDp(0.9) and refusal.reason.endswith("PureDp(eps=0.9) would fit")
+    assert refusal.largest == m.PureDp(0.9)
     assert union.spend(m.Gaussian(sigma=30.0)).stops == ("pure",)
     refusal = union.spend(m.PureDp(0.9))
-    assert "the binding one is gdp_residue" in refusal.reason
     assert refusal.largest is not None and union.check(refusal.largest).admitted
+
+
+def test_a_refusal_of_the_only_live_component_reads_like_its_own() -> None:
+    alone = rz.GdpResidueFilter(0.2)
+    union = rz.UnionFilter([rz.PureFilter(1.0), rz.RenyiFilter(2.0, 1e-4), alone])
+    for filter in (union, alone):
+        assert filter.spend(m.Gaussian(sigma=30.0)).admitted
+    assert union.spend(m.PureDp(0.5)).reason == (
+        alone.spend(m.PureDp(0.5))
+        .reason.replace("; 97 %", " under gdp_residue (pure and renyi are stopped); 97 %")
+        .replace("(mu² 0.0388888)", "(gdp_residue mu² 0.0388888)")
+    )
+
+
+def test_the_binding_component_is_one_that_would_take_such_a_query() -> None:
+    union = rz.UnionFilter([rz.PureFilter(1.0), rz.RenyiFilter(20.0, 0.2)], eps=2.0)
+    assert union.spend(m.PureDp(0.1)).admitted
+    assert union.check(m.Gaussian(sigma=0.5)).reason.startswith(
+        "would be refused: Gaussian(sigma=0.5) needs rho 40 under renyi, the binding component with"
+        " 66 % left (pure refuses it too); 90 % left (pure eps 0.9); Gaussian(sigma="
+    )
+    assert union.check(m.ApproximateDp(0.5, 1e-3)).reason == (
+        "would be refused: ApproximateDp(eps=0.5, delta=0.001) is refused by pure (it has unbounded"
+        " losses, which no eps covers) and renyi (it has infinite Rényi divergence of order 20);"
+        " 90 % left (pure eps 0.9); nothing of this kind fits"
+    )
 
 
 def test_what_has_no_proof_under_a_component_stops_it() -> None:
@@ -257,10 +283,14 @@ def _spent() -> rz.Filter:
 @pytest.mark.parametrize(
     ("filters", "eps", "message"),
     [
-        ([], None, "between 1 and 16 filters, got 0"),
+        ([], None, "must contain between 1 and 16 filters, got none"),
         ([rz.PureFilter(1.0)] * (MOST_COMPONENTS + 1), None, "between 1 and 16 filters, got 17"),
-        ([rz.PureFilter(2.0)], 1.0, "eps must be at least that of every component, got 1.0"),
-        ([rz.GdpFilter(1.0), rz.ZcdpFilter(0.5)], None, "eps must be given: no component states"),
+        ([rz.PureFilter(2.0)], 1.0, "that of every component, got 1.0, and pure has 2.0"),
+        (
+            [rz.GdpFilter(1.0), rz.ZcdpFilter(0.5)],
+            None,
+            "given: no component states one, got gdp and zcdp",
+        ),
         ([rz.BasicFilter(1.0, 0.6), rz.BasicFilter(1.0, 0.6)], None, "add up to less than 1"),
         ([Unknown(1.0)], None, "filters must have a known guarantee, got pure with None"),
         ([rz.PureFilter(1.0)], math.nan, "eps must be .* got nan"),
@@ -290,7 +320,7 @@ def test_what_is_not_a_list_of_filters_is_an_error(filters: object) -> None:
 
 @pytest.mark.parametrize("item", [None, "pure", 0.5, rz.pure_dp(1.0)])
 def test_what_is_not_a_filter_is_an_error(item: object) -> None:
-    with pytest.raises(rz.ArgumentTypeError, match="filters must be filters, got"):
+    with pytest.raises(rz.ArgumentTypeError, match="filters must contain only filters, got"):
         rz.UnionFilter([rz.PureFilter(1.0), item])  # type: ignore[list-item, arg-type]
 
 

@@ -71,7 +71,7 @@ def plan(
       residua plan --eps 1 --delta 1e-6 --laplace scale=20
       residua plan --budget web --laplace scale=20
     """
-    from residua.planning import how_many, least_noise
+    from residua.planning import count_more, least_noise
 
     asked = queries.parse_list(query)
     if budget is not None:
@@ -86,7 +86,7 @@ def plan(
         filter = _filter(given, eps, delta)
         start = filter.initial() if state is None else filter.state_from_json(state)
     with patience("counting"):
-        count = how_many(filter, asked, state=start, most=most, relation=relation)
+        count, ended = count_more(filter, asked, state=start, most=most, relation=relation)
     with patience("fitting the noise"):
         least = least_noise(filter, asked, n, state=start, relation=relation)
     picture, trouble = None, ""
@@ -102,14 +102,14 @@ def plan(
                 "queries": [one.to_dict() for one in asked],
                 "how_many": count,
                 "rounds": count // len(asked),
-                "counting_ended": count == most,
+                "counting_ended": ended,
                 "n": n,
                 "least_noise": None if least is None else [_plain(one) for one in least],
                 "picture": None if picture is None else str(picture),
             }
         )
         return
-    fitting = f"{count} or more" if count == most else str(count)
+    fitting = f"at least {count}" if ended else str(count)
     if len(asked) > 1:
         fitting += f" ({count // len(asked)} whole rounds of {len(asked)})"
     rows = [("filter", filter.to_json()), ("left", left)]

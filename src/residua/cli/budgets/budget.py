@@ -171,6 +171,7 @@ def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filte
 
 
 def _print(budget: "Budget", as_json: bool) -> None:
+    from residua.filters.balance import detail_words
     from residua.service.api.values import budget_to_dict
 
     shown = budget_to_dict(budget)
@@ -179,15 +180,19 @@ def _print(budget: "Budget", as_json: bool) -> None:
         return
     rows = []
     for name, value in shown.items():
-        if value is None or name in ("state", "head"):
+        if value is None or name in ("state", "head", "remaining"):
+            continue
+        if name == "capacity" and not budget.retired:
             continue
         if name == "filter":
             value = " ".join(
                 f"{field}={item}" if field != "kind" else item for field, item in value.items()
             )
-        elif name in ("remaining", "capacity", "balance", "guarantee"):
+        elif name in ("capacity", "balance", "guarantee"):
             value = value["text"]
         elif name == "holds":
             value = len(value)
         rows.append((name, str(value)))
+        if name == "balance" and budget.balance is not None:
+            rows += [("details", one) for one in detail_words(budget.balance.details)]
     output.print_fields(rows)

@@ -40,6 +40,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.filters.potential.lattice_law import Law, law_of
+from residua.filters.target import gaussian_bracket
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.pld import Pld
 
@@ -96,7 +97,7 @@ def grid_for(eps: float, delta: float, resolution: float = 140.0) -> Grid:
 
     The spacing is a short decimal where that divides `eps`, so that losses people write are on it.
     """
-    mu = _gaussian_within(eps, delta)
+    mu = gaussian_bracket(eps, delta, 1e-3)[1]
     wanted = mu / resolution
     decade = 10.0 ** math.floor(math.log10(wanted))
     cells = math.ceil(eps / wanted)
@@ -107,22 +108,6 @@ def grid_for(eps: float, delta: float, resolution: float = 140.0) -> Grid:
             break
     reach = eps + 2.5 * mu
     return Grid(eps, delta, cells, math.ceil(reach / eps * cells))
-
-
-def _gaussian_within(eps: float, delta: float) -> float:
-    """About the largest `mu` with `G_mu` within `(eps, delta)`."""
-    from residua.pld.constructors import gaussian
-
-    low, high = 0.0, 1.0
-    while gaussian(mu=high).delta(eps) <= delta:
-        low, high = high, 2.0 * high
-    while high - low > 1e-3 * high:
-        middle = 0.5 * (low + high)
-        if gaussian(mu=middle).delta(eps) <= delta:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import Gaussians, lifted
-from residua.filters.base import FallingCost
+from residua.filters.base import DecreasingCost
 from residua.filters.decision import Decision
 from residua.filters.declared_costs import split
 from residua.filters.divergence import gaussian_variance, without_gaussian
@@ -67,7 +67,7 @@ class GdpResidueFilter(Gaussians):
             return _NO_ROOM
         return f"needs {wording.need_words(left, (needed,))}"
 
-    def falling_cost(self, query: Query, relation: str | None = None) -> FallingCost:
+    def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
         stated, loss = split(query, relation, self._stated)
         fixed = stated[0] if stated else Fraction(0)

@@ -48,7 +48,7 @@ from residua.bounds import float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
-from residua.filters.balance import Detail, make_detail
+from residua.filters.balance import RESERVES, Detail, counted_details, make_detail
 from residua.filters.base import MOST_EPS, Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_gdp, stated_renyi
@@ -340,18 +340,35 @@ class TargetResidueFilter(Filter):
         return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
-        """What is left of `mu²` and, while losses are bounded, of `eps` for plain addition."""
+        """What is left of `mu²` and, while losses are bounded, of `eps` for plain addition.
+
+        Then what is left of the reserve and the slack, and how far the barrier is below `eps`.
+        """
         own, eps = self.own(state), amounts.written(self.eps)
         whole = amounts.written(self.mu) ** 2
         found = [make_detail(self.kind, SQUARES, own.left, whole)]
         if own.reached is not None:
             left = max(eps - own.reached, Fraction(0))
             found.append(make_detail(self.kind, "eps by addition", left, eps))
+        delta, (_, _, moment, reserve, slack) = amounts.written(self.delta), self._start
+        heavy, unbounded, below = RESERVES
+        if reserve:
+            share = delta * amounts.written(self.reserve)
+            found.append(make_detail(self.kind, heavy, share * own.reserve / reserve, share))
+        if slack:
+            found.append(make_detail(self.kind, unbounded, own.slack, slack))
+        if moment is not None and eps > self._offset:
+            assert self.barrier_order is not None
+            order, room = amounts.written(self.barrier_order) - 1, eps - self._offset
+            left = (
+                Fraction(0) if own.moment is None else max(room - own.moment / order, Fraction(0))
+            )
+            found.append(make_detail(self.kind, below, left, room))
         return tuple(found)
 
     def share_in(self, state: State) -> float:
         """The larger share: either is enough for a query to fit."""
-        return max(one.share for one in self.details_in(state))
+        return max(one.share for one in counted_details(self.details_in(state)))
 
     @property
     def most_eps(self) -> float:

@@ -40,11 +40,12 @@ from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, sha
 from residua.filters.base import Filter, is_unspent, unspent_copy
 from residua.filters.decision import Decision, make_decision
 from residua.filters.describe import as_mechanism
-from residua.filters.losses import largest_eps, response_eps
+from residua.filters.losses import largest_eps
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, relation_of
 from residua.filters.state import State
-from residua.filters.wording import joined
+from residua.filters.union.refusals import admits_or_not, need_words
+from residua.filters.wording import joined, listed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, pure_dp
@@ -93,11 +94,13 @@ class UnionFilter(Filter):
     def __post_init__(self) -> None:
         components = _components(self.filters)
         eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
-        most = max(_stated(components, "target_eps", "eps"), default=0.0)
+        names = ("target_eps", "eps")
+        most = max(_stated(components, *names), default=0.0)
         if most > eps:
+            named = next(each.kind for each in components if _stated((each,), *names) == [most])
             raise ArgumentError(
-                f"eps must be at least that of every component, got {eps!r} and a component"
-                f" with {most!r}"
+                f"eps must be at least that of every component, got {eps!r},"
+                f" and {named} has {most!r}"
             )
         deltas = _stated(components, "target_delta", "delta")
         if sum(map(Fraction, deltas)) >= 1:
@@ -176,7 +179,7 @@ class UnionFilter(Filter):
         own = self.own(state)
         why_not = _unverifiable(self.filters, query, relation)
         return any(
-            part is not None and why is None and _admits(component, part, query, relation)
+            part is not None and why is None and admits_or_not(component, part, query, relation)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
@@ -218,6 +221,25 @@ class UnionFilter(Filter):
             for component, part in zip(self.filters, state.parts, strict=True)
         )
         return most, Parts(state.of, tuple(parts))
+
+    def most_rounds(
+        self,
+        parts: Sequence[State | None],
+        queries: Sequence[Query],
+        most: int,
+        relation: str | None = None,
+    ) -> int:
+        """The most whole rounds that one live component admits for sure by itself.
+
+        It stays live as long as it admits every query, so the union admits them too.
+        """
+        why_not = [_unverifiable(self.filters, query, relation) for query in queries]
+        rounds = [
+            component.skip(part, queries, most, relation)[0]
+            for i, (component, part) in enumerate(zip(self.filters, parts, strict=True))
+            if part is not None and all(why[i] is None for why in why_not)
+        ]
+        return max(rounds, default=0)
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """The units of every component; nothing is left in one that is stopped."""
@@ -309,21 +331,12 @@ class UnionFilter(Filter):
         return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
 
     def _need(self, decision: Decision) -> str:
-        """What the component needs that has the largest query left: the one that binds."""
-        refused = [
-            (name, each)
-            for name, each in zip(self.names, decision._price, strict=True)
-            if each is not None
-        ]
-        if not refused:
-            return "is not taken by any live component"
-        name, binding = max(refused, key=lambda pair: _largest_eps(pair[1], self.eps or 0.0))
-        need = binding._filter._need(binding)
-        left = binding._filter.left_words(binding._before)
-        return (
-            f"is refused by every live component; the binding one is {name}, where the query"
-            f" {need}, with {left} left"
-        )
+        """What the binding component says, and which others refuse the query or are stopped."""
+        before = decision._before
+        assert isinstance(before, Parts) and self.eps is not None
+        live = [self.names[i] for i in before.live]
+        answers = dict(zip(self.names, decision._price, strict=True))
+        return need_words(answers, live, self.share_in(before), self.eps)
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
@@ -332,15 +345,16 @@ def _components(given: Any) -> tuple[Filter, ...]:
     found: list[Filter] = []
     for each in given:
         if not isinstance(each, Filter):
-            raise ArgumentTypeError(f"filters must be filters, got {checks.shown(each)}")
+            raise ArgumentTypeError(f"filters must contain only filters, got {checks.shown(each)}")
         if not is_unspent(each):
             raise ArgumentError(
                 f"filters must be unspent: {each.kind} has admitted queries; make a new one"
             )
         found += each.filters if isinstance(each, UnionFilter) else [unspent_copy(each)]
     if not 1 <= len(found) <= MOST_COMPONENTS:
+        got = len(found) or "none"
         raise ArgumentError(
-            f"filters must be between 1 and {MOST_COMPONENTS} filters, got {len(found)}"
+            f"filters must contain between 1 and {MOST_COMPONENTS} filters, got {got}"
         )
     return tuple(found)
 
@@ -357,7 +371,8 @@ def _largest_guaranteed(components: Sequence[Filter]) -> float:
     """The largest `eps` of the components whose guarantee is `R_{eps,delta}`."""
     found = [each for each in map(_guaranteed_eps, components) if each is not None]
     if not found:
-        raise ArgumentError("eps must be given: no component states one")
+        kinds = listed(tuple(dict.fromkeys(each.kind for each in components)))
+        raise ArgumentError(f"eps must be given: no component states one, got {kinds}")
     return max(found)
 
 
@@ -400,14 +415,6 @@ def _answer(
         return error
 
 
-def _admits(component: Filter, part: State, query: Query, relation: str | None) -> bool:
-    """Whether a component admits a query; what it cannot take, it does not."""
-    try:
-        return component.admits(part, query, relation)
-    except UnsupportedError:
-        return False
-
-
 def _component_details(name: str, component: Filter, part: State | None) -> tuple[Detail, ...]:
     """What is left of a component by unit; of one without units, its largest query."""
     found = component.details_in(component.initial() if part is None else part)
@@ -443,10 +450,3 @@ def _without_proofs(
         # What has no description is decided in memory alone.
         return (None,) * len(filters)
     return found if None in found else (None,) * len(filters)
-
-
-def _largest_eps(decision: Decision, eps: float) -> float:
-    """The largest `R_e` that a component would have admitted, up to the union's `eps`."""
-    component, before = decision._filter, decision._before
-    left = largest_response(eps, lambda e: _admits(component, before, pure_dp(e), None))
-    return response_eps(left) or 0.0

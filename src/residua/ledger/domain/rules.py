@@ -163,14 +163,21 @@ def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) ->
     """The query of this kind with the least noise that all would admit; None if there is none."""
     if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
-    found = least_noise(query.query, _fits_all(standings, rule))
-    return found if isinstance(found, Mechanism) and provable(standings, found) else None
+    fits = _fits_all(standings, rule)
+
+    def proven(candidate: object) -> bool:
+        return (
+            isinstance(candidate, Mechanism) and provable(standings, candidate) and fits(candidate)
+        )
+
+    found = least_noise(query.query, proven)
+    return found if isinstance(found, Mechanism) else None
 
 
 def largest_soon(
     standings: Sequence[Standing], query: Asked, rule: Fits = spends
 ) -> Mechanism | None:
-    """The same; None also where it takes long to work out."""
+    """The same; where it takes long to work out, the last query found to fit, or None."""
     if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
     ends = time.monotonic() + PATIENCE
@@ -333,16 +340,25 @@ def _advice(
     ends: float,
     standings: Sequence[Standing],
 ) -> tuple[Mechanism | None, str]:
-    """The query with the least noise that fits, and what to say of it, by a monotonic time."""
+    """The query with the least noise that fits, and what to say of it, by a monotonic time.
+
+    If there is not enough time to find that one, the last query that was found to fit.
+    """
+    found: object = None
 
     def soon(candidate: object) -> bool:
+        nonlocal found
         _in_time(ends)
-        return fits(candidate)
+        fit = isinstance(candidate, Mechanism) and provable(standings, candidate)
+        if fit and (fit := fits(candidate)):
+            found = candidate
+        return fit
 
     try:
         found = least_noise(query, soon)
     except _Slow:
-        return None, "what would fit takes long to work out: ask for largest"
-    if not isinstance(found, Mechanism) or not provable(standings, found):
+        if found is None:
+            return None, "what would fit takes long to work out: ask for largest"
+    if not isinstance(found, Mechanism):
         return None, NOTHING_FITS
     return found, f"{described(found)} would fit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from residua.filters.balance import percent, share_words
+from residua.filters.balance import detail_words, percent, share_words
 from residua.ledger.api.views import Budget
 
 _QUICK = ("pure", "basic", "approximate_zcdp", "gdp", "gdp_residue")
@@ -33,16 +33,14 @@ def row(budget: Budget) -> dict[str, Any]:
 
 
 def left(budget: Budget) -> dict[str, Any]:
-    """What is left, in words and as a share; `remaining` is None for a budget that is retired."""
+    """What is left, as a share and in words; `share` is None for a budget that is retired."""
     balance = budget.balance
-    found: dict[str, Any] = {"remaining": None, "capacity": budget.capacity_words}
     if balance is None:
-        return found
+        return {"share": None, "capacity": budget.capacity_words}
     return {
-        **found,
-        "remaining": budget.remaining_words,
         "share": balance.share,
         "percent": percent(balance.share),
         "percent_words": share_words(balance),
         "text": balance.text,
+        "details": detail_words(balance.details),
     }

@@ -17,7 +17,7 @@ from residua.ledger.domain.described_query import asked as described
 from residua.ledger.domain.receipts import plain
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
-from residua.planning import how_many, least_noise
+from residua.planning import count_more, least_noise
 from residua.service.api import models
 from residua.service.api.direct import Direct
 from residua.service.api.responses import BudgetName, Json, documented
@@ -61,7 +61,7 @@ def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
             "least_noise": None,
             "remaining": plain(budget.remaining),
         }
-    count, most, pace = counted(budget.filter, asked, body.most, at)
+    count, ended, pace = counted(budget.filter, asked, body.most, at)
     if pace * body.n * len(asked) > PATIENCE:
         raise TooLargeError(
             f"n must be small enough to be tried out for this filter, got {body.n}; each try"
@@ -71,7 +71,7 @@ def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
     return {
         "how_many": count,
         "rounds": count // len(asked),
-        "counting_ended": count >= most,
+        "counting_ended": ended,
         "n": body.n,
         "least_noise": None if least is None else [as_mechanism(one).to_dict() for one in least],
         "remaining": plain(budget.remaining),
@@ -80,8 +80,8 @@ def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:
 
 def counted(
     filter: Filter, asked: list[Mechanism], most: int, at: dict[str, Any]
-) -> tuple[int, int, float]:
-    """How many fit, where counting ended, and the seconds that a decision took.
+) -> tuple[int, bool, float]:
+    """How many fit, whether counting ended before a refusal, and the seconds that a decision took.
 
     Some filters decide each query one by one, so counting goes as far as there is patience.
     """
@@ -89,8 +89,8 @@ def counted(
     upto = min(most, FIRST)
     while True:
         begun = time.monotonic()
-        count = how_many(filter, asked, most=upto, **at)
+        count, ended = count_more(filter, asked, most=upto, **at)
         pace = (time.monotonic() - begun) / max(1, count)
         if count < upto or upto == most or time.monotonic() - start > PATIENCE / 3:
-            return count, upto, pace
+            return count, ended, pace
         upto = min(most, 4 * upto)
