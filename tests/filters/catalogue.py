@@ -105,8 +105,8 @@ CATALOGUE: dict[str, Entry] = {
     "gdp": Entry(lambda: rz.GdpFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp","mu":1.0}', ("8/9",)),
     "gdp_residue": Entry(lambda: rz.GdpResidueFilter(1.0), _THIRD, 9, _same, '{"kind":"gdp_residue","mu":1.0}', ("8/9",)),  # noqa: E501
     "approximate_gdp_residue": Entry(lambda: rz.ApproximateGdpResidueFilter(1.0, 1e-3), _THIRD, 9, _same, '{"delta":0.001,"kind":"approximate_gdp_residue","mu":1.0}', (), {"left": ["8/9", "0.001"]}),  # noqa: E501
-    "target_residue": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue","order":19.02,"reserve":0.0,"slack":0.0}'),  # noqa: E501
-    "target_residue with reserve": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6, 0.12, 0.03), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue","order":19.02,"reserve":0.12,"slack":0.03}'),  # noqa: E501
+    "target_residue": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue","order":18.85,"reserve":0.0,"slack":0.0}'),  # noqa: E501
+    "target_residue with reserve": Entry(lambda: rz.TargetResidueFilter(1.0, 1e-6, 0.12, 0.03), _TENTH, 10, _same, '{"delta":1e-06,"eps":1.0,"kind":"target_residue","order":18.85,"reserve":0.12,"slack":0.03}'),  # noqa: E501
     "renyi_commit": Entry(lambda: rz.RenyiCommitFilter(1.0, 1e-3, 8.0), _SIXTH, 3, _rdp, '{"alpha":8.0,"delta":0.001,"eps":1.0,"kind":"renyi_commit"}', (), _OPEN),  # noqa: E501
     "union": Entry(lambda: rz.UnionFilter([rz.PureFilter(1.0), rz.GdpResidueFilter(0.2)]), _TENTH, 10, _same, _UNION),  # noqa: E501
     "natural": Entry(lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), None, "gaussian"), _THIRD, 9, None, _NATURAL, (), _ONE_THIRD),  # noqa: E501

@@ -172,26 +172,25 @@ def test_a_spent_filter_has_no_more_of_its_part(name: str) -> None:
 
 
 def test_what_a_target_residue_filter_sets_aside_is_among_its_details() -> None:
-    filter = rz.TargetResidueFilter(1.0, 1e-6, reserve=0.1, slack=0.05, barrier=0.02)
+    filter = rz.TargetResidueFilter(1.0, 1e-6, reserve=0.1, slack=0.05)
     names = ("mu²", "eps by addition", *balances.RESERVES)
     whole = filter.balance
     assert tuple(one.unit for one in whole.details) == names
-    assert [one.left for one in whole.details[2:4]] == [1e-7, 5e-8]
+    assert [one.left for one in whole.details[2:]] == [1e-7, 5e-8]
     assert all(one.share == 1.0 for one in whole.details)
     assert filter.spend(m.ApproximateDp(0.01, 1e-8)).admitted
-    _, addition, heavy, unbounded, barrier = filter.balance.details
+    _, addition, heavy, unbounded = filter.balance.details
     assert addition.left == 0.99 and unbounded.left == 4e-8 and unbounded.share == 0.8
-    assert 0.5 < heavy.share <= 1.0 and 0.9 < barrier.share < 1.0
+    assert 0.5 < heavy.share <= 1.0
     assert filter.spend(m.SelfComposed(m.SubsampledGaussian(2.0, 0.05), 10)).admitted
     after = {one.unit: one for one in filter.balance.details}
     assert "eps by addition" not in after
     assert after["delta for heavy tails"].left < heavy.left
-    assert after["eps below the barrier"].left < barrier.left
     assert filter.balance.share == after["mu²"].share, "what is set aside does not count"
     union = rz.UnionFilter([rz.PureFilter(1.0), filter.from_json(filter.to_json())])
     assert union.spend(m.PureDp(0.5)).balance.share == 0.5
     assert balances.detail_words(union.balance.details)[-1].startswith(
-        "target_residue eps below the barrier 0."
+        "target_residue delta for unbounded losses 4.9"
     )
 
 

@@ -37,12 +37,8 @@ if TYPE_CHECKING:
 
 ONE_QUERY = "eps of one query"
 """The unit of a component of a union that has no unit: its largest query."""
-RESERVES = (
-    "delta for heavy tails",
-    "delta for unbounded losses",
-    "eps below the barrier",
-)
-"""Units of what a target residue filter sets aside (reserve, slack, barrier).
+RESERVES = ("delta for heavy tails", "delta for unbounded losses")
+"""Units of what a target residue filter sets aside (reserves and slack).
 
 They are shown beside the units of which a share is made, and do not count towards it.
 """

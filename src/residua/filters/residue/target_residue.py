@@ -342,7 +342,7 @@ class TargetResidueFilter(Filter):
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """What is left of `mu²` and, while losses are bounded, of `eps` for plain addition.
 
-        Then what is left of the reserve and the slack, and how far the barrier is below `eps`.
+        Then what is left of the reserves and of the slack.
         """
         own, eps = self.own(state), amounts.written(self.eps)
         whole = amounts.written(self.mu) ** 2
@@ -350,20 +350,18 @@ class TargetResidueFilter(Filter):
         if own.reached is not None:
             left = max(eps - own.reached, Fraction(0))
             found.append(make_detail(self.kind, "eps by addition", left, eps))
-        delta, (_, _, moment, reserve, slack) = amounts.written(self.delta), self._start
-        heavy, unbounded, below = RESERVES
-        if reserve:
-            share = delta * amounts.written(self.reserve)
-            found.append(make_detail(self.kind, heavy, share * own.reserve / reserve, share))
+        _, _, reserves, slack = self._start
+        heavy, unbounded = RESERVES
+        if any(reserves):
+            share = amounts.written(self.delta) * amounts.written(self.reserve)
+            parts = [
+                min(now / first, Fraction(1)) if first else Fraction(0)
+                for now, first in zip(own.reserves, reserves, strict=True)
+            ]
+            left = share * sum(parts, Fraction(0)) / len(parts)
+            found.append(make_detail(self.kind, heavy, left, share))
         if slack:
             found.append(make_detail(self.kind, unbounded, own.slack, slack))
-        if moment is not None and eps > self._offset:
-            assert self.barrier_order is not None
-            order, room = amounts.written(self.barrier_order) - 1, eps - self._offset
-            left = (
-                Fraction(0) if own.moment is None else max(room - own.moment / order, Fraction(0))
-            )
-            found.append(make_detail(self.kind, below, left, room))
         return tuple(found)
 
     def share_in(self, state: State) -> float:

@@ -53,8 +53,9 @@ COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-28
 """Shares of a smaller `delta` would be too small for some components."""
-_STATED = 0.5
-"""The share of `delta` for Rényi accounting where a query states a Rényi or zCDP bound only."""
+_RENYI, _STATED = 0.04, 0.5
+"""The share of `delta` for Rényi accounting: usually, and where a query states a Rényi or zCDP
+bound only."""
 _RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.03, 0.5
 """The shares of the target residue filter (`target_residue.py`): its reserves, its slack, and that
 for queries with a `delta`."""
@@ -73,9 +74,10 @@ def components_for(
     """The filters that share `(eps, delta)` where these losses are expected.
 
     Plain addition costs no `delta`. The target residue filter does most of the work. It is helped
-    by Rényi accounting for queries that state nothing else, or by a plan of the first query if that
-    is sampled with little noise: no filter that is open to everything covers its rare large losses
-    as well. The deltas, as they are written, add up to at most `delta`.
+    by a plan of the first query if that is sampled with little noise, since no filter that is open
+    to everything covers its rare large losses as well; otherwise by Rényi accounting, which bears
+    queries that state Rényi or zCDP bounds only. The deltas, as they are written, add up to at most
+    `delta`.
 
     Args:
         eps: the target.
@@ -87,13 +89,11 @@ def components_for(
         return PureFilter(eps), TargetResidueFilter(eps, delta)
     slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
     whole = TargetResidueFilter(eps, delta, _RESERVE, slack)
-    helper: RenyiCommitFilter | PlanFilter | None = None
-    if stated:
-        helper = RenyiCommitFilter(eps, _share(delta, amounts.written(_STATED)))
-    elif (unit := _sampled(losses[0])) is not None:
-        helper = _plan_for(unit, whole)
+    unit = None if stated else _sampled(losses[0])
+    helper: PlanFilter | RenyiCommitFilter | None = None if unit is None else _plan_for(unit, whole)
     if helper is None:
-        return PureFilter(eps), whole
+        share = amounts.written(_STATED if stated else _RENYI)
+        helper = RenyiCommitFilter(eps, _share(delta, share))
     rest = _share(delta, 1 - amounts.written(helper.delta) / amounts.written(delta))
     return PureFilter(eps), helper, TargetResidueFilter(eps, rest, _RESERVE, slack)
 
