@@ -62,6 +62,7 @@ TITLES = {
     "invalid-request": "The request is not as described",
     "too-many-requests": "Slow down",
     "foreign-origin": "The request comes from another site",
+    "overloaded": "Too many requests wait",
     "shutting-down": "The service is shutting down",
     "internal-error": "Something went wrong inside",
 }
@@ -101,7 +102,9 @@ def problem_of(error: Exception) -> Problem | None:
 
 def may_pass(name: str) -> bool:
     """Whether the same request may succeed a little later."""
-    return name in ("store-unavailable", "outcome-unknown", "too-many-requests", "shutting-down")
+    return name in (
+        "store-unavailable", "outcome-unknown", "too-many-requests", "overloaded", "shutting-down"
+    )  # fmt: skip
 
 
 def body(problem: Problem, request_id: str | None = None) -> dict[str, Any]:
