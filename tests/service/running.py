@@ -102,12 +102,14 @@ def serving(
 
 
 @contextmanager
-def process(store: str, anchor: Path | None = None, **environment: str) -> Iterator[Process]:
+def process(
+    store: str, anchor: Path | None = None, port: int = 0, **environment: str
+) -> Iterator[Process]:
     """`residua serve` in a process of its own; ended if it still runs."""
     more = {} if anchor is None else {"RESIDUA_ANCHOR": str(anchor)}
     child = subprocess.Popen(
         [sys.executable, "-c", "from residua.cli import main; main()", "serve", "--store", store,
-         "--port", "0", "--json"],
+         "--port", str(port), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

@@ -134,6 +134,11 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
     return Problem(422, "invalid-request", "; ".join(said[:8]) or "the request is not as described")
 
 
+def name_in(type: str) -> str | None:
+    """The name that the `type` of a problem has; None where it is not one of ours."""
+    return type.removeprefix(_PREFIX) if type.startswith(_PREFIX) else None
+
+
 _BACK: dict[str, type[errors.ResiduaError]] = {name_of(kind): kind for kind in STATUS}
 
 
