@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ResiduaError
-from residua.service import pages, problems
+from residua.service import logs, pages, problems
 from residua.service.api.described import add_kinds
 from residua.service.api.routes import asking, budgets, curves, history, plan, status
 from residua.service.context import Office
@@ -77,6 +77,7 @@ def description() -> FastAPI:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
+    logs.store_failure(error, request.scope["state"].get("request_id", ""))
     problem = _problem(error)
     if problem is None:
         # Not the caller's business: the middleware logs it and answers.

@@ -205,6 +205,7 @@ def problem_for(error: Exception, id: str) -> Problem:
     """The problem that an exception is to a caller; what is none of their business is logged."""
     if isinstance(error, ClientDisconnect):
         return Problem(400, "invalid-request", "the body ended early")
+    logs.store_failure(error, id)
     problem = problems.problem_of(error)
     if problem is None:
         logs.log.error("internal error", exc_info=error, extra={"facts": {"request": id}})

@@ -34,6 +34,14 @@ STATUS: dict[type[errors.ResiduaError], int] = {
 }
 """The status of each exception that a caller can do something about."""
 
+WITHHELD: dict[type[errors.ResiduaError], str] = {
+    errors.StoreUnavailable: "the store cannot be reached; nothing was spent",
+    errors.UnsafeStore: "the store may lose what it acknowledges; nothing was spent",
+    errors.OutcomeUnknown: "the store did not tell the outcome; ask again with the same key",
+}
+"""What is said in place of errors of the store: their own words name users, hosts and schemas."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+]*://\S+")
+
 OURS = (errors.BrokenRecord, errors.NotALedger, errors.NewerLedger)
 """What the operator must look at, and a caller can do nothing about."""
 
@@ -96,8 +104,16 @@ def problem_of(error: Exception) -> Problem | None:
     for kind in type(error).__mro__:
         if kind in STATUS:
             headers = {"Retry-After": "1"} if may_pass(name_of(kind)) else {}
-            return Problem(STATUS[kind], name_of(kind), str(error), headers)
+            detail = WITHHELD.get(kind, str(error))
+            if kind is errors.ReadOnlyLedger:
+                detail = without_addresses(detail)
+            return Problem(STATUS[kind], name_of(kind), detail, headers)
     return None
+
+
+def without_addresses(text: str) -> str:
+    """What callers may read of a text that may name where the store or its anchor is."""
+    return _ADDRESS.sub("the store", text)
 
 
 def may_pass(name: str) -> bool:

@@ -147,7 +147,10 @@ def _settle_memory() -> None:
 
 
 def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
-    logs.event("started", url=url, store=str(office.ledger.store.place), dev=office.settings.dev)
+    place = office.ledger.store.place
+    # Of a server only the kind: its address may hold a password.
+    store = place.url.get_backend_name() if place.path is None else str(place.path)
+    logs.event("started", url=url, store=store, dev=office.settings.dev)
     started(url)
 
 

@@ -130,7 +130,7 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
         closed = office.ledger.read_only
         if closed is not None:
-            reason = f"nothing would be admitted now: {closed}"
+            reason = f"nothing would be admitted now: {problems.without_addresses(closed)}"
             out["decided"] |= {"admitted": False, "reason": reason}
     try:
         found = planned(office.ledger, name, plan)
@@ -199,7 +199,7 @@ async def _shown(
         result=result,
         key=uuid.uuid4().hex,
         verified=office.verifier.said(),
-        read_only=office.ledger.read_only,
+        read_only=problems.without_addresses(office.ledger.read_only or "") or None,
     )
 
 
