@@ -24,7 +24,9 @@ from residua.service.api.bodies import JsonRoute
 from residua.service.api.deciding import decide, is_quick, query_of, settle
 from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented, shaped
 from residua.service.auth.access import Caller
+from residua.service.auth.hold_owner import hold_of
 from residua.service.context import Office, caller_of, office_of
+from residua.service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
 
@@ -207,12 +209,19 @@ class _Showing:
 
 
 def in_scope(office: Office, caller: Caller, id: str) -> None:
-    """Raise unless a hold is the caller's own, or all of it in scope."""
+    """Raise unless a hold is the caller's own, or all of it in scope, whatever became of it.
+
+    What is out of scope and what is not there get the same answer.
+    """
     if caller.scope is None:
         return
-    for hold in office.ledger.holds():
-        if hold.id == id and hold.by != caller.principal:
-            caller.require("spend", *hold.budgets)
+    found = hold_of(office.ledger, id)
+    if found is None or not (
+        found.principal == caller.principal or all(map(caller.sees, found.budgets))
+    ):
+        raise Problem(
+            403, "forbidden", "the token's scope does not include a reservation of this id"
+        )
 
 
 def one_key(body: str | None, header: str | None) -> str | None:
