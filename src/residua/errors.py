@@ -66,7 +66,7 @@ class MissingPackage(ResiduaError, ModuleNotFoundError):
             "duckdb": "individual",
             "fastapi": "service",
             "flint": "verify",
-            "httpx": "service",
+            "httpx": "client",
             "jinja2": "service",
             "matplotlib": "figures",
             "opacus": "opacus",

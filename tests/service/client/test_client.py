@@ -192,7 +192,19 @@ def test_errors_are_those_of_the_ledger(service: Service, name: str) -> None:
         client.budgets()
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "nowhere", "http://", "http://a:b@c", "http://a/?q", 7])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x",
+        "nowhere",
+        "http://",
+        "http://a:b@c",
+        "http://a/?q",
+        "http://a:99999",
+        "http://a b",
+        7,
+    ],
+)
 def test_addresses_that_are_none(url: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="url must be"):
         rz.Client(url)

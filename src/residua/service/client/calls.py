@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
+
+import httpx
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, OutcomeUnknown, StoreUnavailable
@@ -195,13 +198,22 @@ def address(url: Any) -> str:
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url must be the address of a service, got {checks.shown(url)}")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in ("http", "https") or not _is_host(url):
         raise ArgumentError(
             f"url must be the address of a service, http:// or https://, got {checks.shown(url)}"
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ArgumentError("url must be an address alone; the token is an argument of its own")
     return url.rstrip("/")
+
+
+def _is_host(url: str) -> bool:
+    """Whether an address has a host, and a port if any, that a request can be sent to."""
+    try:
+        parts = urlsplit(url)
+        return bool(httpx.URL(url).host) and parts.port != 0 and not re.search(r"\s", url)
+    except (httpx.InvalidURL, ValueError):
+        return False
 
 
 def headers(token: Any) -> dict[str, str]:
