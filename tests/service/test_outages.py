@@ -9,9 +9,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 import residua as rz
@@ -213,3 +214,33 @@ def test_a_queue_that_is_full_says_when_to_retry() -> None:
             await workers.run(ended.wait, 60)
 
     asyncio.run(work())
+
+
+def test_a_nested_body_stops_nobody(service: Service, name: str) -> None:
+    """A body of 200 kB takes a while to read, away from the event loop."""
+    leaf = {"kind": "laplace", "scale": 400.0}
+    for _ in range(30):
+        leaf = {
+            "kind": "composed",
+            "mechanisms": [leaf, *({"kind": "laplace", "scale": 1.0},) * 200],
+        }
+    longest, stop = [0.0], Event()
+
+    def probe() -> None:
+        with httpx.Client(base_url=service.url, timeout=30) as visitor:
+            while not stop.is_set():
+                begun = time.monotonic()
+                assert visitor.get("/v1/health").status_code == 200
+                longest[0] = max(longest[0], time.monotonic() - begun)
+
+    thread = Thread(target=probe)
+    thread.start()
+    try:
+        begun = time.monotonic()
+        answer = service.spend(name, mechanism=leaf)
+        took = time.monotonic() - begun
+    finally:
+        stop.set()
+        thread.join()
+    assert answer.status_code == 404, "it was read, and there is no such budget"
+    assert longest[0] < max(1.0, took / 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -383,3 +384,46 @@ def test_a_proxy_is_used(service: Service, name: str, monkeypatch: pytest.Monkey
     assert seen == 2 * [f"POST http://budgets.example/v1/budgets/{name}/spend HTTP/1.1".encode()]
     with pytest.raises(ValueError, match="proxy must be"):
         rz.Client("http://a", proxy="nonsense://x:y")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_history_through_a_network_that_cuts_answers(
+    service: Service, name: str, seed: int
+) -> None:
+    """What callers were told, compared with what was recorded: once each, and nothing else."""
+    service.budget(name, filter={"kind": "pure", "eps": 0.3})
+    chance = random.Random(seed)
+    faults = [
+        chance.choice([None, None, reset, half, gateway, nonsense, failure]) for _ in range(120)
+    ]
+    told: list[rz.Receipt] = []
+    unknown: list[str] = []
+
+    def work(place: int) -> None:
+        with rz.Client(url, service.tokens["engine"]) as client:
+            for turn in range(12):
+                key = f"{name}-{place}-{turn}"
+                try:
+                    told.append(client.spend(name, rz.mechanisms.PureDp(eps=0.01), key=key))
+                except OutcomeUnknown as error:
+                    assert key in str(error)
+                    unknown.append(key)
+
+    with faulty(service, faults) as url:
+        threads = [Thread(target=work, args=(place,)) for place in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert len(told) + len(unknown) == 48
+    records = [one for one in service.office.ledger.history(name) if one.type == "spend"]
+    kept = {one.key: one for one in records}
+    assert len(kept) == len(records), "no key was recorded twice"
+    assert all(kept[one.key].hash == one.head for one in told)
+    assert all(kept[one.key].admitted is one.admitted for one in told)
+    assert set(kept) <= {one.key for one in told} | set(unknown)
+    assert sum(one.admitted is True for one in records) == 30
+    with service.client("engine") as client:
+        for key in unknown:
+            again = client.spend(name, rz.mechanisms.PureDp(eps=0.01), key=key)
+            assert again.replayed is (key in kept), "the key tells"
