@@ -172,6 +172,23 @@ def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
     assert service.spend(name, mechanism=LAPLACE).is_success
 
 
+def test_quick_spends_do_not_wait_for_slow_decisions(service: Service, name: str) -> None:
+    service.budget(name, filter={"kind": "pure", "eps": 1.0})
+    query = {"kind": "pure_dp", "eps": 0.001}
+    while not service.office.ledger.decides_quickly(name, query):
+        assert service.spend(name, mechanism=query).is_success
+    ended = Event()
+    for workers in (service.office.deciding, service.office.working):
+        for _ in range(70):
+            workers._threads.submit(ended.wait, 60)
+    try:
+        begun = time.monotonic()
+        assert service.spend(name, mechanism=query).json()["admitted"]
+        assert time.monotonic() - begun < 10
+    finally:
+        ended.set()
+
+
 def test_a_store_that_hangs_is_not_ready_soon() -> None:
     ended, looks = Event(), []
 

@@ -47,7 +47,6 @@ class Sessions(Generic[H]):
         self._begin()
 
     def _begin(self) -> None:
-        self._process = os.getpid()
         given, trust = self._options, ssl.create_default_context()
         shared: dict[str, Any] = {
             "headers": given.headers,
@@ -72,6 +71,8 @@ class Sessions(Generic[H]):
                 f"proxy must be the address of a proxy, as an argument or in the environment,"
                 f" got one that is none ({type(error).__name__})"
             ) from None
+        # The last thing: until then no thread of a child takes what is there for its own.
+        self._process = os.getpid()
 
     def of(self, call: Call[Any]) -> H:
         """The client that a call goes through."""
