@@ -7,7 +7,7 @@ connections to `residua serve` from a second process that does nothing but send 
 answers (`load.py`); and threads of that process that call `rz.Client`. They take turns, second by
 second, because a machine is not the same from minute to minute. The service's process, the client's
 and PostgreSQL's share the machine, so on few cores they compete: the report says what a spend costs
-the first two in processor time.
+the first two in processor time. The figures are a trend, and no test demands any of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from residua.service.auth import tokens
 from residua.service.auth.token_store import TokenStore
 
 QUERY = rz.Gaussian(sigma=10_000.0)
-TARGET = 0.6
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
 SERVE = "from residua.cli import main; main()"
 
@@ -255,8 +254,7 @@ def main() -> None:
         print(json.dumps(report, indent=2))
         return
     print(f"{report['connections']} callers, {report['cores']} cores,"
-          f" load average {report['load_average']:.1f};"
-          f" target for the ratio: {TARGET}\n")  # fmt: skip
+          f" load average {report['load_average']:.1f}\n")  # fmt: skip
     print(table(report))
 
 

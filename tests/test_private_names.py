@@ -43,8 +43,6 @@ EXCEPTIONS = {
     },
     # PySpark has no public access to the Hadoop configuration of its session.
     "residua.individual.engines.spark": {"_jsc"},
-    # A method that a subclass of uvicorn's protocol has to call; uvicorn has no public one.
-    "residua.service.fast_path.protocol": {"_unset_keepalive_if_required"},
 }
 
 

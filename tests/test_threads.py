@@ -69,7 +69,6 @@ RESOURCES = {
         "ledger/operations/faults.py",
         "_passed",
     ): "counts the points at which a test kills the process",
-    ("service/client/transport.py", "_TRANSPORTS"): "open connections, closed in a forked child",
     ("service/pages/html.py", "_templates"): "filled while the module is imported",
     (
         "verify/arithmetic/work_limit.py",

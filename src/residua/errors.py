@@ -66,6 +66,7 @@ class MissingPackage(ResiduaError, ModuleNotFoundError):
             "duckdb": "individual",
             "fastapi": "service",
             "flint": "verify",
+            "httpx": "client",
             "jinja2": "service",
             "matplotlib": "figures",
             "opacus": "opacus",

@@ -110,9 +110,10 @@ FEATURES = {
 """What can be done, and how one sees that it is."""
 
 WORKS = {
-    "": ("core", "filters", "client"),
-    "cli": ("command", "ledger"),
-    "service": ("command", "ledger", "serve"),
+    "": ("core", "filters"),
+    "client": ("client",),
+    "cli": ("command", "ledger", "client"),
+    "service": ("command", "ledger", "serve", "client"),
     "postgres": ("ledger", "postgres"),
     "individual": ("individual",),
     "figures": ("figures",),
@@ -123,7 +124,7 @@ WORKS = {
     "opacus": ("opacus",),
     "all": (
         "command", "ledger", "serve", "postgres", "individual", "figures", "verify", "sign",
-        "dp_accounting", "opendp",
+        "dp_accounting", "opendp", "client",
     ),
 }  # fmt: skip
 """What each extra is for. The core works everywhere."""
@@ -132,7 +133,7 @@ NAMED = {
     "ledger": "service", "postgres": "service", "verify": "verify", "sign": "sign",
     "individual": "individual", "spark": "individual", "figures": "figures",
     "dp_accounting": "interop", "opendp": "interop", "opacus": "opacus", "command": "cli",
-    "serve": "cli",
+    "serve": "cli", "client": "client",
 }  # fmt: skip
 """The extra that the error names first, where nothing of it is installed."""
 

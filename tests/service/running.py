@@ -23,7 +23,6 @@ import residua as rz
 from residua.service.auth import tokens
 from residua.service.auth.access import Gatekeeper
 from residua.service.context import Office, opened
-from residua.service.fast_path.short import ShortWay
 from residua.service.limits import Rate
 from residua.service.serving import bound, config
 from residua.service.settings import Settings
@@ -70,7 +69,6 @@ def serving(
     store: str,
     anchor: Path,
     known: dict[str, str] | None = None,
-    way: Callable[[Office], Any] = ShortWay,
     clock: Callable[[], float] = time.monotonic,
     **options: Any,
 ) -> Iterator[Service]:
@@ -86,7 +84,7 @@ def serving(
     for token, _ in made.values():
         office.tokens.add(token)
     listener = bound(settings)
-    server = uvicorn.Server(config(office, way(office)))
+    server = uvicorn.Server(config(office))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -104,12 +102,14 @@ def serving(
 
 
 @contextmanager
-def process(store: str, anchor: Path | None = None, **environment: str) -> Iterator[Process]:
+def process(
+    store: str, anchor: Path | None = None, port: int = 0, **environment: str
+) -> Iterator[Process]:
     """`residua serve` in a process of its own; ended if it still runs."""
     more = {} if anchor is None else {"RESIDUA_ANCHOR": str(anchor)}
     child = subprocess.Popen(
         [sys.executable, "-c", "from residua.cli import main; main()", "serve", "--store", store,
-         "--port", "0", "--json"],
+         "--port", str(port), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

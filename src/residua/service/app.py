@@ -1,4 +1,4 @@
-"""The application: routes, problems, and a frame around them."""
+"""The application: routes, problems, and the middleware around them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ResiduaError
-from residua.service import pages, problems
+from residua.service import logs, pages, problems
 from residua.service.api.described import add_kinds
-from residua.service.api.direct import Direct
 from residua.service.api.routes import asking, budgets, curves, history, plan, status
 from residua.service.context import Office
-from residua.service.middleware import ASKED, Frame, Straight, encoded
+from residua.service.middleware import (
+    Authentication,
+    Limits,
+    Observation,
+    encoded,
+    is_api,
+)
 from residua.service.pages.html import trouble
 from residua.service.pages.session import perhaps
 from residua.service.problems import Problem
@@ -27,14 +32,15 @@ ledger keeps what they decided. A refusal is an answer with `admitted: false`, n
 are problem details (RFC 9457)."""
 
 
-def create_app(office: Office) -> Frame:
+def create_app(office: Office) -> FastAPI:
     """The service around an office."""
-    straight: dict[str, Straight] = {
-        route.path.rpartition("/")[2]: (route, route.get_route_handler())
-        for route in asking.router.routes
-        if isinstance(route, Direct) and route.path.startswith(f"{ASKED}{{name}}/")
-    }
-    return Frame(description(), office.settings, office.metrics, office, straight)
+    app = description()
+    app.state.office = office
+    # The last one added is the first one that a request meets.
+    app.add_middleware(Authentication, office=office)
+    app.add_middleware(Limits, settings=office.settings, connections=office.connections)
+    app.add_middleware(Observation, metrics=office.metrics)
+    return app
 
 
 def description() -> FastAPI:
@@ -51,12 +57,10 @@ def description() -> FastAPI:
     )
     for router in (
         asking.router,
-        budgets.direct,
         budgets.router,
         history.router,
         curves.router,
         plan.router,
-        status.probes,
         status.router,
     ):
         app.include_router(router)
@@ -73,9 +77,10 @@ def description() -> FastAPI:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
+    logs.store_failure(error, request.scope["state"].get("request_id", ""))
     problem = _problem(error)
     if problem is None:
-        # Not the caller's business: the frame logs it and answers.
+        # Not the caller's business: the middleware logs it and answers.
         raise error
     if _is_for_people(request):
         await perhaps(request)
@@ -90,8 +95,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 def _is_for_people(request: Request) -> bool:
     """Whether a browser is to show the answer, at an address that is not of the API."""
-    api = request.url.path.startswith("/v1/") or request.url.path == "/metrics"
-    return not api and "text/html" in request.headers.get("accept", "")
+    return not is_api(request.url.path) and "text/html" in request.headers.get("accept", "")
 
 
 def _problem(error: Exception) -> Problem | None:

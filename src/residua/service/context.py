@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -13,14 +11,22 @@ from starlette.requests import Request
 from residua.ledger.api.ledger import Ledger
 from residua.service.auth.access import Caller, Gatekeeper
 from residua.service.auth.token_store import TokenStore
-from residua.service.dispatch import Dispatcher
-from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Turns
+from residua.service.connections import Connections
+from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Workers
 from residua.service.metrics import Metrics
 from residua.service.problems import Problem
+from residua.service.readiness import Readiness
 from residua.service.settings import Settings
 from residua.service.verification import Verifier
 
 T = TypeVar("T")
+
+SPENDING = 64
+"""Threads for decisions that are known to be quick: the ledger commits those that wait together."""
+DECIDING = 8
+"""Threads for decisions that may take long."""
+QUEUE = 1024
+"""Requests that wait for a thread of one kind; more are told to retry."""
 
 
 @dataclass(frozen=True)
@@ -32,48 +38,59 @@ class Office:
     tokens: TokenStore
     gatekeeper: Gatekeeper
     metrics: Metrics
-    dispatch: Dispatcher
-    pool: ThreadPoolExecutor
-    doors: ThreadPoolExecutor
-    """For looking tokens up, so that nobody's plan keeps an engine waiting at the door."""
+    connections: Connections
+    spending: Workers
+    deciding: Workers
+    working: Workers
+    """For plans, curves, histories and whatever else takes long."""
+    looking_up: Workers
+    """For looking tokens up, so that no plan keeps an engine waiting for its authentication."""
     rate: Rate
     strangers: Rate
-    turns: Turns
+    readiness: Readiness
     verifier: Verifier
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
         """Do what may take long, or waits for the store, away from the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+        return await self.working.run(work, *arguments)
 
     async def run_for(self, caller: Caller, work: Callable[..., T], *arguments: object) -> T:
         """The same for work whose length the caller chooses: some threads are left to others."""
-        async with self.turns.turn(caller.token or caller.principal):
-            return await self.run(work, *arguments)
-
-    async def caller(self, request: Request) -> Caller:
-        """Who asks; raises where that is nobody, or somebody who asks too often."""
-        return await self.bearer(request, request.headers.get("authorization"))
+        return await self.working.run_for(caller.name, work, *arguments)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
-        """Who asks, by an `Authorization` header wherever it came from."""
+        """Who asks, by an `Authorization` header wherever it came from.
+
+        Raises where that is nobody, or somebody who asks too often. Only a token that was valid a
+        moment ago is looked up without a limit for the address that it comes from.
+        """
+        address = request.client.host if request.client else ""
         try:
             caller = self.gatekeeper.known(header)
-            if caller is None:
-                loop = asyncio.get_running_loop()
-                caller = await loop.run_in_executor(self.doors, self.gatekeeper.caller, header)
         except Problem:
-            self.strangers.take(request.client.host if request.client else "")
+            self.strangers.take(address)
             raise
+        if caller is None:
+            caller = await self._looked_up(header, address)
         request.scope["state"]["caller"] = caller
-        self.rate.take(caller.token or caller.principal)
+        self.rate.take(caller.name)
+        return caller
+
+    async def _looked_up(self, header: str | None, address: str) -> Caller:
+        stranger = not self.gatekeeper.was_valid(header)
+        if stranger:
+            self.strangers.take(address)
+        caller = await self.looking_up.run(self.gatekeeper.caller, header)
+        if stranger:
+            self.strangers.give_back(address)
         return caller
 
     def close(self) -> None:
         """Finish what has begun, then let the ledger go."""
-        self.dispatch.close()
         self.verifier.close()
-        self.pool.shutdown(wait=True)
-        self.doors.shutdown(wait=True)
+        for workers in (self.spending, self.deciding, self.working, self.looking_up):
+            workers.close()
+        self.readiness.close()
         self.ledger.close()
 
 
@@ -81,26 +98,22 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
     """An office around an open ledger."""
     tokens = TokenStore(ledger)
     metrics = Metrics()
-    pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="residua")
     return Office(
         settings=settings,
         ledger=ledger,
         tokens=tokens,
         gatekeeper=Gatekeeper(tokens.find, settings.dev),
         metrics=metrics,
-        dispatch=Dispatcher(ledger),
-        pool=pool,
-        doors=ThreadPoolExecutor(2, thread_name_prefix="residua-doors"),
+        connections=Connections(settings.head_within),
+        spending=Workers("residua-spend", SPENDING, QUEUE),
+        deciding=Workers("residua-decide", DECIDING, QUEUE),
+        working=Workers("residua-work", settings.threads, QUEUE),
+        looking_up=Workers("residua-tokens", 2, QUEUE),
         rate=Rate(settings.rate, settings.burst),
         strangers=Rate(STRANGERS_RATE, STRANGERS_BURST),
-        turns=Turns(max(1, settings.threads // 2)),
+        readiness=Readiness(lambda: tokens.find("")),
         verifier=Verifier(ledger, metrics, settings.verify_every),
     )
-
-
-async def authenticated(request: Request) -> None:
-    """Find out who asks, before anything else of the request is looked at."""
-    await office_of(request).caller(request)
 
 
 def caller_of(request: Request) -> Caller:
@@ -110,4 +123,4 @@ def caller_of(request: Request) -> Caller:
 
 def office_of(request: Request) -> Office:
     """The office that a request came to."""
-    return cast(Office, request.scope["state"]["office"])
+    return cast(Office, request.app.state.office)

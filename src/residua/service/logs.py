@@ -1,7 +1,9 @@
 """Logs: one line an event, JSON by default, on standard error.
 
 What is logged of a request is its id, method, path, status and duration, who asked and with which
-token's id. Headers, query strings and bodies are never logged, so no secret can be.
+token's id. Headers, query strings and bodies are never logged, so no secret can be. Nor are the
+words of database drivers and of the store, which name users, hosts, schemas and even passwords: of
+such an error its kind is logged, and its code.
 """
 
 from __future__ import annotations
@@ -10,13 +12,20 @@ import json
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from residua.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable, UnsafeStore
+
 NAME = "residua.service"
+_OF_STORES = (StoreUnavailable, UnsafeStore, OutcomeUnknown, ReadOnlyLedger)
 log = logging.getLogger(NAME)
+_DRIVERS = ("psycopg", "sqlalchemy", "sqlite3")
+_WORDLESS = (*_DRIVERS, "residua.ledger.storage")
+"""Modules whose exceptions are logged without their words."""
 _TOKEN = re.compile(r"(rz_[0-9a-f]{1,12}_)[A-Za-z0-9_-]+")
 
 
@@ -30,11 +39,11 @@ class JsonLines(logging.Formatter):
         out: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": message(record),
             **getattr(record, "facts", {}),
         }
         if record.exc_info:
-            out["exception"] = self.formatException(record.exc_info)
+            out["exception"] = trace(record.exc_info[1])
         return _ENCODER.encode(out)
 
 
@@ -46,10 +55,41 @@ class Plain(logging.Formatter):
         facts = " ".join(
             f"{name}={_plain(value)}" for name, value in getattr(record, "facts", {}).items()
         )
-        line = (
-            f"{time} {record.levelname.lower():<7} {_plain(record.getMessage())} {facts}".rstrip()
-        )
-        return line + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
+        line = f"{time} {record.levelname.lower():<7} {_plain(message(record))} {facts}".rstrip()
+        return line + ("\n" + trace(record.exc_info[1]) if record.exc_info else "")
+
+
+def message(record: logging.LogRecord) -> str:
+    """What a record says; of a driver's, which may show connections, the words without values."""
+    return str(record.msg) if record.name.startswith(_DRIVERS) else record.getMessage()
+
+
+def trace(error: BaseException | None) -> str:
+    """Where an error and its causes arose, without the words of the store and its drivers."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        kind = type(error)
+        said = "" if is_wordless(error) else f": {error}"
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        parts.append(f"{frames}{kind.__module__}.{kind.__qualname__}{said}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\ncaused by\n".join(parts)
+
+
+def is_wordless(error: BaseException) -> bool:
+    """Whether the words of an error may name where the store is."""
+    return isinstance(error, _OF_STORES) or type(error).__module__.startswith(_WORDLESS)
+
+
+def store_failure(error: BaseException, request: str) -> None:
+    """Log that the store failed, if that is what an error says: its kind, and the server's code."""
+    if isinstance(error, _OF_STORES):
+        cause: Any = error.__cause__
+        code = getattr(getattr(cause, "orig", cause), "sqlstate", None)
+        kind, of = type(error).__name__, type(cause).__name__ if cause else None
+        event("the store failed", level=logging.ERROR, request=request, kind=kind, of=of, code=code)
 
 
 @contextmanager
@@ -60,7 +100,9 @@ def log_to(format: str, level: str, stream: TextIO | None = None) -> Iterator[No
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if format == "json" else Plain())
-    loggers = [logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.error")]
+    loggers = [
+        logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.error", *_DRIVERS[:2])
+    ]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     for logger in loggers:
         logger.handlers = [handler] if logger.name != "uvicorn.error" else []

@@ -1,26 +1,28 @@
-"""Around every request: an id, a size limit, headers for browsers, a line in the log, a count.
+"""Around every request, from the outside in: observation, limits, authentication.
 
-Plain ASGI, outside of the application, so that it also sees what the application itself cannot
-handle.
+Plain ASGI middleware of the application. `Observation` gives a request its id, adds headers for
+browsers, logs one line, counts, and answers what nothing inside could; `Limits` refuses what is too
+large, too slow, or can be read in two ways; `Authentication` finds out who asks, and how often.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from residua.service import limits, logs, problems
-from residua.service.auth.access import Caller
+from residua.service.connections import Connections
+from residua.service.context import Office
 from residua.service.metrics import Metrics
 from residua.service.problems import Problem
 from residua.service.settings import Settings
@@ -35,40 +37,35 @@ HEADERS = (
 """Sent with every answer that does not say otherwise itself."""
 PAGES = (*HEADERS, (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 """Sent with what a browser may show."""
+SINGLE = frozenset(
+    {b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"origin",
+     b"transfer-encoding", b"x-request-id"}
+)  # fmt: skip
+"""Headers that mean one thing: two of them could be read in two ways."""
+VERSIONS = frozenset({"1.0", "1.1"})
+CLOSING = frozenset({400, 408, 415})
+"""After these the connection is closed: what comes next may be the rest of what was misread."""
+WITHOUT_TOKEN = frozenset({"/v1/health", "/v1/ready", "/v1/openapi.json"})
 
 
-ASKED = "/v1/budgets/"
-Straight = tuple[Any, Callable[[Request], Coroutine[Any, Any, Response]]]
-"""A route, and what answers it."""
+def is_api(path: str) -> bool:
+    """Whether programs ask there, rather than people."""
+    return path.startswith("/v1/") or path == "/metrics"
 
 
-class Frame:
-    """The outermost layer.
+class Observation:
+    """The outermost middleware: an id, headers, one line in the log, counts."""
 
-    `straight` has the few routes that engines call all day, by the end of their path: these are
-    answered right here, since the way through the application takes longer than a decision.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        settings: Settings,
-        metrics: Metrics,
-        office: object,
-        straight: Mapping[str, Straight],
-    ):
-        self._app, self._settings, self._metrics = app, settings, metrics
-        self._office, self._straight = office, straight
+    def __init__(self, app: ASGIApp, metrics: Metrics):
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
-        headers = dict(scope["headers"])
-        id = request_id(headers.get(b"x-request-id"))
-        state = scope.setdefault("state", {})
-        state["request_id"], state["office"] = id, self._office
+        id = request_id(header(scope, b"x-request-id"))
+        scope.setdefault("state", {})["request_id"] = id
         status = 0
 
         async def sending(message: Message) -> None:
@@ -80,53 +77,71 @@ class Frame:
                 ours = HEADERS if scope["path"].startswith("/v1/") else PAGES
                 given += [one for one in ours if one[0] not in named]
                 given.append((b"x-request-id", id.encode()))
+                if status in CLOSING:
+                    given.append((b"connection", b"close"))
             await send(message)
 
-        self._metrics.in_flight += 1
-        try:
-            self._check(scope, headers)
-            await self._answer(scope, self._limited(headers, receive), sending)
-        except Exception as error:
-            problem = told(error, id)
-            if status == 0:
-                await answer(sending, problem, id)
-        finally:
-            self._metrics.in_flight -= 1
-        seconds = time.perf_counter() - start
-        tell(
-            self._metrics,
-            getattr(scope.get("route"), "path", "none"),
-            scope["method"],
-            scope["path"],
-            id,
-            status,
-            seconds,
-            scope["state"].get("caller"),
-        )
+        with self._metrics.in_flight.track_inprogress():
+            try:
+                await self._app(scope, receive, sending)
+            except Exception as error:
+                problem = problem_for(error, id)
+                if status == 0:
+                    await answer(sending, problem, id)
+        self._tell(scope, id, status, time.perf_counter() - start)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope["path"]
-        if scope["method"] == "POST" and path.startswith(ASKED):
-            name, _, verb = path[len(ASKED) :].rpartition("/")
-            known = self._straight.get(verb)
-            if known is not None and name and "/" not in name:
-                scope["path_params"], scope["route"] = {"name": name}, known[0]
-                response = await known[1](Request(scope, receive))
-                await response(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+    def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
+        """Count an answer, and log it."""
+        method, caller = scope["method"], scope["state"].get("caller")
+        route = getattr(scope.get("route"), "path", "none")
+        self._metrics.answered(route, method if method in _METHODS else "other", status, seconds)
+        if logs.log.isEnabledFor(logging.INFO):
+            logs.event(
+                "request",
+                request=id,
+                method=method,
+                path=logs.without_secrets(scope["path"])[:400],
+                status=status,
+                ms=round(1000 * seconds, 2),
+                by=getattr(caller, "principal", None),
+                token=getattr(caller, "token", None),
+            )
 
-    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Refuse what is too large, slashes in disguise, and what pages of other sites send."""
+
+class Limits:
+    """Refuses what is too large, comes too slowly, or can be read in two ways."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, connections: Connections):
+        self._app, self._settings, self._connections = app, settings, connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._connections.answering(scope.get("client")):
+            self._check(scope)
+            await self._app(scope, self._receiving(receive), self._sending(scope, send))
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse ambiguous heads, disguised slashes, large bodies and pages of other sites."""
+        if scope["http_version"] not in VERSIONS:
+            raise Problem(400, "invalid-request", "the version of HTTP must be 1.0 or 1.1")
+        names = Counter(name for name, _ in scope["headers"])
+        twice = sorted(name.decode() for name in SINGLE if names[name] > 1)
+        if twice:
+            raise Problem(400, "invalid-request", f"duplicate header: {', '.join(twice)}")
+        if b"transfer-encoding" in names and b"content-length" in names:
+            raise Problem(
+                400, "invalid-request", "a body must be chunked or have a length, got both"
+            )
         if b"%2f" in scope.get("raw_path", b"").lower():
             raise Problem(404, "not-found", "there is nothing at this address")
-        length = headers.get(b"content-length", b"0")
+        length = header(scope, b"content-length") or b"0"
         if length.isdigit() and int(length) > self._settings.largest_body:
             raise limits.too_large(self._settings.largest_body)
         if not self._settings.dev:
             return
-        host = _host(b"//" + headers.get(b"host", b""))
-        origin = headers.get(b"origin")
+        host, origin = _host(b"//" + (header(scope, b"host") or b"")), header(scope, b"origin")
         if host not in _LOCAL or (origin is not None and _host(origin) not in _LOCAL):
             raise Problem(
                 403,
@@ -135,54 +150,67 @@ class Frame:
                 " of it",
             )
 
-    def _limited(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
-        if b"transfer-encoding" not in headers:
-            return receive
-        largest, seen = self._settings.largest_body, 0
+    def _receiving(self, receive: Receive) -> Receive:
+        """A body of bounded size, in time."""
+        largest, seen, ended = self._settings.largest_body, 0, False
+        deadline = asyncio.get_running_loop().time() + limits.BODY_WITHIN
 
         async def receiving() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, ended
+            try:
+                async with asyncio.timeout_at(None if ended else deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(
+                    408, "too-slow", f"a body must come within {limits.BODY_WITHIN:g} seconds"
+                ) from None
             seen += len(message.get("body", b""))
+            ended = ended or not message.get("more_body", False)
             if seen > largest:
                 raise limits.too_large(largest)
             return message
 
         return receiving
 
+    def _sending(self, scope: Scope, send: Send) -> Send:
+        """An answer that the other side reads, or a connection that ends."""
 
-def told(error: Exception, id: str) -> Problem:
+        async def sending(message: Message) -> None:
+            try:
+                async with asyncio.timeout(limits.READ_WITHIN):
+                    await send(message)
+            except TimeoutError:
+                self._connections.abort(scope.get("client"))
+                raise Problem(408, "too-slow", "the answer was not read in time") from None
+
+        return sending
+
+
+class Authentication:
+    """Finds out who asks at the addresses of the API, before anything reads the body."""
+
+    def __init__(self, app: ASGIApp, office: Office):
+        self._app, self._office = app, office
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = scope["path"]
+            if is_api(path) and path not in WITHOUT_TOKEN:
+                request = Request(scope)
+                await self._office.bearer(request, request.headers.get("authorization"))
+        await self._app(scope, receive, send)
+
+
+def problem_for(error: Exception, id: str) -> Problem:
     """The problem that an exception is to a caller; what is none of their business is logged."""
+    if isinstance(error, ClientDisconnect):
+        return Problem(400, "invalid-request", "the body ended early")
+    logs.store_failure(error, id)
     problem = problems.problem_of(error)
     if problem is None:
         logs.log.error("internal error", exc_info=error, extra={"facts": {"request": id}})
         problem = internal()
     return problem
-
-
-def tell(
-    metrics: Metrics,
-    template: str,
-    method: str,
-    path: str,
-    id: str,
-    status: int,
-    seconds: float,
-    caller: Caller | None,
-) -> None:
-    """Count an answer, and log it."""
-    metrics.answered(template, method if method in _METHODS else "other", status, seconds)
-    if logs.log.isEnabledFor(logging.INFO):
-        logs.event(
-            "request",
-            request=id,
-            method=method,
-            path=logs.without_secrets(path)[:400],
-            status=status,
-            ms=round(1000 * seconds, 2),
-            by=getattr(caller, "principal", None),
-            token=getattr(caller, "token", None),
-        )
 
 
 async def answer(send: Send, problem: Problem, id: str) -> None:
@@ -199,24 +227,7 @@ async def answer(send: Send, problem: Problem, id: str) -> None:
 
 def encoded(value: Any) -> bytes:
     """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
-    return "".join(_ENCODER(value, 0)).encode("ascii")
-
-
-def _encoder() -> Callable[[Any, int], Iterable[str]]:
-    """What `json.JSONEncoder` makes for every value anew: the encoder in C, where there is one."""
-    made = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-    in_c = getattr(json.encoder, "c_make_encoder", None)
-    if in_c is None:
-        return lambda value, _: [made.encode(value)]
-    texts = json.encoder.encode_basestring_ascii
-    encode: Callable[[Any, int], Iterable[str]] = in_c(
-        None, made.default, texts, None, made.key_separator, made.item_separator, False, False,
-        False,
-    )  # fmt: skip
-    return encode
-
-
-_ENCODER = _encoder()
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def internal() -> Problem:
@@ -230,6 +241,15 @@ def request_id(given: bytes | None) -> str:
     """The caller's own id for a request if it is a plain one, and a new one otherwise."""
     text = (given or b"").decode("latin-1")
     return text if _ID.fullmatch(text) else secrets.token_hex(8)
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The first header of a name."""
+    for each, value in scope["headers"]:
+        if each == name:
+            found: bytes = value
+            return found
+    return None
 
 
 def _host(text: bytes) -> str | None:

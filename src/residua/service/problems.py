@@ -34,6 +34,14 @@ STATUS: dict[type[errors.ResiduaError], int] = {
 }
 """The status of each exception that a caller can do something about."""
 
+WITHHELD: dict[type[errors.ResiduaError], str] = {
+    errors.StoreUnavailable: "the store cannot be reached; nothing was spent",
+    errors.UnsafeStore: "the store may lose what it acknowledges; nothing was spent",
+    errors.OutcomeUnknown: "the store did not tell the outcome; ask again with the same key",
+}
+"""What is said in place of errors of the store: their own words name users, hosts and schemas."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+]*://\S+")
+
 OURS = (errors.BrokenRecord, errors.NotALedger, errors.NewerLedger)
 """What the operator must look at, and a caller can do nothing about."""
 
@@ -62,6 +70,7 @@ TITLES = {
     "invalid-request": "The request is not as described",
     "too-many-requests": "Slow down",
     "foreign-origin": "The request comes from another site",
+    "overloaded": "Too many requests wait",
     "shutting-down": "The service is shutting down",
     "internal-error": "Something went wrong inside",
 }
@@ -95,13 +104,23 @@ def problem_of(error: Exception) -> Problem | None:
     for kind in type(error).__mro__:
         if kind in STATUS:
             headers = {"Retry-After": "1"} if may_pass(name_of(kind)) else {}
-            return Problem(STATUS[kind], name_of(kind), str(error), headers)
+            detail = WITHHELD.get(kind, str(error))
+            if kind is errors.ReadOnlyLedger:
+                detail = without_addresses(detail)
+            return Problem(STATUS[kind], name_of(kind), detail, headers)
     return None
+
+
+def without_addresses(text: str) -> str:
+    """What callers may read of a text that may name where the store or its anchor is."""
+    return _ADDRESS.sub("the store", text)
 
 
 def may_pass(name: str) -> bool:
     """Whether the same request may succeed a little later."""
-    return name in ("store-unavailable", "outcome-unknown", "too-many-requests", "shutting-down")
+    return name in (
+        "store-unavailable", "outcome-unknown", "too-many-requests", "overloaded", "shutting-down"
+    )  # fmt: skip
 
 
 def body(problem: Problem, request_id: str | None = None) -> dict[str, Any]:
@@ -129,6 +148,11 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
             message = "is missing"
         said.append(f"{where or 'body'}: {message}"[:300])
     return Problem(422, "invalid-request", "; ".join(said[:8]) or "the request is not as described")
+
+
+def name_in(type: str) -> str | None:
+    """The name that the `type` of a problem has; None where it is not one of ours."""
+    return type.removeprefix(_PREFIX) if type.startswith(_PREFIX) else None
 
 
 _BACK: dict[str, type[errors.ResiduaError]] = {name_of(kind): kind for kind in STATUS}

@@ -7,11 +7,13 @@ in any case.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 
@@ -19,14 +21,16 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
+from residua.service.connections import TimedProtocol
 from residua.service.context import Office, opened
-from residua.service.fast_path.connections import Sweeper, as_many_as_allowed
-from residua.service.fast_path.protocol import Way, protocol
-from residua.service.fast_path.short import ShortWay
 from residua.service.settings import Settings
 
 _YOUNG = 20_000
 """Objects made since the last look for garbage: some hundred requests."""
+LARGEST_HEAD = 64 * 1024
+"""Bytes that the head of a request may have."""
+MOST_CONNECTIONS = 10_000
+"""More are told that the service is unavailable."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -49,7 +53,7 @@ def _serve(settings: Settings, started: Callable[[str], None]) -> None:
         listener = bound(settings)
         port = int(listener.getsockname()[1])
         url = settings.url.rpartition(":")[0] + f":{port}"
-        server = _Server(config(office), settings.head_within, lambda: _tell(office, url, started))
+        server = _Server(config(office), lambda: _tell(office, url, started))
         _settle_memory()
         server.run(sockets=[listener])
     finally:
@@ -92,12 +96,18 @@ def bound(settings: Settings) -> socket.socket:
     return listener
 
 
-def config(office: Office, way: Way | None = None) -> uvicorn.Config:
-    """How uvicorn is to run; `way` is the short one unless another is given."""
+def config(office: Office) -> uvicorn.Config:
+    """How uvicorn is to run.
+
+    Its parser in Python reads a request only when the one before it is answered, so that what comes
+    behind a spend cannot take its answer away; and it has a limit for the size of a head.
+    """
     settings = office.settings
-    return uvicorn.Config(
+    made = uvicorn.Config(
         create_app(office),
-        http=protocol(way or ShortWay(office)),
+        http="h11",
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -105,11 +115,28 @@ def config(office: Office, way: Way | None = None) -> uvicorn.Config:
         proxy_headers=False,
         lifespan="off",
         ws="none",
-        timeout_keep_alive=75,
+        timeout_keep_alive=max(1, int(settings.head_within)),
         timeout_graceful_shutdown=max(1, int(settings.grace)),
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
+    made.load()
+    inner = made.http_protocol_class
+
+    def timed(**given: Any) -> TimedProtocol:
+        return TimedProtocol(inner(**given), office.connections)
+
+    made.http_protocol_class = timed  # type: ignore[assignment]
+    return made
+
+
+def as_many_as_allowed() -> None:
+    """Let this process have as many connections as the system lets it ask for."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _settle_memory() -> None:
@@ -120,17 +147,19 @@ def _settle_memory() -> None:
 
 
 def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
-    logs.event("started", url=url, store=str(office.ledger.store.place), dev=office.settings.dev)
+    place = office.ledger.store.place
+    # Of a server only the kind: its address may hold a password.
+    store = place.url.get_backend_name() if place.path is None else str(place.path)
+    logs.event("started", url=url, store=store, dev=office.settings.dev)
     started(url)
 
 
 class _Server(uvicorn.Server):
     """A server that says when it listens, and returns when it is told to stop."""
 
-    def __init__(self, config: uvicorn.Config, head_within: float, listening: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]):
         super().__init__(config)
         self._listening = listening
-        self._sweeper = Sweeper(head_within)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -141,13 +170,6 @@ class _Server(uvicorn.Server):
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:  # ten ticks are a second
-            late = self._sweeper.sweep(self.server_state.connections)
-            if late:
-                logs.event("closed connections that sent no request", level=30, count=late)
-        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

@@ -164,6 +164,38 @@ def test_holds_of_others_are_out_of_scope(service: Service, name: str) -> None:
     assert service.http("POST", f"/v1/holds/{own}/commit", mine, json={}).json()["admitted"]
 
 
+@pytest.mark.parametrize("end", ["open", "committed", "cancelled"])
+def test_what_became_of_holds_of_others_is_out_of_scope(
+    service: Service, name: str, end: str
+) -> None:
+    """Not even its receipt, for an engine that knows its id; nor whether there is one."""
+    for there in ("a", "b"):
+        service.budget(f"{name}-{there}")
+    mine = service.token("engine", budgets=[f"{name}-a"])
+    hold = service.http("POST", f"/v1/budgets/{name}-b/reserve", json=ASK).json()["id"]
+    if end != "open":
+        verb = "commit" if end == "committed" else "cancel"
+        assert service.http("POST", f"/v1/holds/{hold}/{verb}", json={}).is_success
+    for verb in ("commit", "cancel"):
+        other = service.http("POST", f"/v1/holds/{hold}/{verb}", mine, json={})
+        nothing = service.http("POST", f"/v1/holds/{'0' * 32}/{verb}", mine, json={})
+        assert other.status_code == nothing.status_code == 403
+        assert other.json()["detail"] == nothing.json()["detail"]
+        assert f"{name}-b" not in other.text and "head" not in other.json()
+
+
+def test_an_own_hold_is_committed_again_from_scope(service: Service, name: str) -> None:
+    service.budget(name)
+    mine = service.token("engine", budgets=[name])
+    colleague = service.token("engine", budgets=[f"{name}*"])
+    hold = service.http("POST", f"/v1/budgets/{name}/reserve", mine, json=ASK).json()["id"]
+    first = service.http("POST", f"/v1/holds/{hold}/commit", mine, json={}).json()
+    assert first["admitted"] and not first["replayed"]
+    for token in (mine, colleague):
+        again = service.http("POST", f"/v1/holds/{hold}/commit", token, json={}).json()
+        assert again["replayed"] and again["head"] == first["head"]
+
+
 def test_revoked_tokens_open_nothing(service: Service) -> None:
     text = service.token("admin")
     assert service.http("GET", "/v1/me", text).status_code == 200

@@ -41,6 +41,7 @@ def add_kinds(components: dict[str, Any]) -> None:
         _refer(schemas[request]["properties"]["mechanism"], MECHANISM)
     _refer(schemas["Plan"]["properties"]["mechanisms"]["items"], MECHANISM)
     _refer(schemas["NewBudget"]["properties"]["filter"], FILTER)
+    # FastAPI leaves out nulls in examples that the models have, so they are put in here.
     for name, answers in ANSWERS.items():
         schemas[name]["examples"] = answers
 

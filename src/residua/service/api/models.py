@@ -1,4 +1,4 @@
-"""What requests and answers look like, for checking the first and describing both.
+"""What requests and answers look like: both are checked against these, and described by them.
 
 Requests take no unknown fields and no values of another type. What a mechanism or a filter may
 hold is the codecs' business (`mechanisms/codec.py`, `filters/codec.py`): the service passes it on

@@ -47,6 +47,11 @@ class Caller:
     token: str | None
     """The id of the token, which is no secret."""
 
+    @property
+    def name(self) -> str:
+        """By what limits know the caller."""
+        return self.token or self.principal
+
     def may(self, permission: str) -> bool:
         """Whether the role has a permission."""
         return self.role in PERMISSIONS[permission]
@@ -98,6 +103,12 @@ class Gatekeeper:
         if header is None and self._dev:
             return DEVELOPER
         return self.holder(*self.shown(header))
+
+    def was_valid(self, header: str | None) -> bool:
+        """Whether a header has a token that was found valid before, however long ago."""
+        id, hash = self.shown(header)
+        kept = self._kept.get(id)
+        return kept is not None and tokens.same(kept[1].hash, hash)
 
     def shown(self, header: str | None) -> tuple[str, str]:
         """The id of the token that a header has, and the hash of its secret; raises on others."""

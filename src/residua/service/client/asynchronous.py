@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+import httpx
+
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import Budget
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
-from residua.ledger.recovery.export_file import write_lines
 from residua.records import Record
 from residua.service.api import values
 from residua.service.client import verbs
 from residua.service.client.calls import (
-    ATTEMPTS,
+    RETRY_FOR,
+    Attempts,
     Call,
+    Outcome,
+    Retries,
     address,
     headers,
-    result,
-    wait,
 )
-from residua.service.client.transport import Transport
+from residua.service.client.sessions import Options, Sessions, answered, failed
 
 T = TypeVar("T")
 
@@ -54,9 +55,7 @@ class AsyncReservation:
 class AsyncClient:
     """The budget service at `url`. For one event loop.
 
-    Spends carry a key, made here if you bring none, so a call that brought no answer is repeated
-    safely: it is answered with the receipt of the first. A receipt that is `replayed` permits no
-    run. Where nothing answers, `OutcomeUnknown` says so, and the same key finds out.
+    Its promises and its arguments are those of `Client`.
     """
 
     def __init__(
@@ -65,13 +64,15 @@ class AsyncClient:
         token: str | None = None,
         *,
         timeout: float = 30.0,
-        attempts: int = ATTEMPTS,
+        attempts: int | None = None,
+        retry_for: float = RETRY_FOR,
         connections: int = 100,
+        proxy: str | None = None,
     ):
         self.url = address(url)
-        self._attempts = attempts
-        self._transport = Transport(self.url, headers(token), timeout, connections)
-        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="residua-client")
+        self._retries = Retries(attempts, retry_for)
+        options = Options(headers(token), timeout, connections, proxy)
+        self._sessions = Sessions(httpx.AsyncClient, options)
 
     # -- budgets ------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class AsyncClient:
         shares_data: bool = False,
     ) -> Budget:
         """A new budget."""
-        return await self._do(
+        return await self._run(
             verbs.create_budget(
                 name, filter, relation=relation, unit=unit, parent=parent,
                 partition=partition, data=data, window=window, shares_data=shares_data,
@@ -97,25 +98,19 @@ class AsyncClient:
 
     async def budget(self, name: str) -> Budget:
         """A budget as it stands now."""
-        return await self._do(verbs.budget(name))
+        return await self._run(verbs.budget(name))
 
     async def budgets(self) -> tuple[Budget, ...]:
         """All budgets in scope, by name."""
-        found: list[Budget] = []
-        after: str | None = None
-        while True:
-            page, after = await self._do(verbs.budgets(after))
-            found += page
-            if after is None:
-                return tuple(found)
+        return await self._run(verbs.budgets())
 
     async def retire(self, name: str, reason: str) -> None:
         """Close a budget for good."""
-        await self._do(verbs.retire(name, reason))
+        await self._run(verbs.retire(name, reason))
 
     async def refresh(self, name: str) -> Budget:
         """Begin a new window if the old one is over."""
-        return await self._do(verbs.refresh(name))
+        return await self._run(verbs.refresh(name))
 
     # -- spending -----------------------------------------------------------------------
 
@@ -123,7 +118,7 @@ class AsyncClient:
         self, budgets: Any, query: Any, *, assume_budget_relation: bool = False
     ) -> Answer:
         """Whether a spend would be admitted now."""
-        return await self._do(verbs.check(budgets, query, assume_budget_relation))
+        return await self._run(verbs.check(budgets, query, assume_budget_relation))
 
     async def spend(
         self,
@@ -134,9 +129,7 @@ class AsyncClient:
         assume_budget_relation: bool = False,
     ) -> Receipt:
         """Debit a query, durably. Run its mechanism after this, once, and only if it says so."""
-        receipt = await self._do(verbs.spend(budgets, query, key, assume_budget_relation))
-        # A key that was made here is known to nobody else: no run was permitted under it before.
-        return replace(receipt, replayed=False) if key is None and receipt.replayed else receipt
+        return await self._run(verbs.spend(budgets, query, key, assume_budget_relation))
 
     async def reserve(
         self,
@@ -152,18 +145,17 @@ class AsyncClient:
         def read(data: Any) -> AsyncReservation:
             return AsyncReservation(values.reservation_from(data, None), self)
 
-        made: AsyncReservation = await self._do(
+        return await self._run(
             verbs.reserve(budgets, query, key, ttl, assume_budget_relation, read)
         )
-        return made
 
     async def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        return await self._do(verbs.commit(hold, key))
+        return await self._run(verbs.commit(hold, key))
 
     async def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
-        await self._do(verbs.cancel(hold, reason))
+        await self._run(verbs.cancel(hold, reason))
 
     def guard(
         self,
@@ -182,7 +174,7 @@ class AsyncClient:
 
     async def holds(self) -> tuple[Hold, ...]:
         """The open reservations in scope, with their ages."""
-        return await self._do(verbs.holds())
+        return await self._run(verbs.holds())
 
     # -- reading ------------------------------------------------------------------------
 
@@ -190,20 +182,11 @@ class AsyncClient:
         self, name: str, after: int | None = None, limit: int | None = None
     ) -> tuple[Record, ...]:
         """The records of a budget, oldest first."""
-        found: list[Record] = []
-        while limit is None or len(found) < limit:
-            page, following = await self._do(
-                verbs.history(name, after, None if limit is None else limit - len(found))
-            )
-            found += page
-            if following is None:
-                break
-            after = following
-        return tuple(found)
+        return await self._run(verbs.history(name, after, limit))
 
     async def status(self) -> Any:
         """The ledger at a glance."""
-        return await self._do(verbs.status())
+        return await self._run(verbs.status())
 
     async def verify(
         self,
@@ -222,32 +205,50 @@ class AsyncClient:
         """
         from residua.verify import verify_export
 
-        lines = (await self._do(verbs.export())).splitlines()
+        lines = (await self._run(verbs.exported())).splitlines()
         limits = limit, total_limit, memory_limit
         given = lines, expect_head, since, jobs, progress, *limits
         return await asyncio.to_thread(verify_export, *given)
 
     async def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
-        text = await self._do(verbs.export())
-        return write_lines(to, text.splitlines(keepends=True))
+        return await self._run(verbs.export(to))
 
     # -- there and back -----------------------------------------------------------------
 
+    async def _run(self, verb: verbs.Verb[T]) -> T:
+        try:
+            call = next(verb)
+            while True:
+                call = verb.send(await self._do(call))
+        except StopIteration as end:
+            done: T = end.value
+            return done
+
     async def _do(self, call: Call[T]) -> T:
-        attempt, loop = 1, asyncio.get_running_loop()
+        attempts = Attempts(call, self.url, self._retries)
         while True:
-            outcome = await loop.run_in_executor(self._threads, self._transport.send, call)
-            pause = wait(call, outcome, attempt, self._attempts)
+            outcome = await self._send(call)
+            pause = attempts.pause(outcome)
             if pause is None:
-                return result(call, outcome, self.url)
+                return attempts.result(outcome)
             await asyncio.sleep(pause)
-            attempt += 1
+
+    async def _send(self, call: Call[Any]) -> Outcome:
+        """One attempt."""
+        try:
+            return answered(
+                await self._sessions.of(call).request(
+                    call.method, self.url + call.path, params=call.params, content=call.content
+                )
+            )
+        except httpx.HTTPError as error:
+            return failed(error)
 
     async def close(self) -> None:
         """Let the connections go."""
-        self._transport.close()
-        self._threads.shutdown(wait=False)
+        for each in self._sessions.both:
+            await each.aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self

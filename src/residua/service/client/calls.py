@@ -2,17 +2,22 @@
 
 Both clients carry out the same calls, one waiting and one not. A call may be repeated freely if it
 writes nothing, or if it carries a key: then the service answers a repetition with the receipt it
-gave before. Anything else is sent again only when it surely never arrived.
+gave before. Anything else is sent again only when it surely never arrived. As soon as one attempt
+may have been carried out without an answer, there are two ends: an answer, or `OutcomeUnknown`.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
+
+import httpx
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, OutcomeUnknown, StoreUnavailable
@@ -22,9 +27,15 @@ from residua.version import __version__
 T = TypeVar("T")
 
 ATTEMPTS = 5
+"""Attempts, as long as nothing can have been carried out."""
+RETRY_FOR = 60.0
+"""Seconds in which an unknown outcome is asked for again: a service that restarts is back by then.
+"""
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 5.0
 _AGAIN = frozenset({429, 502, 503, 504})
+_UNSURE = frozenset({"outcome-unknown", "internal-error"})
+"""Problems of the service that do not say whether anything was written."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     repeatable: bool = True
+    writes: bool = False
+    """Whether the service writes something, so that the outcome matters."""
     key: str | None = None
     """The key of a call that may spend, for the message where its outcome stays unknown."""
     text: bool = False
@@ -75,47 +88,109 @@ class Answered:
         except ValueError:
             return None
 
+    @property
+    def problem(self) -> str | None:
+        """The name of a problem of ours; None where something else answered."""
+        given = self.data
+        name = str(given.get("type", "")) if isinstance(given, Mapping) else ""
+        return problems.name_in(name)
+
 
 Outcome = Failed | Answered
 
 
-def wait(call: Call[Any], outcome: Outcome, attempt: int, attempts: int) -> float | None:
-    """Seconds after which to try again; None to take the outcome as it is."""
-    if attempt >= attempts:
-        return None
-    if isinstance(outcome, Failed):
-        return _pause(attempt) if call.repeatable or not outcome.arrived else None
-    if outcome.status not in _AGAIN or (outcome.status != 429 and not call.repeatable):
-        return None
-    given = outcome.data
-    name = str(given.get("type", "")) if isinstance(given, Mapping) else ""
-    known = name.startswith("urn:residua:")
-    if known and not problems.may_pass(name.rpartition(":")[2]):
-        return None
-    told, pause = outcome.retry_after or "", _pause(attempt)
-    return max(pause, min(float(told), LONGEST_WAIT)) if told.isdigit() and attempt > 1 else pause
+@dataclass(frozen=True)
+class Retries:
+    """How often and how long calls are repeated."""
+
+    attempts: int | None = None
+    """Attempts in all; None for `ATTEMPTS`, and once the outcome is unknown, for `seconds`."""
+    seconds: float = RETRY_FOR
 
 
-def _pause(attempt: int) -> float:
-    longest: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1))
-    return longest * random.uniform(0.5, 1.0)
+class Attempts(Generic[T]):
+    """The attempts of one call, and what they amount to."""
 
+    def __init__(
+        self,
+        call: Call[T],
+        url: str,
+        retries: Retries,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._call, self._url, self._retries, self._clock = call, url, retries, clock
+        self._begun, self._made = clock(), 0
+        self._unsure = False
+        """Whether an attempt may have been carried out of which no answer tells."""
 
-def result(call: Call[T], outcome: Outcome, url: str) -> T:
-    """What a call brought, or the exception that it amounts to."""
-    if isinstance(outcome, Failed):
-        if outcome.arrived and call.method != "GET":
-            again = f"ask again with the key {call.key!r}" if call.key else "look before you repeat"
-            raise OutcomeUnknown(
-                f"{url} was asked and gave no answer ({_named(outcome.error)}); {again}"
+    def pause(self, outcome: Outcome) -> float | None:
+        """Seconds after which to try again; None to take what there is."""
+        self._made += 1
+        self._unsure |= self._call.writes and _is_unsure(outcome)
+        if not self._may_repeat(outcome):
+            return None
+        longest: float = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._made - 1))
+        pause = longest * random.uniform(0.5, 1.0)
+        told = (outcome.retry_after or "") if isinstance(outcome, Answered) else ""
+        if told.isdigit() and self._made > 1:
+            pause = max(pause, min(float(told), LONGEST_WAIT))
+        return pause if self._has_time(pause) else None
+
+    def _may_repeat(self, outcome: Outcome) -> bool:
+        call = self._call
+        if isinstance(outcome, Failed):
+            return call.repeatable or not outcome.arrived
+        if outcome.status not in _AGAIN or (outcome.status != 429 and not call.repeatable):
+            return False
+        return outcome.problem is None or problems.may_pass(outcome.problem)
+
+    def _has_time(self, pause: float) -> bool:
+        if self._retries.attempts is not None:
+            return self._made < self._retries.attempts
+        if self._unsure:
+            return self._clock() + pause - self._begun <= self._retries.seconds
+        return self._made < ATTEMPTS
+
+    def result(self, outcome: Outcome) -> T:
+        """What the call brought, or the exception that it amounts to."""
+        try:
+            return self._read(outcome)
+        except OutcomeUnknown:
+            raise
+        except Exception as error:
+            if not self._unsure:
+                raise
+            raise self._unknown(error) from error
+
+    def _read(self, outcome: Outcome) -> T:
+        call = self._call
+        if isinstance(outcome, Failed):
+            unspent = "; nothing was spent" if call.key else ""
+            raise StoreUnavailable(
+                f"{self._url} cannot be reached ({_named(outcome.error)}){unspent}"
             ) from outcome.error
-        unspent = "; nothing was spent" if call.key else ""
-        raise StoreUnavailable(
-            f"{url} cannot be reached ({_named(outcome.error)}){unspent}"
-        ) from outcome.error
-    if outcome.status >= 300:
-        raise problems.raised(outcome.status, outcome.data)
-    return call.read(outcome.content.decode() if call.text else outcome.data)
+        if outcome.status >= 300:
+            raise problems.raised(outcome.status, outcome.data)
+        # It was carried out, and if the answer cannot be read, nobody knows to which end.
+        self._unsure |= call.writes
+        return call.read(outcome.content.decode() if call.text else outcome.data)
+
+    def _unknown(self, error: Exception) -> OutcomeUnknown:
+        key = self._call.key
+        again = f"ask again with the key {key!r}" if key else "look before you repeat"
+        return OutcomeUnknown(
+            f"{self._url} was asked and gave no answer that tells the outcome"
+            f" ({_named(error.__cause__ or error)}); {again}"
+        )
+
+
+def _is_unsure(outcome: Outcome) -> bool:
+    if isinstance(outcome, Failed):
+        return outcome.arrived
+    if outcome.status < 500:
+        return False
+    # Of what is not ours, a proxy's, nobody knows how far the request came.
+    return outcome.problem is None or outcome.problem in _UNSURE
 
 
 def address(url: Any) -> str:
@@ -123,7 +198,7 @@ def address(url: Any) -> str:
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url must be the address of a service, got {checks.shown(url)}")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in ("http", "https") or not _is_host(url):
         raise ArgumentError(
             f"url must be the address of a service, http:// or https://, got {checks.shown(url)}"
         )
@@ -132,15 +207,25 @@ def address(url: Any) -> str:
     return url.rstrip("/")
 
 
+def _is_host(url: str) -> bool:
+    """Whether an address has a host, and a port if any, that a request can be sent to."""
+    try:
+        parts = urlsplit(url)
+        return bool(httpx.URL(url).host) and parts.port != 0 and not re.search(r"\s", url)
+    except (httpx.InvalidURL, ValueError):
+        return False
+
+
 def headers(token: Any) -> dict[str, str]:
     """What every request carries."""
     common = {"User-Agent": f"residua/{__version__}", "Content-Type": "application/json"}
     if token is None:
         return common
-    if not isinstance(token, str) or not token.strip() or not token.strip().isascii():
+    text = token.strip() if isinstance(token, str) else ""
+    if not (text and text.isascii() and text.isprintable()):
         # The token itself is not shown.
         raise ArgumentError("token must be the text of a token, got something else")
-    return {**common, "Authorization": f"Bearer {token.strip()}"}
+    return {**common, "Authorization": f"Bearer {text}"}
 
 
 def segment(name: str) -> str:
@@ -148,5 +233,5 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _named(error: Exception) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
 
+import httpx
+
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import Budget
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
-from residua.ledger.recovery.export_file import write_lines
 from residua.records import Record
 from residua.service.api import values
 from residua.service.client import verbs
 from residua.service.client.calls import (
-    ATTEMPTS,
+    RETRY_FOR,
+    Attempts,
     Call,
+    Outcome,
+    Retries,
     address,
     headers,
-    result,
-    wait,
 )
-from residua.service.client.transport import Transport
+from residua.service.client.sessions import Options, Sessions, answered, failed
 
 T = TypeVar("T")
 
@@ -32,8 +33,13 @@ class Client:
     """The budget service at `url`. Safe to share between threads.
 
     Spends carry a key, made here if you bring none, so a call that brought no answer is repeated
-    safely: it is answered with the receipt of the first. A receipt that is `replayed` permits no
-    run. Where nothing answers, `OutcomeUnknown` says so, and the same key finds out.
+    safely: it is answered with the receipt of the first, `replayed`, which permits no run. Where
+    nothing answers, `OutcomeUnknown` says so, and the same key finds out.
+
+    `timeout`: seconds for each attempt to connect, to send and to read. `attempts`: in all; by
+    default a few while nothing can have been carried out, and from then on until `retry_for`
+    seconds have passed, in which a service restarts. `connections`: at most so many at one time.
+    `proxy`: its address; by default those of the environment (`HTTPS_PROXY`, `NO_PROXY`) count.
     """
 
     def __init__(
@@ -42,12 +48,15 @@ class Client:
         token: str | None = None,
         *,
         timeout: float = 30.0,
-        attempts: int = ATTEMPTS,
+        attempts: int | None = None,
+        retry_for: float = RETRY_FOR,
         connections: int = 100,
+        proxy: str | None = None,
     ):
         self.url = address(url)
-        self._attempts = attempts
-        self._transport = Transport(self.url, headers(token), timeout, connections)
+        self._retries = Retries(attempts, retry_for)
+        options = Options(headers(token), timeout, connections, proxy)
+        self._sessions = Sessions(httpx.Client, options)
 
     # -- budgets ------------------------------------------------------------------------
 
@@ -64,7 +73,7 @@ class Client:
         shares_data: bool = False,
     ) -> Budget:
         """A new budget."""
-        return self._do(
+        return self._run(
             verbs.create_budget(
                 name, filter, relation=relation, unit=unit, parent=parent,
                 partition=partition, data=data, window=window, shares_data=shares_data,
@@ -73,31 +82,25 @@ class Client:
 
     def budget(self, name: str) -> Budget:
         """A budget as it stands now."""
-        return self._do(verbs.budget(name))
+        return self._run(verbs.budget(name))
 
     def budgets(self) -> tuple[Budget, ...]:
         """All budgets in scope, by name."""
-        found: list[Budget] = []
-        after: str | None = None
-        while True:
-            page, after = self._do(verbs.budgets(after))
-            found += page
-            if after is None:
-                return tuple(found)
+        return self._run(verbs.budgets())
 
     def retire(self, name: str, reason: str) -> None:
         """Close a budget for good."""
-        self._do(verbs.retire(name, reason))
+        self._run(verbs.retire(name, reason))
 
     def refresh(self, name: str) -> Budget:
         """Begin a new window if the old one is over."""
-        return self._do(verbs.refresh(name))
+        return self._run(verbs.refresh(name))
 
     # -- spending -----------------------------------------------------------------------
 
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now."""
-        return self._do(verbs.check(budgets, query, assume_budget_relation))
+        return self._run(verbs.check(budgets, query, assume_budget_relation))
 
     def spend(
         self,
@@ -108,9 +111,7 @@ class Client:
         assume_budget_relation: bool = False,
     ) -> Receipt:
         """Debit a query, durably. Run its mechanism after this, once, and only if it says so."""
-        receipt = self._do(verbs.spend(budgets, query, key, assume_budget_relation))
-        # A key that was made here is known to nobody else: no run was permitted under it before.
-        return replace(receipt, replayed=False) if key is None and receipt.replayed else receipt
+        return self._run(verbs.spend(budgets, query, key, assume_budget_relation))
 
     def reserve(
         self,
@@ -126,18 +127,15 @@ class Client:
         def read(data: Any) -> Reservation:
             return values.reservation_from(data, self)
 
-        made: Reservation = self._do(
-            verbs.reserve(budgets, query, key, ttl, assume_budget_relation, read)
-        )
-        return made
+        return self._run(verbs.reserve(budgets, query, key, ttl, assume_budget_relation, read))
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        return self._do(verbs.commit(hold, key))
+        return self._run(verbs.commit(hold, key))
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
-        self._do(verbs.cancel(hold, reason))
+        self._run(verbs.cancel(hold, reason))
 
     def guard(
         self,
@@ -156,7 +154,7 @@ class Client:
 
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations in scope, with their ages."""
-        return self._do(verbs.holds())
+        return self._run(verbs.holds())
 
     # -- reading ------------------------------------------------------------------------
 
@@ -164,20 +162,11 @@ class Client:
         self, name: str, after: int | None = None, limit: int | None = None
     ) -> tuple[Record, ...]:
         """The records of a budget, oldest first."""
-        found: list[Record] = []
-        while limit is None or len(found) < limit:
-            page, following = self._do(
-                verbs.history(name, after, None if limit is None else limit - len(found))
-            )
-            found += page
-            if following is None:
-                break
-            after = following
-        return tuple(found)
+        return self._run(verbs.history(name, after, limit))
 
     def status(self) -> Any:
         """The ledger at a glance."""
-        return self._do(verbs.status())
+        return self._run(verbs.status())
 
     def verify(
         self,
@@ -196,30 +185,49 @@ class Client:
         """
         from residua.verify import verify_export
 
-        lines = (self._do(verbs.export())).splitlines()
+        lines = self._run(verbs.exported()).splitlines()
         limits = limit, total_limit, memory_limit
         return verify_export(lines, expect_head, since, jobs, progress, *limits)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
-        text = self._do(verbs.export())
-        return write_lines(to, text.splitlines(keepends=True))
+        return self._run(verbs.export(to))
 
     # -- there and back -----------------------------------------------------------------
 
+    def _run(self, verb: verbs.Verb[T]) -> T:
+        try:
+            call = next(verb)
+            while True:
+                call = verb.send(self._do(call))
+        except StopIteration as end:
+            done: T = end.value
+            return done
+
     def _do(self, call: Call[T]) -> T:
-        attempt = 1
+        attempts = Attempts(call, self.url, self._retries)
         while True:
-            outcome = self._transport.send(call)
-            pause = wait(call, outcome, attempt, self._attempts)
+            outcome = self._send(call)
+            pause = attempts.pause(outcome)
             if pause is None:
-                return result(call, outcome, self.url)
+                return attempts.result(outcome)
             time.sleep(pause)
-            attempt += 1
+
+    def _send(self, call: Call[Any]) -> Outcome:
+        """One attempt."""
+        try:
+            return answered(
+                self._sessions.of(call).request(
+                    call.method, self.url + call.path, params=call.params, content=call.content
+                )
+            )
+        except httpx.HTTPError as error:
+            return failed(error)
 
     def close(self) -> None:
         """Let the connections go."""
-        self._transport.close()
+        for each in self._sessions.both:
+            each.close()
 
     def __enter__(self) -> Client:
         return self

@@ -13,16 +13,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooLargeError
+from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
+from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.receipts import Receipt
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.reading import validated
-from residua.service.api.responses import Json
+from residua.service.api.bodies import validated
+from residua.service.api.deciding import decide, query_of
+from residua.service.api.responses import Json, shaped
 from residua.service.api.routes.curves import drawn
 from residua.service.api.routes.plan import planned
 from residua.service.auth.access import Caller
 from residua.service.context import Office, office_of
-from residua.service.dispatch import query_of
 from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
 from residua.service.pages.confirm import sees
 from residua.service.pages.gauge import left, row
@@ -59,7 +62,11 @@ async def curves(request: Request, name: str) -> Response:
     """The curves, for the script that draws them."""
     office, seen = office_of(request), await visitor(request)
     seen.caller.require("read", name)
-    return Json(await office.run_for(seen.caller, drawn, office.ledger, name, POINTS))
+
+    def work() -> bytes:
+        return shaped(models.Curves, drawn(office.ledger, name, POINTS))
+
+    return Json(await office.run_for(seen.caller, work))
 
 
 @router.post("/budgets/{name}/what-if")
@@ -91,14 +98,12 @@ async def spend(request: Request, name: str) -> Response:
     seen.caller.require("spend", name)
     try:
         body = validated(models.Ask, {**_asked(given), "key": given.get("key") or None})
-        receipt = await office.dispatch.ask(
-            seen.caller.principal,
-            "spend",
-            budgets=name,
-            query=query_of(body.mechanism),
-            key=body.key,
-            assume_budget_relation=body.assume_budget_relation,
-        )
+
+        def ask(ledger: Ledger, query: Asked) -> Receipt:
+            assumed = body.assume_budget_relation
+            return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
+
+        receipt = await decide(office, seen.caller, name, body.mechanism, ask)
     except (ResiduaError, Problem) as error:
         problem = problems.problem_of(error)
         if problem is None:
@@ -125,7 +130,7 @@ def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
         closed = office.ledger.read_only
         if closed is not None:
-            reason = f"nothing would be admitted now: {closed}"
+            reason = f"nothing would be admitted now: {problems.without_addresses(closed)}"
             out["decided"] |= {"admitted": False, "reason": reason}
     try:
         found = planned(office.ledger, name, plan)
@@ -194,7 +199,7 @@ async def _shown(
         result=result,
         key=uuid.uuid4().hex,
         verified=office.verifier.said(),
-        read_only=office.ledger.read_only,
+        read_only=problems.without_addresses(office.ledger.read_only or "") or None,
     )
 
 

@@ -18,7 +18,8 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.reading import validated
+from residua.service.api.bodies import validated
+from residua.service.api.deciding import settle
 from residua.service.api.routes.asking import in_scope
 from residua.service.auth.access import Caller
 from residua.service.context import office_of
@@ -80,8 +81,7 @@ async def cancel(request: Request, id: str) -> Response:
     try:
         await office.run(in_scope, office, seen.caller, id)
         body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
-        principal = seen.caller.principal
-        await office.dispatch.ask(principal, "cancel", hold=id, reason=body.reason)
+        await settle(office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
     except (ResiduaError, Problem) as error:
         return await _cancellation(request, seen, id, _told(error))
     name = found.budgets[0]

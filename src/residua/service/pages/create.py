@@ -14,7 +14,7 @@ from residua.errors import ArgumentError, ResiduaError
 from residua.filters.codec import from_dict
 from residua.ledger.api.ledger import Ledger
 from residua.service.api import models
-from residua.service.api.reading import validated
+from residua.service.api.bodies import validated
 from residua.service.context import office_of
 from residua.service.pages.choices import FILTERS, described
 from residua.service.pages.html import PageRoute, form, page, shown, to

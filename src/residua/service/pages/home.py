@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.ledger.api.ledger import Ledger
+from residua.service import problems
 from residua.service.auth.access import Caller
 from residua.service.auth.tokens import parsed
 from residua.service.context import office_of
@@ -38,7 +39,8 @@ async def home(request: Request) -> Response:
     after = request.query_params.get("after", "")
     listed = await office.run(budgets, office.ledger, seen.caller, after)
     verified = office.verifier.said()
-    return page("home.html", seen, **listed, verified=verified, read_only=office.ledger.read_only)
+    read_only = problems.without_addresses(office.ledger.read_only or "") or None
+    return page("home.html", seen, **listed, verified=verified, read_only=read_only)
 
 
 def budgets(ledger: Ledger, caller: Caller, after: str) -> dict[str, Any]:

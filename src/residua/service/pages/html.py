@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residua.service import problems
-from residua.service.api.reading import received
 from residua.service.pages import static
 from residua.service.pages.session import Visitor, known
 from residua.service.problems import Problem
@@ -64,7 +63,7 @@ async def form(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
-    raw = await received(request, "invalid-request")
+    raw = await request.body()
     try:
         fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError:
@@ -85,7 +84,7 @@ class PageRoute(APIRoute):
             except Exception as error:
                 problem = problems.problem_of(error)
                 if problem is None:
-                    # The frame logs it and answers.
+                    # The middleware logs it and answers.
                     raise
                 return trouble(request, problem)
 

@@ -10,19 +10,25 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ArgumentError
+from residua.ledger.api.ledger import Ledger
+from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.service.api import models, values
-from residua.service.api.direct import Direct
-from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented
+from residua.service.api.bodies import JsonRoute
+from residua.service.api.deciding import decide, is_quick, query_of, settle
+from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented, shaped
 from residua.service.auth.access import Caller
+from residua.service.auth.hold_owner import hold_of
 from residua.service.context import Office, caller_of, office_of
-from residua.service.dispatch import is_quick, query_of
+from residua.service.problems import Problem
 
-router = APIRouter(prefix="/v1", tags=["asking"], route_class=Direct)
+router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
 
 HoldId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a reservation.")]
 NO_KEY, NO_REASON = models.Commit(), models.Cancel()
@@ -44,10 +50,15 @@ async def spend(
     """
     office, caller = office_of(request), caller_of(request)
     caller.require("spend", name, *body.also)
-    key = one_key(body.key, idempotency_key)
-    receipt = await office.dispatch.ask(caller.principal, "spend", **asked(name, body), key=key)
-    office.metrics.decided("spend", receipt.admitted, receipt.replayed)
-    return await shown(office, receipt, values.receipt_to_dict)
+    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    show = _Showing(values.receipt_to_dict, models.Receipted)
+
+    def ask(ledger: Ledger, query: Asked) -> _Answer:
+        assumed = body.assume_budget_relation
+        return show.if_quick(ledger.spend(budgets, query, key, assume_budget_relation=assumed))
+
+    answer = await decide(office, caller, budgets, body.mechanism, ask)
+    return await show.response(office, caller, "spend", answer)
 
 
 @router.post(
@@ -67,13 +78,18 @@ async def check(
     caller.require("check", name, *body.also)
     one_key(body.key, idempotency_key)
 
-    def work() -> dict[str, Any]:
+    def work() -> tuple[bool, bytes]:
         must_be_open(office.ledger.read_only)
-        return values.answer_to_dict(office.ledger.check(**asked(name, body)))
+        found = office.ledger.check(
+            named(name, body),
+            query_of(body.mechanism),
+            assume_budget_relation=body.assume_budget_relation,
+        )
+        return found.admitted, shaped(models.Decided, values.answer_to_dict(found))
 
-    answer = await office.run_for(caller, work)
-    office.metrics.decided("check", answer["admitted"])
-    return Json(answer)
+    admitted, content = await office.run_for(caller, work)
+    office.metrics.decided("check", admitted)
+    return Json(content)
 
 
 @router.post(
@@ -88,12 +104,16 @@ async def reserve(
     """Hold budget for a mechanism that has not started."""
     office, caller = office_of(request), caller_of(request)
     caller.require("spend", name, *body.also)
-    key = one_key(body.key, idempotency_key)
-    hold = await office.dispatch.ask(
-        caller.principal, "reserve", **asked(name, body), key=key, ttl=body.ttl
-    )
-    office.metrics.decided("reserve", hold.admitted, hold.replayed)
-    return await shown(office, hold, values.reservation_to_dict)
+    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    show = _Showing(values.reservation_to_dict, models.Reserved)
+
+    def ask(ledger: Ledger, query: Asked) -> _Answer:
+        assumed = body.assume_budget_relation
+        hold = ledger.reserve(budgets, query, key, body.ttl, assume_budget_relation=assumed)
+        return show.if_quick(hold)
+
+    answer = await decide(office, caller, budgets, body.mechanism, ask)
+    return await show.response(office, caller, "reserve", answer)
 
 
 @router.post(
@@ -111,12 +131,14 @@ async def commit(
     """Debit what is held; durable before the answer. Only then may the mechanism start."""
     office, caller = office_of(request), caller_of(request)
     caller.require("spend")
-    if caller.scope is not None:
-        await office.run(in_scope, office, caller, id)
     key = one_key(body.key, idempotency_key)
-    receipt = await office.dispatch.ask(caller.principal, "commit", hold=id, key=key)
-    office.metrics.decided("commit", receipt.admitted, receipt.replayed)
-    return await shown(office, receipt, values.receipt_to_dict)
+    show = _Showing(values.receipt_to_dict, models.Receipted)
+
+    def ask(ledger: Ledger) -> _Answer:
+        in_scope(office, caller, id)
+        return show.if_quick(ledger.commit(id, key))
+
+    return await show.response(office, caller, "commit", await settle(office, caller, ask))
 
 
 @router.post(
@@ -130,9 +152,12 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
     """Let a hold go: its mechanism has not started and never will."""
     office, caller = office_of(request), caller_of(request)
     caller.require("spend")
-    if caller.scope is not None:
-        await office.run(in_scope, office, caller, id)
-    await office.dispatch.ask(caller.principal, "cancel", hold=id, reason=body.reason)
+
+    def ask(ledger: Ledger) -> None:
+        in_scope(office, caller, id)
+        ledger.cancel(id, body.reason)
+
+    await settle(office, caller, ask)
     return Response(status_code=204)
 
 
@@ -146,49 +171,70 @@ async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
     office, caller = office_of(request), caller_of(request)
     caller.require("read")
-    found = await office.run(office.ledger.holds)
-    seen = [
-        one
-        for one in found
-        if one.by == caller.principal or all(caller.sees(name) for name in one.budgets)
-    ]
-    return Json({"items": [values.hold_to_dict(one) for one in seen]})
+
+    def work() -> bytes:
+        seen = [
+            one
+            for one in office.ledger.holds()
+            if one.by == caller.principal or all(caller.sees(name) for name in one.budgets)
+        ]
+        return shaped(models.Holds, {"items": [values.hold_to_dict(one) for one in seen]})
+
+    return Json(await office.run(work))
 
 
-async def shown(office: Office, receipt: Any, to_dict: Callable[[Any], dict[str, Any]]) -> Response:
-    """A receipt as an answer; what is left is worked out elsewhere if that takes time."""
-    if is_quick(receipt):
-        return Json(to_dict(receipt))
-    return Json(await office.run(to_dict, receipt))
+_Answer = tuple[Receipt | Reservation, bytes | None]
+
+
+class _Showing:
+    """How a receipt is answered: at once, or where what is left takes time to say, elsewhere."""
+
+    def __init__(self, to_dict: Callable[[Any], dict[str, Any]], model: type[BaseModel]):
+        self._to_dict, self._model = to_dict, model
+
+    def if_quick(self, receipt: Receipt | Reservation) -> _Answer:
+        """A receipt, with its answer where that takes no time."""
+        return receipt, self._shown(receipt) if is_quick(receipt) else None
+
+    async def response(self, office: Office, caller: Caller, verb: str, answer: _Answer) -> Json:
+        """Count a decision, and answer it."""
+        receipt, content = answer
+        office.metrics.decided(verb, receipt.admitted, receipt.replayed)
+        if content is None:
+            content = await office.deciding.run_for(caller.name, self._shown, receipt)
+        return Json(content)
+
+    def _shown(self, receipt: Receipt | Reservation) -> bytes:
+        return shaped(self._model, self._to_dict(receipt))
 
 
 def in_scope(office: Office, caller: Caller, id: str) -> None:
-    """Raise unless a hold is the caller's own, or all of it in scope."""
-    for hold in office.ledger.holds():
-        if hold.id == id and hold.by != caller.principal:
-            caller.require("spend", *hold.budgets)
+    """Raise unless a hold is the caller's own, or all of it in scope, whatever became of it.
+
+    What is out of scope and what is not there get the same answer.
+    """
+    if caller.scope is None:
+        return
+    found = hold_of(office.ledger, id)
+    if found is None or not (
+        found.principal == caller.principal or all(map(caller.sees, found.budgets))
+    ):
+        raise Problem(
+            403, "forbidden", "the token's scope does not include a reservation of this id"
+        )
 
 
 def one_key(body: str | None, header: str | None) -> str | None:
     """The key, from the body, from the header, or equal in both."""
-    if header is None:
-        return body
-    if not header or len(header) > models.LONGEST_KEY or not header.isprintable():
-        raise ArgumentError(
-            f"Idempotency-Key must be 1 to {models.LONGEST_KEY} printable characters,"
-            f" got {len(header)}"
-        )
-    if body is not None and body != header:
+    if header is None or body is None:
+        return body if header is None else header
+    if body != header:
         raise ArgumentError(
             f"key must be the same in the body and in Idempotency-Key, got {body!r} and {header!r}"
         )
     return header
 
 
-def asked(name: str, body: models.Ask) -> dict[str, Any]:
-    """What the ledger is asked: of one budget, or of several together."""
-    return {
-        "budgets": [name, *body.also] if body.also else name,
-        "query": query_of(body.mechanism),
-        "assume_budget_relation": body.assume_budget_relation,
-    }
+def named(name: str, body: models.Ask) -> str | list[str]:
+    """What is asked: one budget, or several together."""
+    return [name, *body.also] if body.also else name

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.filters.codec import from_dict
+from residua.ledger.api.views import Budget
 from residua.service.api import models, values
-from residua.service.api.direct import Direct
-from residua.service.api.responses import BudgetName, Json, documented
-from residua.service.context import authenticated, caller_of, office_of
+from residua.service.api.bodies import JsonRoute
+from residua.service.api.responses import BudgetName, Json, documented, shaped
+from residua.service.context import caller_of, office_of
 
-router = APIRouter(prefix="/v1", tags=["budgets"], dependencies=[Depends(authenticated)])
-direct = APIRouter(prefix="/v1", tags=["budgets"], route_class=Direct)
+router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)
 
 
-@direct.post(
+@router.post(
     "/budgets",
     summary="Create a budget",
     status_code=201,
@@ -30,11 +30,11 @@ async def create(request: Request, body: models.NewBudget) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("manage")
 
-    def work() -> dict[str, object]:
+    def work() -> bytes:
         fields = body.model_dump(exclude={"name", "filter"})
         ledger = office.ledger.as_principal(caller.principal)
         made = ledger.create_budget(body.name, from_dict(body.filter), **fields)
-        return values.budget_to_dict(made)
+        return _shown(made)
 
     return Json(await office.run(work), status_code=201)
 
@@ -56,12 +56,13 @@ async def every(
     office, caller = office_of(request), caller_of(request)
     caller.require("read")
 
-    def work() -> dict[str, object]:
+    def work() -> bytes:
         seen = sorted((one for one in office.ledger.budgets() if caller.sees(one.name)), key=_name)
         rest = [one for one in seen if after is None or one.name > after]
         page = rest[:limit]
         following = page[-1].name if len(rest) > limit else None
-        return {"items": [values.budget_to_dict(one) for one in page], "next": following}
+        items = [values.budget_to_dict(one) for one in page]
+        return shaped(models.Budgets, {"items": items, "next": following})
 
     return Json(await office.run_for(caller, work))
 
@@ -77,13 +78,13 @@ async def show(request: Request, name: BudgetName) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("read", name)
 
-    def work() -> dict[str, object]:
-        return values.budget_to_dict(office.ledger.budget(name))
+    def work() -> bytes:
+        return _shown(office.ledger.budget(name))
 
     return Json(await office.run_for(caller, work))
 
 
-@direct.post(
+@router.post(
     "/budgets/{name}/retire",
     summary="Retire a budget",
     response_model=models.Budgeted,
@@ -94,9 +95,9 @@ async def retire(request: Request, name: BudgetName, body: models.Retirement) ->
     office, caller = office_of(request), caller_of(request)
     caller.require("manage", name)
 
-    def work() -> dict[str, object]:
+    def work() -> bytes:
         office.ledger.as_principal(caller.principal).retire(name, body.reason)
-        return values.budget_to_dict(office.ledger.budget(name))
+        return _shown(office.ledger.budget(name))
 
     return Json(await office.run(work))
 
@@ -112,11 +113,15 @@ async def refresh(request: Request, name: BudgetName) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("manage", name)
 
-    def work() -> dict[str, object]:
+    def work() -> bytes:
         office.ledger.as_principal(caller.principal).refresh(name)
-        return values.budget_to_dict(office.ledger.budget(name))
+        return _shown(office.ledger.budget(name))
 
     return Json(await office.run(work))
+
+
+def _shown(budget: Budget) -> bytes:
+    return shaped(models.Budgeted, values.budget_to_dict(budget))
 
 
 def _name(budget: object) -> str:

@@ -19,11 +19,11 @@ from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import count_more, least_noise
 from residua.service.api import models
-from residua.service.api.direct import Direct
-from residua.service.api.responses import BudgetName, Json, documented
+from residua.service.api.bodies import JsonRoute
+from residua.service.api.responses import BudgetName, Json, documented, shaped
 from residua.service.context import caller_of, office_of
 
-router = APIRouter(prefix="/v1", tags=["planning"], route_class=Direct)
+router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
 
 PATIENCE = 2.0
 """Seconds that a plan may take, more or less."""
@@ -44,7 +44,10 @@ async def plan(request: Request, name: BudgetName, body: models.Plan) -> Respons
     office, caller = office_of(request), caller_of(request)
     caller.require("plan", name)
 
-    return Json(await office.run_for(caller, planned, office.ledger, name, body))
+    def work() -> bytes:
+        return shaped(models.Planned, planned(office.ledger, name, body))
+
+    return Json(await office.run_for(caller, work))
 
 
 def planned(ledger: Ledger, name: str, body: models.Plan) -> dict[str, Any]:

@@ -6,32 +6,31 @@ import io
 import tempfile
 from typing import Any, BinaryIO
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from residua.errors import ResiduaError
 from residua.ledger.api.ledger import Ledger
 from residua.service import metrics
 from residua.service.api import models, values
-from residua.service.api.responses import Json, documented
+from residua.service.api.responses import Json, documented, shaped
 from residua.service.auth.access import PERMISSIONS
-from residua.service.context import authenticated, caller_of, office_of
+from residua.service.context import caller_of, office_of
+from residua.service.middleware import encoded
 from residua.service.problems import Problem
 from residua.version import __version__
 
-probes = APIRouter(tags=["status"])
-router = APIRouter(tags=["status"], dependencies=[Depends(authenticated)])
+router = APIRouter(tags=["status"])
 
 
-@probes.get("/v1/health", summary="Health", response_model=models.Health)
+@router.get("/v1/health", summary="Health", response_model=models.Health)
 async def health() -> Response:
     """The process answers. No token is needed."""
-    return Json({"status": "ok", "version": __version__})
+    return Json(shaped(models.Health, {"status": "ok", "version": __version__}))
 
 
-@probes.get(
+@router.get(
     "/v1/ready",
     summary="Readiness",
     response_model=models.Health,
@@ -40,14 +39,12 @@ async def health() -> Response:
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
     office = office_of(request)
-    try:
-        await office.run(office.tokens.count_valid)
-    except ResiduaError:
-        raise Problem(503, "store-unavailable", "the store does not answer") from None
+    if not await office.readiness.is_ready():
+        raise Problem(503, "store-unavailable", "the store does not answer")
     office.metrics.read_only.set(office.ledger.read_only is not None)
     if office.ledger.read_only:
         raise Problem(503, "read-only-ledger", "the ledger is read-only")
-    return Json({"status": "ready", "version": __version__})
+    return Json(shaped(models.Health, {"status": "ready", "version": __version__}))
 
 
 @router.get("/v1/me", summary="Who am I", response_model=models.Me, responses=documented())
@@ -55,15 +52,14 @@ async def me(request: Request) -> Response:
     """What the token permits."""
     caller = caller_of(request)
     scope = None if caller.scope is None else list(caller.scope)
-    return Json(
-        {
-            "principal": caller.principal,
-            "role": caller.role,
-            "scope": scope,
-            "token": caller.token,
-            "permissions": sorted(name for name in PERMISSIONS if caller.may(name)),
-        }
-    )
+    said = {
+        "principal": caller.principal,
+        "role": caller.role,
+        "scope": scope,
+        "token": caller.token,
+        "permissions": sorted(name for name in PERMISSIONS if caller.may(name)),
+    }
+    return Json(shaped(models.Me, said))
 
 
 @router.get(
@@ -76,7 +72,7 @@ async def status(request: Request) -> Response:
     """Budgets, open reservations, data labels, and what the set-up promises."""
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
-    return Json(await office.run(lambda: values.plain_data(office.ledger.status())))
+    return Json(await office.run(lambda: encoded(values.plain_data(office.ledger.status()))))
 
 
 @router.get(
@@ -91,7 +87,8 @@ async def verification(request: Request) -> Response:
     caller.require("read")
     found = office.verifier.said()
     # The words name budgets, which may be out of the caller's scope.
-    return Json(found if caller.may("audit") else {**found, "said": None})
+    found = found if caller.may("audit") else {**found, "said": None}
+    return Json(shaped(models.Verification, found))
 
 
 @router.post(
@@ -106,7 +103,7 @@ async def verify(request: Request) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
     office.verifier.start()
-    return Json(office.verifier.said(), status_code=202)
+    return Json(shaped(models.Verification, office.verifier.said()), status_code=202)
 
 
 @router.get(

@@ -1,0 +1,108 @@
+"""Connections that owe a request: closed in time, so that others get in.
+
+Uvicorn has a limit for the size of a head and one for the rest between two requests, but none for
+how long a head may take. So every connection gets a deadline here, in a protocol around uvicorn's
+own: the whole head of a request must come within some seconds of the connection's beginning, or of
+the end of the answer before. The application says when a request has come and when it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from residua.service import logs
+
+Address = tuple[str, int]
+"""The host and port of the other side, by which an application knows its connection."""
+
+
+class Connections:
+    """Open connections, and until when each must have sent a head. For one event loop."""
+
+    def __init__(self, head_within: float):
+        self._within = head_within
+        self._open: dict[Address, tuple[asyncio.Transport, asyncio.TimerHandle | None]] = {}
+
+    def add(self, transport: asyncio.Transport) -> None:
+        """A connection has begun."""
+        address = _address(transport)
+        if address is not None:
+            self._open[address] = transport, self._deadline(address)
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """A connection has ended."""
+        address = _address(transport)
+        if address in self._open and self._open[address][0] is transport:
+            _, timer = self._open.pop(address)
+            if timer is not None:
+                timer.cancel()
+
+    @contextmanager
+    def answering(self, client: Any) -> Iterator[None]:
+        """While a request is answered, its connection owes nothing; then it owes the next head."""
+        address = None if client is None else (client[0], client[1])
+        self._settle(address, owes=False)
+        try:
+            yield
+        finally:
+            self._settle(address, owes=True)
+
+    def abort(self, client: Any) -> None:
+        """Close a connection at once, whatever is still to be sent on it."""
+        transport, _ = self._open.get((client[0], client[1]) if client else ("", 0), (None, None))
+        if transport is not None:
+            transport.abort()
+
+    def _settle(self, address: Address | None, owes: bool) -> None:
+        if address is None or address not in self._open:
+            return
+        transport, timer = self._open[address]
+        if timer is not None:
+            timer.cancel()
+        self._open[address] = transport, self._deadline(address) if owes else None
+
+    def _deadline(self, address: Address) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(self._within, self._late, address)
+
+    def _late(self, address: Address) -> None:
+        logs.event("closed a connection that sent no request in time", level=30)
+        self.abort(address)
+
+
+class TimedProtocol(asyncio.Protocol):
+    """A protocol whose connections are known to `Connections`, and which is otherwise another."""
+
+    def __init__(self, inner: asyncio.Protocol, connections: Connections):
+        self._inner, self._connections = inner, connections
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not a subclass of it, where the event loop is written in C.
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.add(self._transport)
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._connections.remove(self._transport)
+        self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+
+def _address(transport: asyncio.Transport) -> Address | None:
+    peer = transport.get_extra_info("peername")
+    return (str(peer[0]), int(peer[1])) if isinstance(peer, list | tuple) else None

@@ -1,1 +1,0 @@
-"""The fast path of a spend, beside the ordinary routes."""
