@@ -59,9 +59,9 @@ bound only."""
 _RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.03, 0.5
 """The shares of the target residue filter (`target_residue.py`): its reserves, its slack, and that
 for queries with a `delta`."""
-_PLANS, _LONG_ENOUGH = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 0.97
-"""Shares of `delta` that are tried for a plan, in order. The first one with room for this fraction
-of the steps that fit is used."""
+_PLAN = 0.5
+"""The share of `delta` for a plan. What fits a plan of rare large losses grows with it almost in
+proportion, and so does what the other components lose."""
 _AS_GOOD, _STAGES = 0.55, 8
 """There is no plan where the target residue filter has room for this fraction of the steps that
 fit; so many decisions tell."""
@@ -106,9 +106,7 @@ def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
     most = _fitting(unit, eps, delta)
     if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
         return None
-    enough = math.ceil(_LONG_ENOUGH * most) * unit
-    shares = [_share(delta, amounts.written(each)) for each in _PLANS]
-    share = next((each for each in shares if enough <= approximate_dp(eps, each)), shares[-1])
+    share = _share(delta, amounts.written(_PLAN))
     fits = PlanFilter(eps, share, (SelfComposed(planned, most),)).kept
     plan = PlanFilter(eps, share, (SelfComposed(planned, max(fits, 1)),))
     return None if fits < 2 or unprovable_filter(plan.to_dict()) else plan
