@@ -414,7 +414,7 @@ def _usual_order(eps: float, delta: float) -> float:
     """One more than `eps / mu²`: about the slope of the first Gaussian's log curve at `eps`."""
     mu = largest_mu(eps, delta)
     kappa = eps / mu**2 if mu > 0.0 else _LARGEST_USUAL
-    return 1.0 + min(max(float(f"{kappa:.4g}"), _LEAST_ORDER), _LARGEST_USUAL)
+    return float(1 + Fraction(f"{min(max(kappa, _LEAST_ORDER), _LARGEST_USUAL):.4g}"))
 
 
 def _drawable(reserve: Fraction) -> Fraction:
