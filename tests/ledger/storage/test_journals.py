@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import residua as rz
+from ledger.conftest import idle_drivers
 from residua.ledger.storage import sqlite
 from residua.ledger.storage.mounts import is_read_only
 from residua.ledger.storage.sqlite import wal_is_safe
@@ -81,10 +82,10 @@ def test_the_write_ahead_log_only_on_a_library_without_its_bug(
 def test_how_sqlite_is_set_up(path: Path, wal: bool) -> None:
     with rz.open_ledger(path) as ledger:
         ledger.spend("b", rz.pure_dp(0.25))
-        ((writer, _),) = ledger.store._kept
-        journal = writer.exec_driver_sql("PRAGMA journal_mode").scalar_one()
-        synchronous = writer.exec_driver_sql("PRAGMA synchronous").scalar_one()
-        assert (journal, synchronous) == (("wal", 2) if wal else ("delete", 3))
+        for driver in idle_drivers(ledger):
+            (journal,) = driver.execute("PRAGMA journal_mode").fetchone()
+            (synchronous,) = driver.execute("PRAGMA synchronous").fetchone()
+            assert (journal, synchronous) == (("wal", 2) if wal else ("delete", 3))
         assert ("write-ahead" in ledger.status().store["journal"]) is wal
 
 
@@ -240,12 +241,13 @@ def test_a_disk_that_cannot_be_written(path: Path) -> None:
     """The database refuses to write, as on a disk that is mounted read-only."""
     with rz.open_ledger(path) as ledger:
         ledger.spend("b", rz.pure_dp(0.1))
-        ((writer, _),) = ledger.store._kept
-        raw: Any = writer.connection.dbapi_connection
-        raw.execute("PRAGMA query_only=ON")
+        drivers = idle_drivers(ledger)
+        for raw in drivers:
+            raw.execute("PRAGMA query_only=ON")
         with pytest.raises(rz.StoreUnavailable, match="readonly"):
             ledger.spend("b", rz.pure_dp(0.1), key="k")
-        raw.execute("PRAGMA query_only=OFF")
+        for raw in drivers:
+            raw.execute("PRAGMA query_only=OFF")
         assert not ledger.spend("b", rz.pure_dp(0.1), key="k").replayed
 
 

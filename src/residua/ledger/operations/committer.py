@@ -1,17 +1,17 @@
 """The gate: the only way to spend.
 
-Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
-whoever comes to an idle gate leads (`group_commit.py`): it takes everything that waits, decides on
-it in one transaction, commits and anchors once, and answers all. A request that fails is answered
-with its error and leaves the others alone; a transaction that fails is answered to all of its
-batch.
+Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and the
+first one to reach an idle gate leads (`group_commit.py`): it takes everything that waits, decides
+on it in one transaction, commits and anchors once, and answers all. A request that fails is
+answered with its error and leaves the others alone; a transaction that fails is answered to all of
+its batch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -26,13 +26,10 @@ from residua.errors import (
 )
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import Refresh, due
-from residua.ledger.operations.foresight import Foresight
+from residua.ledger.operations.early_decisions import ATTEMPTS, QUICK, EarlyDecisions, Stale
 from residua.ledger.operations.group_commit import Ticket, Turns
 from residua.ledger.operations.holding import Expire
-from residua.ledger.operations.memory import Memory
-from residua.ledger.operations.rehearsal import QUICK, ROUNDS, Rehearsals, Unready
-from residua.ledger.operations.requests import LEDGER, Done, Request
-from residua.ledger.operations.spending import Spend
+from residua.ledger.operations.requests import LEDGER, Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, Marks
@@ -69,10 +66,6 @@ class _Wider(Again):
         self.names = names
 
 
-class _Old(Again):
-    """What was recalled does not do."""
-
-
 class Gate:
     """One per process and ledger."""
 
@@ -94,22 +87,20 @@ class Gate:
         """What is stored and could not be anchored."""
         self._mute: Exception | None = None
         """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
-        self._rehearsals = Rehearsals()
+        self._early = EarlyDecisions()
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
-        self._memory = Memory()
-        self._foresight = Foresight()
 
     # -- queueing -----------------------------------------------------------------------
 
     def submit(self, request: Request) -> Any:
         """Do what is asked; the answer once it is durable."""
-        for attempt in range(ROUNDS):
-            if self._rehearsals.wanted(request) and not self._rehearsals.tried(request):
+        for attempt in range(ATTEMPTS):
+            if self._early.wanted(request) and not self._early.decide_on_last(request):
                 with self.looking(request.names) as page:
-                    self._rehearsals.rehearse(page, request)
-            (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
-            if not isinstance(slot.error, Unready):
+                    self._early.decide(page, request)
+            (slot,) = self._through([request], insist=attempt + 1 == ATTEMPTS)
+            if not isinstance(slot.error, Stale):
                 break
         return slot.result()
 
@@ -120,7 +111,7 @@ class Gate:
 
     def quick(self, budgets: tuple[str, ...], text: str) -> bool:
         """Whether a query, by its description, is known to be decided at once."""
-        return self._rehearsals.quick(budgets, text)
+        return self._early.is_quick(budgets, text)
 
     @contextmanager
     def looking(self, names: Sequence[str]) -> Iterator[Page]:
@@ -198,107 +189,60 @@ class Gate:
         )
 
     def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
-        with self.store.writing(remembers=True) as connection:
+        with self.store.writing() as connection:
             faults.point("begun")
-            seen = self.store.seen(connection)
-            requests = [slot.request for slot in batch]
-            page = self._recalled(connection, requests, extra, seen)
-            if page is None:
-                page = self._opened(connection, requests, extra)
+            page = self._opened(connection, [slot.request for slot in batch], extra)
             faults.point("locked")
-            # What this thread has worked, had it never waited for the processor or the interpreter.
-            worked = time.thread_time()
-            for slot in batch:
-                slot.error = None
-                if not slot.insist and self._rehearsals.unready(page, slot.request):
-                    slot.error = Unready()
-                    continue
-                begun = time.perf_counter()
-                try:
-                    slot.answer = slot.request.run(page)
-                except ResiduaError as error:
-                    slot.error = error
-                except SQLAlchemyError:
-                    raise
-                except Exception as error:
-                    slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-                    slot.error.__cause__ = error
-                else:
-                    self._rehearsals.answered(slot.request, slot.answer)
-                took = time.perf_counter() - begun
-                worked += took
-                if took >= QUICK:
-                    # Or it only waited. To ask for each would take longer than most decisions do.
-                    now = time.thread_time()
-                    self._rehearsals.decided(slot.request, took - max(0.0, worked - now))
-                    worked = now
+            self._decide(page, batch)
             faults.point("decided")
-            old = page.recalled is not None and not page.writes_all
-            if old or (page.recalled is not None and any(each.error for each in batch)):
-                raise _Old
             if page.writes and self._mute is not None:
                 raise StoreUnavailable(
                     f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
                     " by this call, nor will be until it can"
                 )
             if page.writes:
-                self._memory.forget(page.entries)
                 page.flush()
                 faults.point("written")
                 place = page.last()
                 faults.point("committing")
                 try:
-                    self.store.commit(
-                        connection,
-                        lambda other: _landed(other, place),
-                        lambda answered: self._meanwhile(page, batch, answered),
-                    )
+                    self.store.commit(connection, lambda other: _landed(other, place))
                 except Unsure as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} went away while committing ({error}); ask again with"
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
-                self._memory.keep(page, seen)
         self._mark(page.heads)
 
-    def _meanwhile(self, page: Page, batch: Sequence[_Slot], answered: Callable[[], bool]) -> None:
-        """While the store commits: what has to be done after that, and what may come next.
-
-        Nothing here is needed. What fails is done where it is needed, and told to who needs it.
-        """
-        with suppress(Exception):
-            for slot in batch:
-                if isinstance(slot.answer, Done) and slot.error is None:
-                    _ = slot.answer.receipt
-            if self.anchor is not None:
-                self.anchor.expect(self._unmarked(page.heads))
-            quick = self._rehearsals.quick
-            asked = (slot.request for slot in batch)
-            spends = [
-                each
-                for each in asked
-                if isinstance(each, Spend) and quick(each.budgets, each.asked.text)
-            ]
-            self._foresight.look_ahead(page, spends, answered)
-
-    def _recalled(
-        self, connection: Connection, requests: Sequence[Request], extra: set[str], seen: object
-    ) -> Page | None:
-        """What this process left behind, where that is all that the requests need."""
-        if extra or not all(isinstance(request, Spend) for request in requests):
-            return None
-        names = self._named(requests)
-        page = Page(connection, self.store, self.ledger, self.incarnation)
-        if not self._memory.recall(page, names, seen):
-            return None
-        if any(entry.lacks(self.others.get(name)) for name, entry in page.entries.items()):
-            return None
-        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
-        if keys and not self.store.locks_rows:
-            page.load_keys(keys)
-        # Elsewhere a key that was used cannot be written again.
-        return page
+    def _decide(self, page: Page, batch: Sequence[_Slot]) -> None:
+        """Run every request of a batch on the page; each that fails has its error."""
+        # What this thread has worked, had it never waited for the processor or the interpreter.
+        worked = time.thread_time()
+        for slot in batch:
+            slot.error = None
+            if not slot.insist and self._early.is_stale(page, slot.request):
+                slot.error = Stale()
+                continue
+            begun = time.perf_counter()
+            try:
+                slot.answer = slot.request.run(page)
+            except ResiduaError as error:
+                slot.error = error
+            except SQLAlchemyError:
+                raise
+            except Exception as error:
+                slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+                slot.error.__cause__ = error
+            else:
+                self._early.note_answer(slot.request, slot.answer)
+            took = time.perf_counter() - begun
+            worked += took
+            if took >= QUICK:
+                # Or it only waited. To ask for each would take longer than most decisions do.
+                now = time.thread_time()
+                self._early.note_time(slot.request, took - max(0.0, worked - now))
+                worked = now
 
     def _named(self, requests: Sequence[Request]) -> set[str]:
         """The budgets that requests name, and those above them as far as these are known."""

@@ -7,7 +7,6 @@ page as it was for the others.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from residua.ledger.domain.rules import Standing
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.migrations import check_facts
 from residua.ledger.storage.rows import HoldRow, KeyRow
-from residua.ledger.storage.statements import Guard, Question, Write, listed
+from residua.ledger.storage.statements import Question, Write, listed
 from residua.ledger.storage.store import Store
 from residua.records import Record, read, record
 
@@ -56,13 +55,6 @@ class Page:
         self._holds_made: list[HoldRow] = []
         self._holds_ended: list[HoldRow] = []
         self._tables: dict[str, bytes] = {}
-        self.read = 0.0
-        """When the time was read, by this process's clock."""
-        self.facts: Mapping[str, str] = {}
-        self.recalled: dict[str, Mapping[str, Any]] | None = None
-        """The rows of budgets as they should be in the store, where they were not read."""
-        self.written: dict[str, Mapping[str, Any]] = {}
-        """The rows of budgets that were written."""
         self.replayed: set[str] = set()
         """Budgets whose records are answered for again."""
 
@@ -101,15 +93,7 @@ class Page:
             raise ReadOnlyLedger(
                 f"{self.store.place} was recovered or replaced since it was opened: open it again"
             )
-        self.facts, self.now, self.read = facts, found[0][2], time.monotonic()
-
-    def recall(
-        self, known: Iterable[tuple[Entry, Mapping[str, Any]]], facts: Mapping[str, str]
-    ) -> None:
-        """Have budgets, with all above them, as they were left; `flush` makes sure of it."""
-        self.facts, self.recalled = facts, {}
-        for entry, row in known:
-            self.entries[entry.name], self.recalled[entry.name] = entry, row
+        self.now = found[0][2]
 
     def load(self, names: Iterable[str]) -> None:
         """Read more budgets with everything above them, afresh."""
@@ -348,11 +332,6 @@ class Page:
     # -- writing ------------------------------------------------------------------------
 
     @property
-    def writes_all(self) -> bool:
-        """Whether every budget that is on it has changed."""
-        return self._changed.keys() == self.entries.keys()
-
-    @property
     def writes(self) -> bool:
         """Whether there is anything to write."""
         return bool(self._records)
@@ -374,22 +353,16 @@ class Page:
         ended = [each for each in self._holds_ended if each not in self._holds_made]
         tables = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
         keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
-        changed = [rows.changed(each) for each in old]
-        self.written = {each.name: row for each, row in zip(old, changed, strict=True)}
         writes: list[tuple[Write, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
             (rows.NEW_BUDGETS, [to_row(each) for each in self._made.values()]),
-            (rows.CHANGED_BUDGETS, changed),
+            (rows.CHANGED_BUDGETS, [rows.changed(each) for each in old]),
             (rows.NEW_RECORDS, [rows.record_row(entry, made) for entry, made in self._records]),
             (rows.NEW_KEYS, keys),
             (rows.NEW_HOLDS, [rows.hold_row(each) for each in self._holds_made]),
             (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
         ]
-        guard = None
-        if self.recalled is not None:
-            before = [self.recalled[each.name] for each in old]
-            guard = Guard(before, self.facts)
-        self.store.put(self.connection, [(write, given) for write, given in writes if given], guard)
+        self.store.put(self.connection, [(write, given) for write, given in writes if given])
 
 
 def _keys(wanted: Collection[tuple[str, str]]) -> Question:
