@@ -309,20 +309,20 @@ def test_slow_decisions_are_made_early_and_returned_when_the_state_moved(open_: 
     ask = commands.spend("local", "b", PureDp(0.25))
     assert early.wanted(ask), "a query that is new"
     assert not early.wanted(commands.commit("local", "x"))
-    with ledger._gate.looking(["b"]) as page:
-        early.decide(page, ask)
-        assert not early.wanted(ask) and not early.is_stale(page, ask), "it was quick"
-        for question in list(early._took):
-            early._took[question] = 1.0
-        assert early.wanted(ask) and not early.is_stale(page, ask), "slow, but ready"
+    page = ledger._gate.look(["b"])
+    early.decide(page, ask)
+    assert not early.wanted(ask) and not early.is_stale(page, ask), "it was quick"
+    for question in list(early._took):
+        early._took[question] = 1.0
+    assert early.wanted(ask) and not early.is_stale(page, ask), "slow, but ready"
     elsewhere = commands.spend("local", "c", PureDp(0.25))
     assert not early.wanted(elsewhere), "what was quick at one budget is so at others"
     early.note_time(elsewhere, 1.0)
     assert early.wanted(elsewhere), "unless it was slow at the gate"
     assert early.wanted(commands.spend("local", "d", PureDp(0.25))), "and then at new ones too"
     ledger.spend("b", PureDp(0.125))
-    with ledger._gate.looking(["b"]) as page:
-        assert early.is_stale(page, ask)
+    page = ledger._gate.look(["b"])
+    assert early.is_stale(page, ask)
     ledger._gate._early = early
     assert ledger.spend("b", PureDp(0.25)).admitted
     assert left(ledger) == Fraction(5, 8)
@@ -335,13 +335,13 @@ def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_stor
     ledger.create_budget("a", rz.PureFilter(2.0))
     ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
     looked: list[Any] = []
-    looking = ledger._gate.looking
+    look = ledger._gate.look
 
     def noted(names: Any) -> Any:
         looked.append(names)
-        return looking(names)
+        return look(names)
 
-    monkeypatch.setattr(ledger._gate, "looking", noted)
+    monkeypatch.setattr(ledger._gate, "look", noted)
     ledger.spend("b", PureDp(0.125))
     assert looked == [("b",)], "nobody has asked this budget before"
     for _ in range(2):

@@ -10,8 +10,7 @@ its batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -97,8 +96,7 @@ class Gate:
         """Do what is asked; the answer once it is durable."""
         for attempt in range(ATTEMPTS):
             if self._early.wanted(request) and not self._early.decide_on_last(request):
-                with self.looking(request.names) as page:
-                    self._early.decide(page, request)
+                self._early.decide(self.look(request.names), request)
             (slot,) = self._through([request], insist=attempt + 1 == ATTEMPTS)
             if not isinstance(slot.error, Stale):
                 break
@@ -113,9 +111,12 @@ class Gate:
         """Whether a query, by its description, is known to be decided at once."""
         return self._early.is_quick(budgets, text)
 
-    @contextmanager
-    def looking(self, names: Sequence[str]) -> Iterator[Page]:
-        """A page to look at, with what is overdue done to it as the gate would; never written."""
+    def look(self, names: Sequence[str], partitions: bool = False) -> Page:
+        """Budgets as a request would find them, with what is overdue done; never written.
+
+        The transaction is over then, so that nobody waits for what is computed on the page. With
+        `partitions` it knows those of these budgets.
+        """
         with self.store.reading() as connection:
             page = Page(connection, self.store, self.ledger, self.incarnation)
             page.open(names)
@@ -124,9 +125,11 @@ class Gate:
                 loaded = set(page.entries)
                 held = {id for entry in page.entries.values() for id in entry.holds}
                 page.load({n for id in held for n in page.holds[id].members} - loaded)
-            for sweep in overdue(page):
-                sweep.run(page)
-            yield page
+            if partitions:
+                page.load_partitions(names)
+        for sweep in overdue(page):
+            sweep.run(page)
+        return page
 
     def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
         if self.closed is not None:

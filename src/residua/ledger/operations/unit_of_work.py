@@ -34,6 +34,8 @@ from residua.records import Record, read, record
 _B, _R = schema.budgets, schema.records
 _AT_ONCE = 500
 """Names in one query: databases limit the parameters of a statement."""
+_DIVIDED = "partitions"
+"""What the row of a budget says of its children, where these are partitions."""
 
 
 class Page:
@@ -55,6 +57,7 @@ class Page:
         self._holds_made: list[HoldRow] = []
         self._holds_ended: list[HoldRow] = []
         self._tables: dict[str, bytes] = {}
+        self._partitions: dict[str, list[Any]] = {}
         self.replayed: set[str] = set()
         """Budgets whose records are answered for again."""
 
@@ -148,6 +151,19 @@ class Page:
                 if (principal, key) in wanted:
                     self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
 
+    def load_partitions(self, names: Iterable[str]) -> None:
+        """Read the partitions of budgets, and theirs."""
+        c = _B.c
+        columns = c.name, c.parent, c.children, c.filter, c.generation, c.window_ends, c.retired
+        divided = [n for n in names if n in self.entries and self.entries[n].children == _DIVIDED]
+        while divided:
+            some, divided = set(divided[:_AT_ONCE]), divided[_AT_ONCE:]
+            self._partitions.update((name, []) for name in some)
+            for row in self.connection.execute(select(*columns).where(c.parent.in_(some))):
+                self._partitions[row.parent].append(row)
+                if row.children == _DIVIDED and row.name not in self._partitions:
+                    divided.append(row.name)
+
     def record_at(self, budget: str, seq: int) -> Record:
         """A stored record, or one that is about to be."""
         for entry, made in self._records:
@@ -171,11 +187,9 @@ class Page:
         except KeyError:
             raise UnknownBudget(f"there is no budget {name!r}") from None
 
-    def children(self, name: str) -> Sequence[Any]:
-        """What the store has of the budgets under this one."""
-        c = _B.c
-        columns = c.name, c.children, c.filter, c.generation, c.window_ends, c.retired
-        return self.connection.execute(select(*columns).where(c.parent == name)).all()
+    def partitions(self, name: str) -> Sequence[Any]:
+        """What the store has of the partitions of a budget, after `load_partitions`."""
+        return self._partitions.get(name, ())
 
     def heads_below(self, name: str) -> dict[str, int]:
         """The number of the last record of every budget under this one, however deep.
