@@ -87,7 +87,7 @@ class Budget:
         if self.remaining is None:
             return ""
         own = self._line[0]
-        held = rules.follow(own, own.state, own.holds) or own.state
+        held = rules.state_held(own) or own.state
         return self.filter.left_words(held, self.remaining)
 
     @property

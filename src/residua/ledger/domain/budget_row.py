@@ -101,6 +101,11 @@ class Entry:
     """Of the head record."""
     stored_hash: str
     """The hash of the head record in the store; `head_hash` has that of what was appended since."""
+    held: tuple[State, ...] = ()
+    """The states after the first open holds, one after another, as the chain states them last.
+
+    As far as this process knows: what another one wrote is folded and stated again.
+    """
     _moved: dict[str, State] = field(init=False, default_factory=dict, repr=False, compare=False)
     """States that were written since the head, by their texts, and the state at the head."""
 

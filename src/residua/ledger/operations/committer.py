@@ -23,11 +23,12 @@ from residua.errors import (
     ResiduaError,
     StoreUnavailable,
 )
+from residua.filters.state import State
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import Refresh, due
 from residua.ledger.operations.early_decisions import ATTEMPTS, QUICK, EarlyDecisions, Stale
 from residua.ledger.operations.group_commit import Ticket, Turns
-from residua.ledger.operations.holding import Expire
+from residua.ledger.operations.holding import Commit, Expire
 from residua.ledger.operations.requests import LEDGER, Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import schema
@@ -35,6 +36,7 @@ from residua.ledger.storage.anchor import Anchor, Marks
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
 
 _TRIES = 20
+_MOST_HELD = 1024
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, Unsure)
 """How an anchor fails."""
@@ -87,6 +89,8 @@ class Gate:
         self._mute: Exception | None = None
         """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
         self._early = EarlyDecisions()
+        self._held: dict[str, tuple[str, tuple[State, ...]]] = {}
+        """The states after the open holds of budgets, and the heads that they were stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
 
@@ -118,7 +122,7 @@ class Gate:
         `partitions` it knows those of these budgets.
         """
         with self.store.reading() as connection:
-            page = Page(connection, self.store, self.ledger, self.incarnation)
+            page = self._page(connection)
             page.open(names)
             loaded: set[str] = set()
             while loaded != set(page.entries):
@@ -216,17 +220,33 @@ class Gate:
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
+                self._keep_held(page)
         self._mark(page.heads)
+
+    def _keep_held(self, page: Page) -> None:
+        """Remember the states after open holds, for the next request to extend."""
+        if len(self._held) > _MOST_HELD:
+            self._held.clear()
+        for name, known in page.held.items():
+            if known[1]:
+                self._held[name] = known
+            else:
+                self._held.pop(name, None)
 
     def _decide(self, page: Page, batch: Sequence[_Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""
         # What this thread has worked, had it never waited for the processor or the interpreter.
         worked = time.thread_time()
-        for slot in batch:
+        slow = {id(slot) for slot in batch if self._early.is_slow(page, slot.request)}
+        decided_one = False
+        for slot in sorted(_in_order(page, batch), key=lambda slot: id(slot) in slow):
             slot.error = None
-            if not slot.insist and self._early.is_stale(page, slot.request):
+            if not slot.insist and (
+                (decided_one and id(slot) in slow) or self._early.is_stale(page, slot.request)
+            ):
                 slot.error = Stale()
                 continue
+            decided_one = decided_one or id(slot) in slow
             begun = time.perf_counter()
             try:
                 slot.answer = slot.request.run(page)
@@ -244,8 +264,14 @@ class Gate:
             if took >= QUICK:
                 # Or it only waited. To ask for each would take longer than most decisions do.
                 now = time.thread_time()
-                self._early.note_time(slot.request, took - max(0.0, worked - now))
+                took -= max(0.0, worked - now)
+                self._early.note_time(slot.request, took)
                 worked = now
+            if isinstance(slot.request, Commit) and slot.request.id in page.holds:
+                self._early.note_commit(page.holds[slot.request.id].members, took)
+
+    def _page(self, connection: Connection) -> Page:
+        return Page(connection, self.store, self.ledger, self.incarnation, self._held)
 
     def _named(self, requests: Sequence[Request]) -> set[str]:
         """The budgets that requests name, and those above them as far as these are known."""
@@ -254,7 +280,7 @@ class Gate:
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
-        page = Page(connection, self.store, self.ledger, self.incarnation)
+        page = self._page(connection)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]
@@ -334,6 +360,18 @@ class Gate:
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)
+
+
+def _in_order(page: Page, batch: Sequence[_Slot]) -> list[_Slot]:
+    """A batch with its commits in the order of their holds, which spares folding these again.
+
+    They came at the same time, so that any order is one in which they may have come.
+    """
+    places = {id: at for each in page.entries.values() for at, id in enumerate(each.holds)}
+    commits = [slot for slot in batch if isinstance(slot.request, Commit)]
+    commits.sort(key=lambda slot: places.get(slot.request.hold or "", 0))
+    following = iter(commits)
+    return [next(following) if isinstance(s.request, Commit) else s for s in batch]
 
 
 def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str]:

@@ -8,6 +8,10 @@ slow, there or under the lock, is decided early each time, on what the store has
 moves meanwhile, the committer returns it instead of deciding it while others wait. After a few
 attempts it is decided under the lock all the same.
 
+Some decisions are slow on one budget only, such as a spend beside many open holds. The committer
+decides what is quick first, and then one that is slow; the others are returned and queue again, so
+that spends from other budgets wait for one of them at most.
+
 Without the last known snapshots, each new query costs a read transaction: with 16 threads and a
 new query each time, PostgreSQL then does less than half as many spends a second.
 """
@@ -22,7 +26,7 @@ from typing import TypeVar
 from residua.errors import ResiduaError
 from residua.ledger.domain import rules
 from residua.ledger.domain.rules import Ruling, Standing
-from residua.ledger.operations.holding import Reserve
+from residua.ledger.operations.holding import Commit, Reserve
 from residua.ledger.operations.requests import Done, Request
 from residua.ledger.operations.spending import Asking, Spend, judged
 from residua.ledger.operations.unit_of_work import Page
@@ -49,6 +53,8 @@ class EarlyDecisions:
         self._longest: dict[Hashable, float] = {}
         """The time of a query on the budget where it recently took longest, by its description."""
         self._made: dict[Hashable, None] = {}
+        self._commits: dict[Hashable, float] = {}
+        """The time of the last commit of a hold on budgets, by their names."""
         self._last: dict[Hashable, Mapping[str, Standing]] = {}
         """The snapshots of budgets after the last request that named exactly these."""
 
@@ -100,10 +106,25 @@ class EarlyDecisions:
         if seconds >= QUICK and isinstance(request, Spend | Reserve):
             self._note(request, seconds)
 
+    def note_commit(self, members: tuple[str, ...], seconds: float) -> None:
+        """Remember how long a commit of a hold on budgets took."""
+        if seconds >= QUICK or members in self._commits:
+            _keep(self._commits, members, seconds)
+
     def _note(self, request: Asking, seconds: float) -> None:
         _keep(self._took, _question(request), seconds)
         text = request.asked.text
         _keep(self._longest, text, max(seconds, 0.5 * self._longest.get(text, 0.0)))
+
+    def is_slow(self, page: Page, request: Request) -> bool:
+        """Whether a decision is known to keep others waiting for a while."""
+        if (request.principal, request.key) in page.keys:
+            return False
+        if isinstance(request, Commit):
+            row = page.holds.get(request.id)
+            return row is not None and self._commits.get(row.members, 0.0) >= QUICK
+        known = self._took.get(_question(request), 0.0) if isinstance(request, Asking) else 0.0
+        return known >= QUICK
 
     def is_stale(self, page: Page, request: Request) -> bool:
         """Whether a decision would keep others waiting."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -22,6 +23,7 @@ from residua.errors import (
     RetiredBudget,
     UnknownBudget,
 )
+from residua.filters.state import State
 from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
 from residua.ledger.domain.rules import Standing
 from residua.ledger.storage import rows, schema
@@ -38,11 +40,24 @@ _DIVIDED = "partitions"
 """What the row of a budget says of its children, where these are partitions."""
 
 
+HeldStates = Mapping[str, tuple[str, tuple[State, ...]]]
+"""By budget: the hash of a head, and `Entry.held` as of then."""
+
+
 class Page:
     """The working set of one transaction."""
 
-    def __init__(self, connection: Connection, store: Store, ledger: str, incarnation: str):
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store,
+        ledger: str,
+        incarnation: str,
+        held: HeldStates = MappingProxyType({}),
+    ):
+        """`held` has what is known of the states after open holds."""
         self.connection = connection
+        self._held = held
         self.store = store
         self.ledger = ledger
         self.incarnation = incarnation
@@ -108,6 +123,10 @@ class Page:
     def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
         with readable("budgets"):
             entries = [from_row(BudgetRow._make(row)) for row in found]
+        for each in entries:
+            head, states = self._held.get(each.name, ("", ()))
+            if head == each.head_hash:
+                each.held = states
         self.entries.update((each.name, each) for each in entries)
         above = {each.parent for each in entries if each.parent} - set(self.entries)
         if above:
@@ -249,8 +268,8 @@ class Page:
 
     def standing(self, entry: Entry) -> Standing:
         """Where a budget stands."""
-        held = tuple(self.holds[id].asked for id in entry.holds) if entry.holds else ()
-        return Standing(entry.filter, entry.state, held, entry.relation, entry.unit)
+        holds = tuple([self.holds[id].asked for id in entry.holds]) if entry.holds else ()
+        return Standing(entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held)
 
     # -- what requests do ---------------------------------------------------------------
 
@@ -321,7 +340,7 @@ class Page:
         self.close_hold(row, status, ended_by)
         for name in row.members:
             entry = self.entries[name]
-            entry.holds = tuple(id for id in entry.holds if id != row.id)
+            drop_hold(entry, row.id, committed=status == "committed")
             self._changed[name] = entry
 
     def touch(self, entry: Entry) -> None:
@@ -356,6 +375,11 @@ class Page:
         names = {*self._changed, *self.replayed}
         return {n: (self.entries[n].head_seq, self.entries[n].head_hash) for n in sorted(names)}
 
+    @property
+    def held(self) -> HeldStates:
+        """What is known of the states after open holds, of the budgets that it changes."""
+        return {name: (each.head_hash, each.held) for name, each in self._changed.items()}
+
     def last(self) -> tuple[int, int, str]:
         """The last record, by which to find out whether a commit landed."""
         entry, made = self._records[-1]
@@ -377,6 +401,13 @@ class Page:
             (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
         ]
         self.store.put(self.connection, [(write, given) for write, given in writes if given])
+
+
+def drop_hold(entry: Entry, id: str, committed: bool) -> None:
+    """A hold is over. Unless it was committed, the states behind it were those with it."""
+    if not committed and id in entry.holds:
+        entry.held = entry.held[: entry.holds.index(id)]
+    entry.holds = tuple([each for each in entry.holds if each != id])
 
 
 def _keys(wanted: Collection[tuple[str, str]]) -> Question:

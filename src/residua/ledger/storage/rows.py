@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import select
@@ -54,7 +55,7 @@ class HoldRow:
     status: str
     ended_by: str | None = None
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         return from_text(self.mechanism)
 
