@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import textwrap
@@ -443,3 +444,38 @@ def test_a_hot_journal_is_rolled_back_by_whoever_only_reads(path: Path, run: Run
     assert len(left) == 1 and path.with_name(left[0]).stat().st_size
     with rz.open_ledger(path, read_only=True) as ledger:
         assert len(ledger.history("b")) == 2 and ledger.verify().ok
+
+
+def _open_to_others(folder: Path) -> dict[str, str]:
+    """The files that anyone but their owner may read or write, and how."""
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    return {name: oct(mode) for name, mode in modes.items() if mode & 0o077}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_nobody_else_can_read_what_a_ledger_makes(tmp_path: Path, wal: bool) -> None:
+    before = os.umask(0o022)
+    try:
+        with rz.open_ledger(tmp_path / "a.db", anchor=f"sqlite:///{tmp_path}/kept.db") as ledger:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+            ledger.spend("b", rz.pure_dp(0.1))
+        with rz.open_ledger(tmp_path / "b.db") as ledger:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+            with ledger.store.writing() as connection:
+                connection.exec_driver_sql("PRAGMA cache_size = 1")
+                connection.exec_driver_sql("INSERT INTO residua_tables VALUES ('', zeroblob(1e6))")
+                connection.exec_driver_sql("UPDATE residua_budgets SET unit = 'x'")
+                names = {file.name for file in tmp_path.iterdir()}
+                assert {"a.db", "kept.db", "b.db", "b.db.anchor"} < names
+                assert ("b.db-wal" if wal else "b.db-journal") in names
+                assert _open_to_others(tmp_path) == {}
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_is_there_keeps_its_permissions(path: Path) -> None:
+    path.chmod(0o640)
+    with rz.open_ledger(path) as ledger:
+        ledger.spend("b", rz.pure_dp(0.1))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
