@@ -221,6 +221,15 @@ class Gate:
                     ) from error
                 faults.point("committed")
                 self._keep_held(page)
+            elif self._unmarked(page.heads):
+                # Decided by a process that may have died before it was durable.
+                try:
+                    self.store.make_durable(connection)
+                except (Unsure, StoreUnavailable, SQLAlchemyError) as error:
+                    raise OutcomeUnknown(
+                        f"{self.store.place} has the decision, but could not be synced ({error});"
+                        " ask again with the same key, until then it counts as spent"
+                    ) from error
         self._mark(page.heads)
 
     def _keep_held(self, page: Page) -> None:

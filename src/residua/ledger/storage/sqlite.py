@@ -154,6 +154,20 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
 
+    def make_durable(self, connection: Connection) -> None:
+        """Commit a change of the file's header: that syncs everything, also the directory.
+
+        Once its journal is gone a transaction is seen, and once the directory is synced it is
+        durable; a process that is killed in between leaves the latter to the next commit.
+        """
+        driver = _driver(connection)
+        try:
+            (version,) = driver.execute("PRAGMA user_version").fetchone()
+            driver.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
+        except sqlite3.Error as error:
+            raise raised_by(connection, error) from error
+        self.commit(connection, lambda _: True)
+
     def foreign(self, connection: Connection) -> bool:
         return _foreign(connection.exec_driver_sql(TABLES).scalars().all())
 

@@ -90,6 +90,12 @@ class Store(ABC):
     ) -> None:
         """Write rows. Raises `Again` where a row to be changed is not there as it was read."""
 
+    def make_durable(self, connection: Connection) -> None:  # noqa: B027
+        """In a transaction that writes: see to it that what others committed survives, and commit.
+
+        A process that dies while it commits may leave what is seen but not synced yet.
+        """
+
     def identity(self, connection: Connection) -> str:
         """Which database this is, for one that can tell it from its copies; else nothing."""
         return ""
