@@ -26,7 +26,8 @@ asked together, with the number and the `prev` of the record that each got.
              binding (the budget that refused, or null), reason, tables, before, after; `holds` has,
              where it was admitted, the states that follow `after` when the open holds are committed
              in the order in which they were made: of each the fields in which it differs from
-             `after`, and `tables` where it has others
+             `after`, and `tables` where it has others. It has those of the last holds; the states
+             of the holds before these are still the ones that were stated last
     hold     as spend, with hold (its id) and expires; never moves the state, and is the last of
              `holds` itself
     commit   as spend, with hold, which is open no more
@@ -58,7 +59,7 @@ VERSION = 1
 NOTHING_BEFORE = "0" * 64
 LEAST_WINDOW = 1.0
 """The shortest window that a budget may have, in seconds."""
-LONGEST_HOLD = 366 * 86400.0
+LONGEST_HOLD = 7 * 86400.0
 """The longest time for which budget may be held, in seconds."""
 
 _COMMON = frozenset({"v", "ledger", "budget", "seq", "prev", "type", "time", "by"})

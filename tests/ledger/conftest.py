@@ -8,6 +8,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -74,6 +75,14 @@ def open_(url: str, tmp_path: Path) -> Iterator[Open]:
     yield open_one
     for each in opened:
         each.close()
+
+
+def idle_drivers(ledger: rz.Ledger) -> list[Any]:
+    """The driver's connections that wait in the pool of a ledger's store."""
+    pool: Any = ledger.store.engine.pool
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(ledger.store.connection()) for _ in range(pool.checkedin())]
+        return [each.connection.driver_connection for each in opened]
 
 
 def make_late(ledger: rz.Ledger) -> None:

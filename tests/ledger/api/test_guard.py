@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import residua as rz
+from residua.ledger.api import guard as guard_module
 from residua.ledger.api.guard import Guard
 from residua.mechanisms import Laplace, PureDp
 
@@ -271,6 +272,112 @@ def test_a_cancelled_task_carries_nothing_of_what_it_interrupted(budget: rz.Ledg
 
     asyncio.run(main())
     assert left(budget) == Fraction(3, 4), "nothing comes back"
+
+
+class Telling(KeyboardInterrupt):
+    """An interrupt of a mechanism's own kind, with an attribute."""
+
+
+def told_by(kind: type[BaseException]) -> BaseException:
+    error = kind(SECRET)
+    error.add_note(SECRET)
+    error.secret = SECRET  # type: ignore[attr-defined]
+    error.__cause__ = ValueError(SECRET)
+    return error
+
+
+def raised_in_a_function(ledger: rz.Ledger, error: BaseException) -> None:
+    def run() -> None:
+        raise error
+
+    ledger.guard("b", PureDp(0.25))(run)()
+
+
+def raised_in_a_block(ledger: rz.Ledger, error: BaseException) -> None:
+    with ledger.guard("b", PureDp(0.25)):
+        raise error
+
+
+def raised_in_a_generator(ledger: rz.Ledger, error: BaseException) -> None:
+    def run() -> Iterator[int]:
+        yield 1
+        raise error
+
+    list(ledger.guard("b", PureDp(0.25))(run)())
+
+
+def _driven(coroutine: Any) -> None:
+    """Run without an event loop, which would put an error of its own in place of some."""
+    while True:
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            return
+
+
+def raised_in_a_coroutine(ledger: rz.Ledger, error: BaseException) -> None:
+    async def run() -> None:
+        raise error
+
+    _driven(guard_module._awaited(run()))
+    pytest.fail("nothing was raised")
+
+
+def raised_in_a_stream(ledger: rz.Ledger, error: BaseException) -> None:
+    async def run() -> AsyncIterator[int]:
+        yield 1
+        raise error
+
+    async def read() -> None:
+        async for _ in guard_module._stream(run()):  # type: ignore[arg-type]
+            pass
+
+    _driven(read())
+    pytest.fail("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        (KeyboardInterrupt, KeyboardInterrupt),
+        (Telling, KeyboardInterrupt),
+        (asyncio.CancelledError, asyncio.CancelledError),
+        (GeneratorExit, GeneratorExit),
+    ],
+)
+@pytest.mark.parametrize(
+    "fail",
+    [
+        raised_in_a_function, raised_in_a_block, raised_in_a_generator, raised_in_a_coroutine,
+        raised_in_a_stream,
+    ],
+)  # fmt: skip
+def test_an_interrupt_says_nothing_that_a_mechanism_put_into_it(
+    budget: rz.Ledger,
+    caplog: pytest.LogCaptureFixture,
+    fail: Callable[[rz.Ledger, BaseException], None],
+    kind: type[BaseException],
+    passes: type[BaseException],
+) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(passes) as raised:
+        fail(budget, told_by(kind))
+    found = raised.value
+    assert type(found) is passes
+    assert found.args == () and found.__dict__ == {} and carried(found) == [found]
+    assert SECRET in caplog.text, "the operator has the details"
+
+
+def test_a_task_cancelled_with_a_message_of_the_mechanism_says_nothing(budget: rz.Ledger) -> None:
+    @budget.guard("b", PureDp(0.25))
+    async def count() -> None:
+        raise asyncio.CancelledError(SECRET)
+
+    async def main() -> None:
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await asyncio.create_task(count())
+        assert SECRET not in repr(carried(cancelled.value))
+
+    asyncio.run(main())
 
 
 class Slow:

@@ -17,10 +17,11 @@ import pytest
 from sqlalchemy import event
 
 import residua as rz
+from ledger.conftest import idle_drivers
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
-from residua.ledger.operations import memory, rehearsal
-from residua.ledger.operations.rehearsal import Rehearsals
+from residua.ledger.operations import early_decisions
+from residua.ledger.operations.early_decisions import EarlyDecisions
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.mechanisms import PureDp
@@ -65,13 +66,11 @@ def test_a_connection_that_is_cut_before_the_commit_spends_nothing_and_the_next_
 
 @pytest.mark.needs("pgserver", "psycopg")
 def test_a_connection_that_died_without_a_word_is_not_even_noticed(remote: rz.Ledger) -> None:
-    """Though what is remembered is sent together with its commit."""
     for key in ("first", "second"):
         remote.spend("b", rz.pure_dp(0.25), key=key)
-    ((writer, _),) = remote.store._kept
-    number = os.dup(writer.connection.driver_connection.pgconn.socket)  # type: ignore[union-attr]
-    with socket.socket(fileno=number) as line:
-        line.shutdown(socket.SHUT_RDWR)
+    for driver in idle_drivers(remote):
+        with socket.socket(fileno=os.dup(driver.pgconn.socket)) as line:
+            line.shutdown(socket.SHUT_RDWR)
     third = remote.spend("b", rz.pure_dp(0.25), key="third")
     assert third.admitted and not third.replayed and left(remote) == Fraction(1, 4)
 
@@ -235,8 +234,8 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
 def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However busy the machine is: what took long is rehearsed, which reads as well.
-    monkeypatch.setattr(Rehearsals, "wanted", lambda *_: False)
+    # However busy the machine is: what took long is decided early, which reads as well.
+    monkeypatch.setattr(EarlyDecisions, "wanted", lambda *_: False)
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
         statements: list[str] = []
@@ -252,52 +251,40 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
             "checkout",
             lambda driver, *_: driver.set_trace_callback(statements.append),
         )
-        ledger.store._let_go()  # So that the writer's connection is traced from here on.
-        many = [commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200
-        for lifetime, of_records in ((-1.0, 2), (60.0, 1)):
-            # First the head is read and one is added; then what was added is remembered.
-            monkeypatch.setattr(memory, "LIFETIME", lifetime)
-            spend()
-            early = spend()
-            ledger.many(many)
-            # One of so many may have met a collection of garbage: then the next is rehearsed, once.
-            spend()
-            assert [text[:30] for text in spend()] == [text[:30] for text in early]
-            assert len(early) == 2 + 2 * of_records, early
-            assert sum("residua_records" in text for text in early) == of_records
+        early = spend()
+        ledger.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+        assert [text[:30] for text in spend()] == [text[:30] for text in early]
+        # Meta and the head are read; the row, the record and the key are written.
+        assert len(early) == 5, early
+        assert sum("residua_records" in text for text in early) == 2
 
 
 @pytest.mark.needs("pgserver", "psycopg")
-@pytest.mark.parametrize("remembers", [False, True])
-def test_a_spend_takes_two_round_trips_or_one_however_long_the_history_is(
-    remote: rz.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remembers: bool
+def test_a_spend_takes_the_same_round_trips_however_long_the_history_is(
+    remote: rz.Ledger, tmp_path: Path
 ) -> None:
     """By what libpq says that it sent."""
-    monkeypatch.setattr(memory, "LIFETIME", 60.0 if remembers else -1.0)
-    for key in ("-1", "0"):
-        remote.spend("b", PureDp(0.001), key=key)
-    ((writer, _),) = remote.store._kept
-    libpq = writer.connection.driver_connection.pgconn  # type: ignore[union-attr]
+    for number in range(8):
+        remote.spend("b", PureDp(0.001), key=f"first {number}")
+    (driver,) = idle_drivers(remote)
 
     def spend(key: str) -> list[str]:
         with (tmp_path / key).open("w+b") as file:
-            libpq.trace(file.fileno())
+            driver.pgconn.trace(file.fileno())
             assert remote.spend("b", PureDp(0.001), key=key).admitted
-            libpq.untrace()
+            driver.pgconn.untrace()
             file.seek(0)
             lines = [line.decode().split("\t") for line in file]
-        return [" ".join(words)[:22].split("0 ")[0] for _, way, _, *words in lines if way == "F"]
+        sent = [" ".join(words)[:22].split("0 ")[0] for _, way, _, *words in lines if way == "F"]
+        return [words for words in sent if not words.startswith("Flush")]
 
     early = spend("1")
     remote.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
     assert spend("2") == early
     kinds = [line.split()[0] for line in early]
-    assert "Parse" not in kinds and "Query" not in kinds
-    if remembers:
-        assert (kinds.count("Sync"), kinds.count("Execute")) == (1, 4), "begin, row, others, commit"
-    else:
-        # Begin, lock, meta, head, key; row, record, key, commit.
-        assert (kinds.count("Sync"), kinds.count("Execute")) == (2, 9)
+    # Lock, meta, head, key; row, record, key: each set in one round trip.
+    assert kinds.count("Execute") + kinds.count("Query") <= 9, early
+    assert kinds.count("Sync") + kinds.count("Query") <= 4, early
 
 
 def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,46 +302,46 @@ def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.Monkey
     assert len(commits) == 1 and len(ledger.history("b")) == 51
 
 
-def test_slow_decisions_are_rehearsed_and_sent_back_when_the_state_moved(open_: Open) -> None:
+def test_slow_decisions_are_made_early_and_returned_when_the_state_moved(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
-    rehearsals = Rehearsals()
+    early = EarlyDecisions()
     ask = commands.spend("local", "b", PureDp(0.25))
-    assert rehearsals.wanted(ask), "a query that is new"
-    assert not rehearsals.wanted(commands.commit("local", "x"))
-    with ledger._gate.looking(["b"]) as page:
-        rehearsals.rehearse(page, ask)
-        assert not rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "it was quick"
-        for question in list(rehearsals._took):
-            rehearsals._took[question] = 1.0
-        assert rehearsals.wanted(ask) and not rehearsals.unready(page, ask), "slow, but ready"
+    assert early.wanted(ask), "a query that is new"
+    assert not early.wanted(commands.commit("local", "x"))
+    page = ledger._gate.look(["b"])
+    early.decide(page, ask)
+    assert not early.wanted(ask) and not early.is_stale(page, ask), "it was quick"
+    for question in list(early._took):
+        early._took[question] = 1.0
+    assert early.wanted(ask) and not early.is_stale(page, ask), "slow, but ready"
     elsewhere = commands.spend("local", "c", PureDp(0.25))
-    assert not rehearsals.wanted(elsewhere), "what was quick at one budget is so at others"
-    rehearsals.decided(elsewhere, 1.0)
-    assert rehearsals.wanted(elsewhere), "unless it was slow at the gate"
-    assert rehearsals.wanted(commands.spend("local", "d", PureDp(0.25))), "and then at new ones too"
+    assert not early.wanted(elsewhere), "what was quick at one budget is so at others"
+    early.note_time(elsewhere, 1.0)
+    assert early.wanted(elsewhere), "unless it was slow at the gate"
+    assert early.wanted(commands.spend("local", "d", PureDp(0.25))), "and then at new ones too"
     ledger.spend("b", PureDp(0.125))
-    with ledger._gate.looking(["b"]) as page:
-        assert rehearsals.unready(page, ask)
-    ledger._gate._rehearsals = rehearsals
+    page = ledger._gate.look(["b"])
+    assert early.is_stale(page, ask)
+    ledger._gate._early = early
     assert ledger.spend("b", PureDp(0.25)).admitted
     assert left(ledger) == Fraction(5, 8)
 
 
-def test_a_new_query_at_a_known_budget_is_rehearsed_without_reading_the_store(
+def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_store(
     open_: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = open_()
     ledger.create_budget("a", rz.PureFilter(2.0))
     ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
     looked: list[Any] = []
-    looking = ledger._gate.looking
+    look = ledger._gate.look
 
     def noted(names: Any) -> Any:
         looked.append(names)
-        return looking(names)
+        return look(names)
 
-    monkeypatch.setattr(ledger._gate, "looking", noted)
+    monkeypatch.setattr(ledger._gate, "look", noted)
     ledger.spend("b", PureDp(0.125))
     assert looked == [("b",)], "nobody has asked this budget before"
     for _ in range(2):
@@ -369,6 +356,6 @@ def test_a_new_query_at_a_known_budget_is_rehearsed_without_reading_the_store(
         return spend(*arguments)
 
     monkeypatch.setattr(rules, "spend", slow)
-    monkeypatch.setattr(rehearsal.time, "thread_time", lambda: worked[0])
+    monkeypatch.setattr(early_decisions.time, "thread_time", lambda: worked[0])
     assert ledger.spend("b", PureDp(0.0625)).admitted
     assert looked[1:] == [("b",)], "what takes long is decided on the state that is there now"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import hypothesis.strategies as st
 import pytest
@@ -17,6 +19,10 @@ import residua as rz
 from residua.filters.base import Filter
 from residua.filters.query import described
 from residua.filters.state import State
+from residua.ledger.api import commands
+from residua.ledger.domain import rules
+from residua.ledger.operations import committer
+from residua.ledger.operations.early_decisions import Stale
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
 
@@ -409,3 +415,170 @@ def test_an_export_has_the_tables_of_open_holds(filter: Filter, tmp_path: Path) 
         again.recover(export=tmp_path / "all.jsonl", heads=heads)
         assert again.commit(again.holds()[0].id).admitted
         assert again.verify().ok
+
+
+# -- what open holds cost --------------------------------------------------------------------
+
+
+def _stated(ledger: rz.Ledger) -> list[tuple[str, int]]:
+    """Of each record that asks for something: its type, and how many states of holds it has."""
+    return [
+        (record.type, len(record.body["holds"]))
+        for record in ledger.history("b")
+        if "holds" in record.body
+    ]
+
+
+def test_a_record_states_the_holds_that_changed(open_: Callable[..., rz.Ledger]) -> None:
+    ledger, other = open_(), open_()
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    made = [ledger.reserve("b", PureDp(0.1 + 0.01 * n)) for n in range(5)]
+    made[0].commit()
+    assert not ledger.spend("b", PureDp(9.0)).admitted
+    made.append(ledger.reserve("b", PureDp(0.05)))
+    assert _stated(ledger) == [("hold", 1)] * 5 + [("commit", 0), ("spend", 0), ("hold", 1)]
+    ledger.spend("b", PureDp(0.01))
+    made[2].commit()
+    assert _stated(ledger)[8:] == [("spend", 5), ("commit", 4)], "before or among the holds"
+    made[3].cancel("no")
+    made.append(ledger.reserve("b", PureDp(0.05)))
+    assert _stated(ledger)[10:] == [("hold", 3)], "from the first that was behind the one cancelled"
+    made.append(other.reserve("b", PureDp(0.05)))
+    made.append(ledger.reserve("b", PureDp(0.05)))
+    assert _stated(ledger)[11:] == [("hold", 5), ("hold", 6)], "what another wrote is not assumed"
+    assert [made[n].commit().admitted for n in (1, 4, 5, 6, 7, 8)] == [True] * 6
+    assert ledger.verify().ok
+    fold = rz.GdpResidueFilter(1.0)
+    first, second, third, _, fifth = (0.1 + 0.01 * n for n in range(5))
+    asked = [first, 0.01, third, second, fifth, 0.05, 0.05, 0.05, 0.05]
+    assert all(fold.request(PureDp(eps)) for eps in asked)
+    assert ledger.budget("b").state == fold.state
+
+
+def test_a_hold_and_its_commit_in_order_take_one_decision(
+    ledger: rz.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    made = [ledger.reserve("b", Laplace(200.0 + n)) for n in range(30)]
+    asked: list[Mechanism] = []
+    decided = rules.decided
+
+    def noted(filter: Filter, state: State, query: Mechanism, relation: str) -> object:
+        asked.append(query)
+        return decided(filter, state, query, relation)
+
+    monkeypatch.setattr(rules, "decided", noted)
+    ledger.check("b", Laplace(999.0))
+    assert len(asked) == 31, "a spend comes before all holds"
+    asked.clear()
+    ledger.reserve("b", Laplace(999.0))
+    assert len(asked) <= 2, "once before it queues, and once under the lock"
+    asked.clear()
+    made[0].commit()
+    assert asked == [Laplace(200.0)]
+    asked.clear()
+    calls = [commands.Call("commit", {"hold": hold.id}) for hold in reversed(made[1:])]
+    assert all(receipt.admitted for receipt in ledger.many(calls))
+    assert asked == [Laplace(200.0 + n) for n in range(1, 30)], "in the order of the holds"
+    monkeypatch.undo()
+    assert ledger.verify().ok
+
+
+MIXED: list[tuple[Filter, list[Mechanism]]] = [
+    (rz.PureFilter(1.0), [PureDp(0.05), Laplace(20.0), PureDp(0.4)]),
+    (rz.GdpResidueFilter(1.0), [PureDp(0.2), Laplace(8.0), Gaussian(sigma=3.0)]),
+    (rz.ZcdpFilter(0.2), [Gaussian(sigma=6.0), Laplace(8.0)]),
+    (rz.PlanFilter(1.0, 1e-6, [Laplace(8.0)] * 6), [Laplace(8.0), PureDp(0.1)]),
+    (rz.RenyiCommitFilter(1.0, 1e-3, 8.0), [Gaussian(sigma=10.0), Laplace(10.0)]),
+    (rz.NaturalFilter(rz.pure_dp(1.0)), [PureDp(0.1), PureDp(0.2)]),
+    (rz.AutoFilter(1.0, 1e-6), [PureDp(0.1), Gaussian(sigma=20.0)]),
+]
+
+
+@pytest.mark.parametrize("place", range(len(MIXED)))
+def test_states_that_are_known_are_those_that_folding_gives(tmp_path: Path, place: int) -> None:
+    """The twin of what is extended: everything folded from the committed state."""
+    filter, queries = MIXED[place]
+    rng = random.Random(place)
+    with (
+        rz.open_ledger(tmp_path / "a.db") as one,
+        rz.open_ledger(tmp_path / "a.db") as two,
+    ):
+        one.create_budget("b", filter)
+        known = 0
+        for _ in range(60):
+            at, query = rng.choice([one, one, one, two]), rng.choice(queries)
+            held = at.holds()
+            step = rng.choice(["hold", "hold", "hold", "first", "any", "cancel", "spend"])
+            if step == "hold":
+                at.reserve("b", query)
+            elif step == "spend":
+                at.spend("b", query)
+            elif held and step == "cancel":
+                at.cancel(rng.choice(held).id)
+            elif held:
+                at.commit(held[0].id if step == "first" else rng.choice(held).id)
+            for ledger in (one, two):
+                page = ledger._gate.look(["b"])
+                standing = page.standing(page.entry("b"))
+                states = rules.fold(standing, standing.state, standing.holds)
+                assert states is not None
+                assert standing.held == states[: len(standing.held)]
+                known += len(standing.held)
+        assert known > 10, "else there is nothing to see"
+        report = one.verify()
+        assert report.ok, report.text
+
+
+def test_a_budget_has_so_many_open_holds_at_most(
+    ledger: rz.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MOST_HOLDS", 3)
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    made = [ledger.reserve("b", PureDp(0.01)) for _ in range(3)]
+    one_more = ledger.reserve("b", PureDp(0.01))
+    assert not one_more.admitted
+    assert "has 3 open holds" in one_more.reason and "cancel one" in one_more.reason
+    assert one_more.largest is None, "no noise would do"
+    assert ledger.spend("b", PureDp(0.01)).admitted, "spends go on"
+    assert made[1].commit().admitted
+    assert ledger.reserve("b", PureDp(0.01)).admitted
+    assert ledger.verify().ok
+
+
+def test_leaked_holds_do_not_slow_other_budgets(ledger: rz.Ledger) -> None:
+    """By the work that is done for a spend elsewhere, not by the clock."""
+    ledger.create_budget("b", rz.GdpResidueFilter(1.0))
+    ledger.create_budget("c", rz.GdpResidueFilter(1.0))
+    for n in range(40):
+        ledger.reserve("b", Laplace(300.0 + n))
+    ledger.spend("c", Laplace(50.0))
+    page = ledger._gate.look(["c"])
+    assert set(page.entries) == {"c"} and not page.holds
+
+
+def test_what_is_slow_on_one_budget_is_decided_last_and_one_at_a_time(ledger: rz.Ledger) -> None:
+    for name in ("b", "c"):
+        ledger.create_budget(name, rz.PureFilter(1.0))
+    gate = ledger._gate
+    slow = [commands.spend("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
+    quick = [commands.spend("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
+    gate._early.note_time(slow[0], 0.1)
+    page = gate.look(["b", "c"])
+    order: list[str] = []
+    append = page.append
+
+    def noted(entry: Any, *others: Any) -> Any:
+        order.append(entry.name)
+        return append(entry, *others)
+
+    page.append = noted  # type: ignore[method-assign]
+    slots = [committer._Slot(each, insist=False) for each in (*slow, *quick)]
+    gate._decide(page, slots)
+    assert order == ["c", "c", "c", "b"]
+    returned = [slot.error for slot in slots]
+    assert [isinstance(error, Stale) for error in returned] == [False, True, True] + [False] * 3
+    with ThreadPoolExecutor(6) as pool:
+        done = pool.map(lambda n: ledger.spend("b", PureDp(0.01), key=f"slow {n}"), range(6))
+        assert all(receipt.admitted for receipt in done), "in the end each is decided"
+    assert len(ledger.history("b")) == 7

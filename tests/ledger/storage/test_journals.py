@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import textwrap
@@ -21,6 +22,7 @@ from typing import Any
 import pytest
 
 import residua as rz
+from ledger.conftest import idle_drivers
 from residua.ledger.storage import sqlite
 from residua.ledger.storage.mounts import is_read_only
 from residua.ledger.storage.sqlite import wal_is_safe
@@ -81,10 +83,10 @@ def test_the_write_ahead_log_only_on_a_library_without_its_bug(
 def test_how_sqlite_is_set_up(path: Path, wal: bool) -> None:
     with rz.open_ledger(path) as ledger:
         ledger.spend("b", rz.pure_dp(0.25))
-        ((writer, _),) = ledger.store._kept
-        journal = writer.exec_driver_sql("PRAGMA journal_mode").scalar_one()
-        synchronous = writer.exec_driver_sql("PRAGMA synchronous").scalar_one()
-        assert (journal, synchronous) == (("wal", 2) if wal else ("delete", 3))
+        for driver in idle_drivers(ledger):
+            (journal,) = driver.execute("PRAGMA journal_mode").fetchone()
+            (synchronous,) = driver.execute("PRAGMA synchronous").fetchone()
+            assert (journal, synchronous) == (("wal", 2) if wal else ("delete", 3))
         assert ("write-ahead" in ledger.status().store["journal"]) is wal
 
 
@@ -240,12 +242,13 @@ def test_a_disk_that_cannot_be_written(path: Path) -> None:
     """The database refuses to write, as on a disk that is mounted read-only."""
     with rz.open_ledger(path) as ledger:
         ledger.spend("b", rz.pure_dp(0.1))
-        ((writer, _),) = ledger.store._kept
-        raw: Any = writer.connection.dbapi_connection
-        raw.execute("PRAGMA query_only=ON")
+        drivers = idle_drivers(ledger)
+        for raw in drivers:
+            raw.execute("PRAGMA query_only=ON")
         with pytest.raises(rz.StoreUnavailable, match="readonly"):
             ledger.spend("b", rz.pure_dp(0.1), key="k")
-        raw.execute("PRAGMA query_only=OFF")
+        for raw in drivers:
+            raw.execute("PRAGMA query_only=OFF")
         assert not ledger.spend("b", rz.pure_dp(0.1), key="k").replayed
 
 
@@ -441,3 +444,38 @@ def test_a_hot_journal_is_rolled_back_by_whoever_only_reads(path: Path, run: Run
     assert len(left) == 1 and path.with_name(left[0]).stat().st_size
     with rz.open_ledger(path, read_only=True) as ledger:
         assert len(ledger.history("b")) == 2 and ledger.verify().ok
+
+
+def _open_to_others(folder: Path) -> dict[str, str]:
+    """The files that anyone but their owner may read or write, and how."""
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    return {name: oct(mode) for name, mode in modes.items() if mode & 0o077}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_nobody_else_can_read_what_a_ledger_makes(tmp_path: Path, wal: bool) -> None:
+    before = os.umask(0o022)
+    try:
+        with rz.open_ledger(tmp_path / "a.db", anchor=f"sqlite:///{tmp_path}/kept.db") as ledger:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+            ledger.spend("b", rz.pure_dp(0.1))
+        with rz.open_ledger(tmp_path / "b.db") as ledger:
+            ledger.create_budget("b", rz.PureFilter(1.0))
+            with ledger.store.writing() as connection:
+                connection.exec_driver_sql("PRAGMA cache_size = 1")
+                connection.exec_driver_sql("INSERT INTO residua_tables VALUES ('', zeroblob(1e6))")
+                connection.exec_driver_sql("UPDATE residua_budgets SET unit = 'x'")
+                names = {file.name for file in tmp_path.iterdir()}
+                assert {"a.db", "kept.db", "b.db", "b.db.anchor"} < names
+                assert ("b.db-wal" if wal else "b.db-journal") in names
+                assert _open_to_others(tmp_path) == {}
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_file_that_is_there_keeps_its_permissions(path: Path) -> None:
+    path.chmod(0o640)
+    with rz.open_ledger(path) as ledger:
+        ledger.spend("b", rz.pure_dp(0.1))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640

@@ -16,7 +16,6 @@ import pytest
 from sqlalchemy import text
 
 import residua as rz
-from residua.ledger.operations import memory
 from residua.ledger.storage import postgres as postgres_store
 from residua.ledger.storage.migrations import facts_in
 from residua.ledger.storage.store import Again, Lost, Unsure
@@ -179,16 +178,10 @@ def test_a_standby_is_refused_and_counts_where_it_stands_even_when_it_is_away(
     open_one().close()
 
 
-@pytest.mark.parametrize("remembers", [False, True])
 def test_a_standby_that_comes_while_the_ledger_is_open_is_noticed_within_a_minute(
-    postgres: str,
-    schema_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    remembers: bool,
+    postgres: str, schema_url: str, tmp_path: Path
 ) -> None:
     """By whoever begins a transaction then, to write or to read."""
-    monkeypatch.setattr(memory, "LIFETIME", 600.0 if remembers else -1.0)
     with rz.open_ledger(schema_url, anchor=tmp_path / "anchor") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
         ledger.spend("b", PureDp(0.125))
@@ -262,7 +255,7 @@ CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE ON {table}
 
 @pytest.mark.parametrize("whose", ["ROLE postgres", "DATABASE postgres"])
 def test_every_transaction_that_writes_waits_for_the_disk_whatever_is_usual(
-    postgres: str, schema_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+    postgres: str, schema_url: str, whose: str
 ) -> None:
     """By what the server says in the middle of the commit; of the store and of the anchor."""
     import psycopg
@@ -290,12 +283,9 @@ def test_every_transaction_that_writes_waits_for_the_disk_whatever_is_usual(
 
             ledger.create_budget("b", rz.PureFilter(1.0))
             noted("records", "budgets")
-            for lifetime in (-1.0, 60.0):
-                # First what is there is read and locked; then what is remembered is compared.
-                monkeypatch.setattr(memory, "LIFETIME", lifetime)
-                for key in ("first", "second"):
-                    ledger.spend("b", PureDp(0.125), key=f"{key} {lifetime}")
-                    noted("records", "budgets", "keys")
+            for key in ("first", "second"):
+                ledger.spend("b", PureDp(0.125), key=key)
+                noted("records", "budgets", "keys")
             hold = ledger.reserve("b", PureDp(0.125))
             noted("records", "budgets", "keys", "holds")
             hold.commit()

@@ -178,7 +178,8 @@ def test_a_key_belongs_to_one_request() -> None:
     assert any(p.seq == 2 and "key" in p.what for p in report.problems)
 
 
-def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
+def _hold(chain: Written, hold: str, query: m.Mechanism, stated: int = 0) -> None:
+    """A hold whose record states the last so many of the open holds; without a number, all."""
     chain.held[hold] = query
     state = plain(chain.filter, chain.state)
     fields = chain.asking(query, f"h-{hold}-{len(chain.records)}", [chain.place], True)
@@ -187,8 +188,8 @@ def _hold(chain: Written, hold: str, query: m.Mechanism) -> None:
         "after": state,
         "tables": {},
         "hold": hold,
-        "expires": "2026-12-31T00:00:00.000Z",
-        "holds": chain.holds(chain.state),
+        "expires": "2026-01-07T00:00:00.000Z",
+        "holds": chain.holds(chain.state)[-stated:],
     }
     chain.append("hold", {**fields, **more})
 
@@ -227,6 +228,50 @@ def test_holds_commits_and_cancels() -> None:
     assert report.proven == 4
     _commit(chain, "one", m.PureDp(0.1))
     assert any("not open" in p.what for p in _report(chain).problems)
+
+
+def _stating(chain: Written, last: int) -> list[str]:
+    """The chain, its last record with states of the last so many open holds alone."""
+    seq = len(chain.records) - 1
+    stated = chain.records[seq].body["holds"]
+    return _rehashed(chain, {seq: {"holds": stated[len(stated) - last :]}})
+
+
+def test_states_that_were_stated_before_need_not_be_stated_again() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _hold(chain, "two", m.PureDp(0.2), stated=1)
+    _hold(chain, "three", m.PureDp(0.3), stated=1)
+    report = _report(chain)
+    assert report.ok and report.proven == 4, report.text
+    _commit(chain, "one", m.PureDp(0.1))
+    for last in (0, 1, 2):
+        assert verify_records({"b": _stating(chain, last)}, {}).ok, "it moved to a stated state"
+
+
+def test_states_that_do_not_follow_any_more_must_be_stated_again() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    _hold(chain, "two", m.PureDp(0.2))
+    chain.spend(m.PureDp(0.3))
+    assert _report(chain).ok
+    for last in (0, 1):
+        step = verify_records({"b": _stating(chain, last)}, {}).steps[-1]
+        assert step.verdict == "refuted" and "does not fit" in step.reason, last
+
+
+def test_a_spend_that_leaves_no_room_cannot_hide_it_by_stating_nothing() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.6))
+    chain.spend(m.PureDp(0.5))
+    assert verify_records({"b": _stating(chain, 0)}, {}).steps[-1].verdict == "refuted"
+
+
+def test_a_hold_states_itself() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", m.PureDp(0.1))
+    problems = verify_records({"b": _stating(chain, 0)}, {}).problems
+    assert any("which none has stated" in problem.what for problem in problems)
 
 
 def test_a_commit_comes_before_its_hold_is_over() -> None:

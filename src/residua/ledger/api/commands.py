@@ -55,7 +55,7 @@ def reserve(
     names, one = arguments.names(budgets)
     assumed = checks.flag("assume_budget_relation", assume_budget_relation)
     seconds = checks.positive("ttl", ttl)
-    checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 366 days", ttl)
+    checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 7 days", ttl)
     under = arguments.key(key)
     return Reserve(principal, names, one, asked(query), under, assumed, key is None, seconds)
 

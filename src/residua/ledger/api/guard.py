@@ -5,7 +5,8 @@ and so does a task that is cancelled by then; after it nothing comes back, whate
 replayed receipt never runs anything. Exceptions of the callable may depend on the data, so whoever
 called gets one constant error that carries no other with it, and the log `residua.guard` the
 details. That holds for what a callable gives to be run later, too: coroutines and generators.
-Interrupts and cancellations pass, without what they interrupted.
+Interrupts and cancellations pass as new ones of their kind, without arguments and without what they
+interrupted: a mechanism can raise them itself, with whatever it likes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FAILED = "the mechanism failed; it was paid for, and nothing comes back"
 _BEFORE = "the guard failed before it committed"
 _REFUSED = "the commit was refused"
 _PASSING = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What is no failure of a mechanism, and must reach whoever ends it."""
+"""What is not a failure of a mechanism, and must reach the caller that ends it."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,6 @@ class Guard:
         if error is None:
             return
         wrong = told(error)
-        if wrong is error:
-            return
         try:
             raise wrong
         finally:
@@ -206,10 +205,12 @@ def _permitted(receipt: Receipt, key: str) -> Receipt:
 
 
 def told(error: BaseException) -> BaseException:
-    """What callers may see of an error: a constant one, or an interrupt by itself."""
-    if isinstance(error, _PASSING):
-        error.__cause__ = error.__context__ = None
-        return error
+    """What callers may see of an error: a constant one, or a new interrupt of its kind."""
+    for kind in _PASSING:
+        if isinstance(error, kind):
+            if error.args or type(error) is not kind:
+                LOG.error("a guarded mechanism was interrupted; what it raised", exc_info=error)
+            return kind()
     LOG.error("a guarded mechanism failed after it was paid for", exc_info=error)
     return MechanismFailed(FAILED)
 

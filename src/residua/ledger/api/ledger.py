@@ -30,8 +30,9 @@ from residua.ledger.operations.budgets import Create, Refresh, Retire
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.requests import binding, standings_now
 from residua.ledger.operations.spending import judged
+from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.anchor_check import why_closed
-from residua.ledger.recovery.export import export, history
+from residua.ledger.recovery.export import Stored, export, history
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
 from residua.ledger.storage.store import Store
@@ -110,15 +111,14 @@ class Ledger:
 
     def budget(self, name: str) -> Budget:
         """A budget as it stands now."""
-        with self._gate.looking([arguments.label("name", name)]) as page:
-            return view(page, name)
+        return view(self._gate.look([arguments.label("name", name)], partitions=True), name)
 
     def budgets(self) -> tuple[Budget, ...]:
         """All budgets as they stand now, in the order in which they were made."""
         with self.store.reading() as connection:
             names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
-        with self._gate.looking(names) as page:
-            return tuple(view(page, name) for name in names)
+        page = self._gate.look(names, partitions=True)
+        return tuple(view(page, name) for name in names)
 
     def retire(self, name: str, reason: str) -> None:
         """Close a budget for good; its open holds are let go."""
@@ -135,11 +135,11 @@ class Ledger:
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now. Nothing is written."""
         request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
-        with self._gate.looking(request.names) as page:
-            entries, rulings = judged(page, request, rules.spend)
-            refused_by, reason = binding(rulings, entries, checked=True)
-            standings = standings_now(page, request.asked, request.names, request.one, entries)
-            return answer_of(standings, refused_by is None, reason, refused_by)
+        page = self._gate.look(request.names)
+        entries, rulings = judged(page, request, rules.spend)
+        refused_by, reason = binding(rulings, entries, checked=True)
+        standings = standings_now(page, request.asked, request.names, request.one, entries)
+        return answer_of(standings, refused_by is None, reason, refused_by)
 
     def spend(
         self,
@@ -222,16 +222,18 @@ class Ledger:
 
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations, oldest first, with their ages by the database's time."""
-        with self._gate.looking(()) as page:
+        with self.store.reading() as connection:
+            page = Page(connection, self.store, self._gate.ledger, self._gate.incarnation)
+            page.open(())
             query = select(_H).where(_H.c.status == "open").order_by(_H.c.made, _H.c.id)
-            rows = page.connection.execute(query).all()
-            return tuple(
-                Hold(
-                    row.id, tuple(row.members.split("\n")), row.mechanism, row.principal,
-                    row.made, row.expires, clock.age(row.made, page.now), row.expires <= page.now,
-                )
-                for row in rows
-            )  # fmt: skip
+            rows, now = connection.execute(query).all(), page.now
+        return tuple(
+            Hold(
+                row.id, tuple(row.members.split("\n")), row.mechanism, row.principal,
+                row.made, row.expires, clock.age(row.made, now), row.expires <= now,
+            )
+            for row in rows
+        )  # fmt: skip
 
     # -- reading ------------------------------------------------------------------------
 
@@ -241,8 +243,9 @@ class Ledger:
         """The records of a budget, oldest first: those after a number, at most so many."""
         first = -1 if after is None else checks.count("after", after)
         most = None if limit is None else checks.count("limit", limit)
-        with self._gate.looking([arguments.label("name", name)]) as page:
-            return history(page.connection, page.entry(name).id, name, first, most)
+        entry = self._gate.look([arguments.label("name", name)]).entry(name)
+        stored = Stored(entry.id, name, entry.head_seq)
+        return history(self.store.reading, stored, first, most)
 
     def status(self) -> Status:
         """Budgets, open holds with their ages, what is promised of each data set, the store."""

@@ -161,8 +161,12 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         known = dict(said.marks) if said is not None else {}
         ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
         if ahead:
+            # Perhaps of a process that died before it was durable.
+            with gate.store.writing() as connection:
+                gate.store.make_durable(connection)
             anchor.write(ahead)
-        gate.anchored = {**known, **ahead}
+        # What the anchor had need not be synced: who wrote it may have died before that.
+        gate.anchored, gate.others = ahead, known
         anchor.incarnation = gate.incarnation
         if facts.get(HOME) != (here or None) or UNANCHORED in facts:
             _settle(gate.store, here or None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from residua.errors import StoreUnavailable
 from residua.ledger.operations.committer import Gate
-from residua.ledger.recovery.export import chain, names, table
+from residua.ledger.recovery.export import chain, snapshot, table_in
 
 
 def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
@@ -18,15 +18,17 @@ def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
     verifier = import_module("residua.verify")
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
     anchored = _anchored(gate)
-    with gate.store.reading() as connection:
-        return verifier.verify_records(
-            {name: chain(connection, id) for id, name in names(connection)},
-            tables=lambda hash: table(connection, hash),
-            expect_head=expect_head,
-            since=since,
-            anchored=anchored,
-            **options,
-        )
+    reading = gate.store.reading
+    with reading() as connection:
+        budgets = snapshot(connection)
+    return verifier.verify_records(
+        {name: chain(reading, id, last) for id, name, last in budgets},
+        tables=lambda hash: table_in(reading, hash),
+        expect_head=expect_head,
+        since=since,
+        anchored=anchored,
+        **options,
+    )
 
 
 def _anchored(gate: Gate) -> Any:

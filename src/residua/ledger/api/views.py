@@ -87,7 +87,7 @@ class Budget:
         if self.remaining is None:
             return ""
         own = self._line[0]
-        held = rules.follow(own, own.state, own.holds) or own.state
+        held = rules.state_held(own) or own.state
         return self.filter.left_words(held, self.remaining)
 
     @property
@@ -188,7 +188,7 @@ def _partitions(page: Page, name: str, children: str, relation: str, closed: boo
     if children != "partitions":
         return ()
     counts: dict[Pld, int] = {}
-    for row in page.children(name):
+    for row in page.partitions(name):
         ended = closed or bool(row.retired)
         inner = _partitions(page, row.name, row.children, relation, ended)
         if inner:

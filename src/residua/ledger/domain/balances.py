@@ -26,7 +26,7 @@ from residua.filters.counting import Count, count_copies, count_copies_before
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query
 from residua.filters.state import State
-from residua.ledger.domain.rules import Standing, admits, follow, provable
+from residua.ledger.domain.rules import Standing, admits, follow, provable, state_held
 from residua.mechanisms.black_boxes.pure_dp import PureDp
 from residua.pld.pld import Pld
 
@@ -56,7 +56,7 @@ def available(standings: Sequence[Standing], guarantee: Pld, last: Query | None)
 
 def _held(standing: Standing) -> State:
     """The state after the open holds."""
-    return follow(standing, standing.state, standing.holds) or standing.state
+    return state_held(standing) or standing.state
 
 
 def _same_units(own: Standing, other: Standing) -> bool:
@@ -112,7 +112,7 @@ def _copies(standings: Sequence[Standing], query: Query) -> Count:
 
 
 def _copies_of(standing: Standing, query: Query) -> Count:
-    filter, state, holds, relation, _ = standing
+    filter, state, holds, relation, *_ = standing
     if not holds:
         return count_copies(filter, state, query, relation)
 

@@ -99,6 +99,13 @@ class Entry:
     state_text: str
     time: str
     """Of the head record."""
+    stored_hash: str
+    """The hash of the head record in the store; `head_hash` has that of what was appended since."""
+    held: tuple[State, ...] = ()
+    """The states after the first open holds, one after another, as the chain states them last.
+
+    As far as this process knows: what another one wrote is folded and stated again.
+    """
     _moved: dict[str, State] = field(init=False, default_factory=dict, repr=False, compare=False)
     """States that were written since the head, by their texts, and the state at the head."""
 
@@ -179,6 +186,7 @@ def from_row(row: BudgetRow) -> Entry:
         holds=() if row.holds == "[]" else tuple(json.loads(row.holds)),
         state_text=head.state_text,
         time=head.time,
+        stored_hash=row.head_hash,
     )
 
 
@@ -205,6 +213,7 @@ def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> En
         holds=(),
         state_text=canonical(fields["state"]),
         time=created,
+        stored_hash=NOTHING_BEFORE,
     )
 
 

@@ -11,6 +11,11 @@ not started. With `s` the state and `h_1 … h_k` the holds,
 
 The state moves by the one query that is released, never by a hold. So what is released is an
 ordinary run of the filter, whatever happens to holds, and nothing that was committed comes back.
+
+The states after `s, h_1`, after `s, h_1, h_2` and so on are kept as far as they are known. A new
+hold extends them by one decision. So does a commit of the first hold, which moves `s` to the first
+of them and leaves the others as they are. A spend, or a commit out of order, folds all holds again,
+and after a cancelled hold those behind it are folded again.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ from residua.pld.pld import Pld
 from residua.provable import unprovable
 from residua.records import canonical
 
+MOST_HOLDS = 256
+"""Open holds of one budget: each spend decides all of them again."""
 PATIENCE = 1.0
 """Seconds that a refusal takes at most to work out what would fit."""
 
@@ -47,6 +54,8 @@ class Standing(NamedTuple):
     holds: tuple[Asked, ...]
     relation: str
     unit: str
+    held: tuple[State, ...] = ()
+    """The states after the first holds, one after another, as far as they are known."""
 
     def without(self, place: int) -> Standing:
         """The same with one hold fewer."""
@@ -65,6 +74,8 @@ class Ruling(NamedTuple):
     reason: str
     held: tuple[State, ...] = ()
     """The states after it and each open hold, one after another, where it is admitted."""
+    kept: int = 0
+    """How many of these, from the first on, were known before: the holds that nothing changed."""
 
 
 @lru_cache(maxsize=1024)
@@ -83,6 +94,20 @@ def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[St
         state = decision.state
         states.append(state)
     return tuple(states)
+
+
+def states_held(standing: Standing) -> tuple[State, ...] | None:
+    """The states after each open hold, those that are known extended; None if one does not fit."""
+    known = standing.held
+    last = known[-1] if known else standing.state
+    rest = fold(standing, last, standing.holds[len(known) :])
+    return None if rest is None else (*known, *rest)
+
+
+def state_held(standing: Standing) -> State | None:
+    """The state after all open holds; None where one does not fit."""
+    held = states_held(standing)
+    return None if held is None else (standing.state, *held)[-1]
 
 
 def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
@@ -107,7 +132,14 @@ def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> R
 
 def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
     """Whether a query may be held, after all other holds. The state stays."""
-    held = fold(standing, standing.state, standing.holds)
+    if len(standing.holds) >= MOST_HOLDS:
+        return Ruling(
+            False,
+            standing.state,
+            f"refused: the budget has {len(standing.holds)} open holds, and may have {MOST_HOLDS}"
+            " at most; commit or cancel one, or wait until one expires",
+        )
+    held = states_held(standing)
     if held is None:  # holds that fit once fit still: nothing comes before them unasked
         return Ruling(False, standing.state, "refused: the open holds do not fit any more")
     last = held[-1] if held else standing.state
@@ -116,7 +148,7 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
         reason = admitted(query, decision)
         if _depends_on_order(standing.filter):
             reason += " when it is committed; until then more may be held"
-        return Ruling(True, standing.state, reason, (*held, decision.state))
+        return Ruling(True, standing.state, reason, (*held, decision.state), len(standing.held))
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
 
@@ -133,6 +165,14 @@ def _depends_on_order(filter: Filter) -> bool:
 def commit(standing: Standing, place: int) -> Ruling:
     """Whether the hold at a place may be released now, before all other holds."""
     others, query = standing.without(place), standing.holds[place]
+    if place == 0 and standing.held:
+        decision = decided(standing.filter, standing.state, query.query, standing.relation)
+        if decision.admitted and decision.state == standing.held[0]:
+            after = others._replace(state=decision.state, held=standing.held[1:])
+            held = states_held(after)
+            if held is not None:
+                reason = admitted(query, decision)
+                return Ruling(True, decision.state, reason, held, len(after.held))
     if place == 0 or spends(others, query):
         return spend(others, query)
     why = f"{query} is held, but {place} holds were made before it"
@@ -156,7 +196,10 @@ def spend_state(standing: Standing, query: Asked) -> State | None:
 
 def holds(standing: Standing, query: Asked) -> bool:
     """Whether a hold would be admitted."""
-    return follow(standing, standing.state, (*standing.holds, query)) is not None
+    if len(standing.holds) >= MOST_HOLDS:
+        return False
+    last = state_held(standing)
+    return last is not None and follow(standing, last, (query,)) is not None
 
 
 def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
@@ -208,7 +251,7 @@ def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
     unit, asking for it passes. Raises `_Slow` where it is not found by the monotonic time `ends`.
     """
     first = standings[0]
-    state = follow(first, first.state, first.holds) or first.state
+    state = state_held(first) or first.state
     if first.filter.remaining_is_a_query:
         # What fits before the holds may be more than what they leave: it is looked for from above.
         state = first.state
@@ -217,7 +260,7 @@ def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
         return left
     others = []
     for other in standings[1:]:
-        after = follow(other, other.state, other.holds) or other.state
+        after = state_held(other) or other.state
         others.append(other.filter.remaining_in(after))
     if not isinstance(left, Pld):
         for also in others:
@@ -294,7 +337,7 @@ def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
 
 def _left_beside_holds(standing: Standing, ends: float) -> str:
     n, filter = len(standing.holds), standing.filter
-    held = follow(standing, standing.state, standing.holds) or standing.state
+    held = state_held(standing) or standing.state
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)

@@ -17,7 +17,7 @@ from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
 from residua.ledger.operations.holding import let_go
 from residua.ledger.operations.requests import LEDGER, Request, append_group, tables_of
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import Page, drop_hold
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
@@ -291,7 +291,7 @@ def _expire_open(page: Page, row: HoldRow, reason: str) -> None:
         return
     append_group(page, "expire", LEDGER, entries, {"hold": row.id, "reason": reason}, {})
     for entry in entries:
-        entry.holds = tuple(id for id in entry.holds if id != row.id)
+        drop_hold(entry, row.id, committed=False)
     if row.status == "open":
         page.close_hold(row, "expired", None)
 

@@ -1,17 +1,16 @@
 """The gate: the only way to spend.
 
-Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and
-whoever comes to an idle gate leads (`group_commit.py`): it takes everything that waits, decides on
-it in one transaction, commits and anchors once, and answers all. A request that fails is answered
-with its error and leaves the others alone; a transaction that fails is answered to all of its
-batch.
+Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and the
+first one to reach an idle gate leads (`group_commit.py`): it takes everything that waits, decides
+on it in one transaction, commits and anchors once, and answers all. A request that fails is
+answered with its error and leaves the others alone; a transaction that fails is answered to all of
+its batch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -24,21 +23,20 @@ from residua.errors import (
     ResiduaError,
     StoreUnavailable,
 )
+from residua.filters.state import State
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import Refresh, due
-from residua.ledger.operations.foresight import Foresight
+from residua.ledger.operations.early_decisions import ATTEMPTS, QUICK, EarlyDecisions, Stale
 from residua.ledger.operations.group_commit import Ticket, Turns
-from residua.ledger.operations.holding import Expire
-from residua.ledger.operations.memory import Memory
-from residua.ledger.operations.rehearsal import QUICK, ROUNDS, Rehearsals, Unready
-from residua.ledger.operations.requests import LEDGER, Done, Request
-from residua.ledger.operations.spending import Spend
+from residua.ledger.operations.holding import Commit, Expire
+from residua.ledger.operations.requests import LEDGER, Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, Marks
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
 
 _TRIES = 20
+_MOST_HELD = 1024
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, Unsure)
 """How an anchor fails."""
@@ -69,10 +67,6 @@ class _Wider(Again):
         self.names = names
 
 
-class _Old(Again):
-    """What was recalled does not do."""
-
-
 class Gate:
     """One per process and ledger."""
 
@@ -94,22 +88,21 @@ class Gate:
         """What is stored and could not be anchored."""
         self._mute: Exception | None = None
         """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
-        self._rehearsals = Rehearsals()
+        self._early = EarlyDecisions()
+        self._held: dict[str, tuple[str, tuple[State, ...]]] = {}
+        """The states after the open holds of budgets, and the heads that they were stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[_Slot] = Turns()
-        self._memory = Memory()
-        self._foresight = Foresight()
 
     # -- queueing -----------------------------------------------------------------------
 
     def submit(self, request: Request) -> Any:
         """Do what is asked; the answer once it is durable."""
-        for attempt in range(ROUNDS):
-            if self._rehearsals.wanted(request) and not self._rehearsals.tried(request):
-                with self.looking(request.names) as page:
-                    self._rehearsals.rehearse(page, request)
-            (slot,) = self._through([request], insist=attempt + 1 == ROUNDS)
-            if not isinstance(slot.error, Unready):
+        for attempt in range(ATTEMPTS):
+            if self._early.wanted(request) and not self._early.decide_on_last(request):
+                self._early.decide(self.look(request.names), request)
+            (slot,) = self._through([request], insist=attempt + 1 == ATTEMPTS)
+            if not isinstance(slot.error, Stale):
                 break
         return slot.result()
 
@@ -120,22 +113,27 @@ class Gate:
 
     def quick(self, budgets: tuple[str, ...], text: str) -> bool:
         """Whether a query, by its description, is known to be decided at once."""
-        return self._rehearsals.quick(budgets, text)
+        return self._early.is_quick(budgets, text)
 
-    @contextmanager
-    def looking(self, names: Sequence[str]) -> Iterator[Page]:
-        """A page to look at, with what is overdue done to it as the gate would; never written."""
+    def look(self, names: Sequence[str], partitions: bool = False) -> Page:
+        """Budgets as a request would find them, with what is overdue done; never written.
+
+        The transaction is over then, so that nobody waits for what is computed on the page. With
+        `partitions` it knows those of these budgets.
+        """
         with self.store.reading() as connection:
-            page = Page(connection, self.store, self.ledger, self.incarnation)
+            page = self._page(connection)
             page.open(names)
             loaded: set[str] = set()
             while loaded != set(page.entries):
                 loaded = set(page.entries)
                 held = {id for entry in page.entries.values() for id in entry.holds}
                 page.load({n for id in held for n in page.holds[id].members} - loaded)
-            for sweep in overdue(page):
-                sweep.run(page)
-            yield page
+            if partitions:
+                page.load_partitions(names)
+        for sweep in overdue(page):
+            sweep.run(page)
+        return page
 
     def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
         if self.closed is not None:
@@ -198,107 +196,91 @@ class Gate:
         )
 
     def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
-        with self.store.writing(remembers=True) as connection:
+        with self.store.writing() as connection:
             faults.point("begun")
-            seen = self.store.seen(connection)
-            requests = [slot.request for slot in batch]
-            page = self._recalled(connection, requests, extra, seen)
-            if page is None:
-                page = self._opened(connection, requests, extra)
+            page = self._opened(connection, [slot.request for slot in batch], extra)
             faults.point("locked")
-            # What this thread has worked, had it never waited for the processor or the interpreter.
-            worked = time.thread_time()
-            for slot in batch:
-                slot.error = None
-                if not slot.insist and self._rehearsals.unready(page, slot.request):
-                    slot.error = Unready()
-                    continue
-                begun = time.perf_counter()
-                try:
-                    slot.answer = slot.request.run(page)
-                except ResiduaError as error:
-                    slot.error = error
-                except SQLAlchemyError:
-                    raise
-                except Exception as error:
-                    slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-                    slot.error.__cause__ = error
-                else:
-                    self._rehearsals.answered(slot.request, slot.answer)
-                took = time.perf_counter() - begun
-                worked += took
-                if took >= QUICK:
-                    # Or it only waited. To ask for each would take longer than most decisions do.
-                    now = time.thread_time()
-                    self._rehearsals.decided(slot.request, took - max(0.0, worked - now))
-                    worked = now
+            self._decide(page, batch)
             faults.point("decided")
-            old = page.recalled is not None and not page.writes_all
-            if old or (page.recalled is not None and any(each.error for each in batch)):
-                raise _Old
             if page.writes and self._mute is not None:
                 raise StoreUnavailable(
                     f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
                     " by this call, nor will be until it can"
                 )
             if page.writes:
-                self._memory.forget(page.entries)
                 page.flush()
                 faults.point("written")
                 place = page.last()
                 faults.point("committing")
                 try:
-                    self.store.commit(
-                        connection,
-                        lambda other: _landed(other, place),
-                        lambda answered: self._meanwhile(page, batch, answered),
-                    )
+                    self.store.commit(connection, lambda other: _landed(other, place))
                 except Unsure as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} went away while committing ({error}); ask again with"
                         " the same key, until then it counts as spent"
                     ) from error
                 faults.point("committed")
-                self._memory.keep(page, seen)
+                self._keep_held(page)
+            elif self._unmarked(page.heads):
+                # Decided by a process that may have died before it was durable.
+                try:
+                    self.store.make_durable(connection)
+                except (Unsure, StoreUnavailable, SQLAlchemyError) as error:
+                    raise OutcomeUnknown(
+                        f"{self.store.place} has the decision, but could not be synced ({error});"
+                        " ask again with the same key, until then it counts as spent"
+                    ) from error
         self._mark(page.heads)
 
-    def _meanwhile(self, page: Page, batch: Sequence[_Slot], answered: Callable[[], bool]) -> None:
-        """While the store commits: what has to be done after that, and what may come next.
+    def _keep_held(self, page: Page) -> None:
+        """Remember the states after open holds, for the next request to extend."""
+        if len(self._held) > _MOST_HELD:
+            self._held.clear()
+        for name, known in page.held.items():
+            if known[1]:
+                self._held[name] = known
+            else:
+                self._held.pop(name, None)
 
-        Nothing here is needed. What fails is done where it is needed, and told to who needs it.
-        """
-        with suppress(Exception):
-            for slot in batch:
-                if isinstance(slot.answer, Done) and slot.error is None:
-                    _ = slot.answer.receipt
-            if self.anchor is not None:
-                self.anchor.expect(self._unmarked(page.heads))
-            quick = self._rehearsals.quick
-            asked = (slot.request for slot in batch)
-            spends = [
-                each
-                for each in asked
-                if isinstance(each, Spend) and quick(each.budgets, each.asked.text)
-            ]
-            self._foresight.look_ahead(page, spends, answered)
+    def _decide(self, page: Page, batch: Sequence[_Slot]) -> None:
+        """Run every request of a batch on the page; each that fails has its error."""
+        # What this thread has worked, had it never waited for the processor or the interpreter.
+        worked = time.thread_time()
+        slow = {id(slot) for slot in batch if self._early.is_slow(page, slot.request)}
+        decided_one = False
+        for slot in sorted(_in_order(page, batch), key=lambda slot: id(slot) in slow):
+            slot.error = None
+            if not slot.insist and (
+                (decided_one and id(slot) in slow) or self._early.is_stale(page, slot.request)
+            ):
+                slot.error = Stale()
+                continue
+            decided_one = decided_one or id(slot) in slow
+            begun = time.perf_counter()
+            try:
+                slot.answer = slot.request.run(page)
+            except ResiduaError as error:
+                slot.error = error
+            except SQLAlchemyError:
+                raise
+            except Exception as error:
+                slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+                slot.error.__cause__ = error
+            else:
+                self._early.note_answer(slot.request, slot.answer)
+            took = time.perf_counter() - begun
+            worked += took
+            if took >= QUICK:
+                # Or it only waited. To ask for each would take longer than most decisions do.
+                now = time.thread_time()
+                took -= max(0.0, worked - now)
+                self._early.note_time(slot.request, took)
+                worked = now
+            if isinstance(slot.request, Commit) and slot.request.id in page.holds:
+                self._early.note_commit(page.holds[slot.request.id].members, took)
 
-    def _recalled(
-        self, connection: Connection, requests: Sequence[Request], extra: set[str], seen: object
-    ) -> Page | None:
-        """What this process left behind, where that is all that the requests need."""
-        if extra or not all(isinstance(request, Spend) for request in requests):
-            return None
-        names = self._named(requests)
-        page = Page(connection, self.store, self.ledger, self.incarnation)
-        if not self._memory.recall(page, names, seen):
-            return None
-        if any(entry.lacks(self.others.get(name)) for name, entry in page.entries.items()):
-            return None
-        keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
-        if keys and not self.store.locks_rows:
-            page.load_keys(keys)
-        # Elsewhere a key that was used cannot be written again.
-        return page
+    def _page(self, connection: Connection) -> Page:
+        return Page(connection, self.store, self.ledger, self.incarnation, self._held)
 
     def _named(self, requests: Sequence[Request]) -> set[str]:
         """The budgets that requests name, and those above them as far as these are known."""
@@ -307,7 +289,7 @@ class Gate:
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
-        page = Page(connection, self.store, self.ledger, self.incarnation)
+        page = self._page(connection)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]
@@ -387,6 +369,18 @@ class Gate:
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)
+
+
+def _in_order(page: Page, batch: Sequence[_Slot]) -> list[_Slot]:
+    """A batch with its commits in the order of their holds, which spares folding these again.
+
+    They came at the same time, so that any order is one in which they may have come.
+    """
+    places = {id: at for each in page.entries.values() for at, id in enumerate(each.holds)}
+    commits = [slot for slot in batch if isinstance(slot.request, Commit)]
+    commits.sort(key=lambda slot: places.get(slot.request.hold or "", 0))
+    following = iter(commits)
+    return [next(following) if isinstance(s.request, Commit) else s for s in batch]
 
 
 def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str]:

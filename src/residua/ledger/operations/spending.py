@@ -111,13 +111,13 @@ def settled(
     if admitted and type != "hold":
         after = {entry.name: entry.moved(rulings[entry.name].state) for entry in entries}
     for entry in entries if admitted else ():
-        states = rulings[entry.name].held
-        if states:
+        _, state, _, states, kept = rulings[entry.name]
+        if len(states) > kept:
             open_ = [page.holds[id].asked for id in entry.holds if id != fields.get("hold")]
             open_ += [asking.asked] * (type == "hold")
-            check_holds_provable(entry, (rulings[entry.name].state, *states), open_)
+            check_holds_provable(entry, (state, *states)[kept:], open_[kept:])
             text = after.get(entry.name, entry.state_text)
-            held[entry.name] = holds_after(page, entry, text, states)
+            held[entry.name] = holds_after(page, entry, text, states[kept:])
     common = {
         "key": asking.under,
         "request": request,
@@ -134,7 +134,7 @@ def settled(
     made = append_group(page, type, asking.principal, entries, common, after, held, reasons)
     if admitted:
         for entry in entries:
-            entry.spent = True
+            entry.spent, entry.held = True, rulings[entry.name].held
     first = made[asking.budgets[0]]
     # The first of the group, as `derive` finds it.
     place = next(iter(made.values()))

@@ -7,11 +7,11 @@ page as it was for the others.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -23,25 +23,41 @@ from residua.errors import (
     RetiredBudget,
     UnknownBudget,
 )
+from residua.filters.state import State
 from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
 from residua.ledger.domain.rules import Standing
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.migrations import check_facts
 from residua.ledger.storage.rows import HoldRow, KeyRow
-from residua.ledger.storage.statements import Guard, Question, Write, listed
+from residua.ledger.storage.statements import Question, Write, listed
 from residua.ledger.storage.store import Store
 from residua.records import Record, read, record
 
 _B, _R = schema.budgets, schema.records
 _AT_ONCE = 500
 """Names in one query: databases limit the parameters of a statement."""
+_DIVIDED = "partitions"
+"""What the row of a budget says of its children, where these are partitions."""
+
+
+HeldStates = Mapping[str, tuple[str, tuple[State, ...]]]
+"""By budget: the hash of a head, and `Entry.held` as of then."""
 
 
 class Page:
     """The working set of one transaction."""
 
-    def __init__(self, connection: Connection, store: Store, ledger: str, incarnation: str):
+    def __init__(
+        self,
+        connection: Connection,
+        store: Store,
+        ledger: str,
+        incarnation: str,
+        held: HeldStates = MappingProxyType({}),
+    ):
+        """`held` has what is known of the states after open holds."""
         self.connection = connection
+        self._held = held
         self.store = store
         self.ledger = ledger
         self.incarnation = incarnation
@@ -56,13 +72,7 @@ class Page:
         self._holds_made: list[HoldRow] = []
         self._holds_ended: list[HoldRow] = []
         self._tables: dict[str, bytes] = {}
-        self.read = 0.0
-        """When the time was read, by this process's clock."""
-        self.facts: Mapping[str, str] = {}
-        self.recalled: dict[str, Mapping[str, Any]] | None = None
-        """The rows of budgets as they should be in the store, where they were not read."""
-        self.written: dict[str, Mapping[str, Any]] = {}
-        """The rows of budgets that were written."""
+        self._partitions: dict[str, list[Any]] = {}
         self.replayed: set[str] = set()
         """Budgets whose records are answered for again."""
 
@@ -101,15 +111,7 @@ class Page:
             raise ReadOnlyLedger(
                 f"{self.store.place} was recovered or replaced since it was opened: open it again"
             )
-        self.facts, self.now, self.read = facts, found[0][2], time.monotonic()
-
-    def recall(
-        self, known: Iterable[tuple[Entry, Mapping[str, Any]]], facts: Mapping[str, str]
-    ) -> None:
-        """Have budgets, with all above them, as they were left; `flush` makes sure of it."""
-        self.facts, self.recalled = facts, {}
-        for entry, row in known:
-            self.entries[entry.name], self.recalled[entry.name] = entry, row
+        self.now = found[0][2]
 
     def load(self, names: Iterable[str]) -> None:
         """Read more budgets with everything above them, afresh."""
@@ -121,6 +123,10 @@ class Page:
     def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
         with readable("budgets"):
             entries = [from_row(BudgetRow._make(row)) for row in found]
+        for each in entries:
+            head, states = self._held.get(each.name, ("", ()))
+            if head == each.head_hash:
+                each.held = states
         self.entries.update((each.name, each) for each in entries)
         above = {each.parent for each in entries if each.parent} - set(self.entries)
         if above:
@@ -164,6 +170,19 @@ class Page:
                 if (principal, key) in wanted:
                     self.keys[principal, key] = KeyRow(request, budget, int(seq), held)
 
+    def load_partitions(self, names: Iterable[str]) -> None:
+        """Read the partitions of budgets, and theirs."""
+        c = _B.c
+        columns = c.name, c.parent, c.children, c.filter, c.generation, c.window_ends, c.retired
+        divided = [n for n in names if n in self.entries and self.entries[n].children == _DIVIDED]
+        while divided:
+            some, divided = set(divided[:_AT_ONCE]), divided[_AT_ONCE:]
+            self._partitions.update((name, []) for name in some)
+            for row in self.connection.execute(select(*columns).where(c.parent.in_(some))):
+                self._partitions[row.parent].append(row)
+                if row.children == _DIVIDED and row.name not in self._partitions:
+                    divided.append(row.name)
+
     def record_at(self, budget: str, seq: int) -> Record:
         """A stored record, or one that is about to be."""
         for entry, made in self._records:
@@ -187,11 +206,9 @@ class Page:
         except KeyError:
             raise UnknownBudget(f"there is no budget {name!r}") from None
 
-    def children(self, name: str) -> Sequence[Any]:
-        """What the store has of the budgets under this one."""
-        c = _B.c
-        columns = c.name, c.children, c.filter, c.generation, c.window_ends, c.retired
-        return self.connection.execute(select(*columns).where(c.parent == name)).all()
+    def partitions(self, name: str) -> Sequence[Any]:
+        """What the store has of the partitions of a budget, after `load_partitions`."""
+        return self._partitions.get(name, ())
 
     def heads_below(self, name: str) -> dict[str, int]:
         """The number of the last record of every budget under this one, however deep.
@@ -251,8 +268,8 @@ class Page:
 
     def standing(self, entry: Entry) -> Standing:
         """Where a budget stands."""
-        held = tuple(self.holds[id].asked for id in entry.holds) if entry.holds else ()
-        return Standing(entry.filter, entry.state, held, entry.relation, entry.unit)
+        holds = tuple([self.holds[id].asked for id in entry.holds]) if entry.holds else ()
+        return Standing(entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held)
 
     # -- what requests do ---------------------------------------------------------------
 
@@ -323,7 +340,7 @@ class Page:
         self.close_hold(row, status, ended_by)
         for name in row.members:
             entry = self.entries[name]
-            entry.holds = tuple(id for id in entry.holds if id != row.id)
+            drop_hold(entry, row.id, committed=status == "committed")
             self._changed[name] = entry
 
     def touch(self, entry: Entry) -> None:
@@ -348,11 +365,6 @@ class Page:
     # -- writing ------------------------------------------------------------------------
 
     @property
-    def writes_all(self) -> bool:
-        """Whether every budget that is on it has changed."""
-        return self._changed.keys() == self.entries.keys()
-
-    @property
     def writes(self) -> bool:
         """Whether there is anything to write."""
         return bool(self._records)
@@ -362,6 +374,11 @@ class Page:
         """The heads to anchor, in the end: of chains that grew, and those answered for again."""
         names = {*self._changed, *self.replayed}
         return {n: (self.entries[n].head_seq, self.entries[n].head_hash) for n in sorted(names)}
+
+    @property
+    def held(self) -> HeldStates:
+        """What is known of the states after open holds, of the budgets that it changes."""
+        return {name: (each.head_hash, each.held) for name, each in self._changed.items()}
 
     def last(self) -> tuple[int, int, str]:
         """The last record, by which to find out whether a commit landed."""
@@ -374,22 +391,23 @@ class Page:
         ended = [each for each in self._holds_ended if each not in self._holds_made]
         tables = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
         keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
-        changed = [rows.changed(each) for each in old]
-        self.written = {each.name: row for each, row in zip(old, changed, strict=True)}
         writes: list[tuple[Write, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
             (rows.NEW_BUDGETS, [to_row(each) for each in self._made.values()]),
-            (rows.CHANGED_BUDGETS, changed),
+            (rows.CHANGED_BUDGETS, [rows.changed(each) for each in old]),
             (rows.NEW_RECORDS, [rows.record_row(entry, made) for entry, made in self._records]),
             (rows.NEW_KEYS, keys),
             (rows.NEW_HOLDS, [rows.hold_row(each) for each in self._holds_made]),
             (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
         ]
-        guard = None
-        if self.recalled is not None:
-            before = [self.recalled[each.name] for each in old]
-            guard = Guard(before, self.facts)
-        self.store.put(self.connection, [(write, given) for write, given in writes if given], guard)
+        self.store.put(self.connection, [(write, given) for write, given in writes if given])
+
+
+def drop_hold(entry: Entry, id: str, committed: bool) -> None:
+    """A hold is over. Unless it was committed, the states behind it were those with it."""
+    if not committed and id in entry.holds:
+        entry.held = entry.held[: entry.holds.index(id)]
+    entry.holds = tuple([each for each in entry.holds if each != id])
 
 
 def _keys(wanted: Collection[tuple[str, str]]) -> Question:

@@ -2,6 +2,10 @@
 
 A line `{"hash", "record"}` is a record, `{"table", "content"}` a table (base64), before the first
 record that names it. Chains follow one another in the order in which they were made.
+
+Records are never rewritten, so the number of the last record of each budget, read in one
+transaction, fixes a snapshot of the ledger. The records up to there are then read a page at a time,
+each in a short transaction, so that nobody who spends waits for a reader.
 """
 
 from __future__ import annotations
@@ -9,11 +13,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, LargeBinary, cast, func, literal, select
 
@@ -38,24 +43,42 @@ class Exported:
     tables: dict[str, bytes]
 
 
-def names(connection: Connection) -> list[tuple[int, str]]:
-    """The ids and names of all budgets, in the order in which they were made."""
-    rows = connection.execute(select(_B.c.id, *_stored(connection, _B.c.name)).order_by(_B.c.id))
-    return [(id, _decoded(bytes(name))) for id, name, _ in rows]
+Reading = Callable[[], AbstractContextManager[Connection]]
+"""Begins a transaction that reads: `Store.reading`, or one that is under way."""
+
+
+class Stored(NamedTuple):
+    """A budget in a snapshot."""
+
+    id: int
+    name: str
+    last: int
+    """The number of its last record; -1 where there is none."""
+
+
+def snapshot(connection: Connection) -> list[Stored]:
+    """All budgets with their last records, in the order in which they were made."""
+    last = select(func.max(_R.c.seq)).where(_R.c.budget_id == _B.c.id).scalar_subquery()
+    columns = _B.c.id, *_stored(connection, _B.c.name), func.coalesce(last, -1)
+    rows = connection.execute(select(*columns).order_by(_B.c.id))
+    return [Stored(id, _decoded(bytes(name)), last) for id, name, _, last in rows]
 
 
 def chain(
-    connection: Connection, id: int, after: int = -1, most: int = _AT_ONCE
+    reading: Reading, id: int, last: int | None = None, after: int = -1, most: int = _AT_ONCE
 ) -> Iterator[Record | bytes]:
-    """The stored records of a budget, oldest first, a piece at a time.
+    """The stored records of a budget up to the last, oldest first, a page at a time.
 
     What is no text of a record comes as the bytes that are stored: nothing ends the reading.
     """
-    columns = _R.c.seq, *_stored(connection, _R.c.text)
     at_once = min(most, _AT_ONCE)
     while True:
-        query = select(*columns).where(_R.c.budget_id == id, _R.c.seq > after)
-        rows = connection.execute(query.order_by(_R.c.seq).limit(at_once)).all()
+        query = select(_R.c.seq).where(_R.c.budget_id == id, _R.c.seq > after)
+        if last is not None:
+            query = query.where(_R.c.seq <= last)
+        with reading() as connection:
+            page = query.add_columns(*_stored(connection, _R.c.text))
+            rows = connection.execute(page.order_by(_R.c.seq).limit(at_once)).all()
         for _, stored, kind in rows:
             raw = bytes(stored)
             yield Record(raw.decode("ascii")) if kind == "text" and raw.isascii() else raw
@@ -64,16 +87,14 @@ def chain(
         after = rows[-1].seq
 
 
-def history(
-    connection: Connection, id: int, name: str, after: int, limit: int | None
-) -> tuple[Record, ...]:
+def history(reading: Reading, stored: Stored, after: int, limit: int | None) -> tuple[Record, ...]:
     """The records of a budget after a number, at most so many."""
     most = _AT_ONCE if limit is None else limit
     found: list[Record] = []
-    for record in islice(chain(connection, id, after, most), limit):
+    for record in islice(chain(reading, stored.id, stored.last, after, most), limit):
         if isinstance(record, bytes):
             seq = after + 1 + len(found)
-            raise BrokenRecord(f"record {name!r} {seq} is not text: verify the ledger")
+            raise BrokenRecord(f"record {stored.name!r} {seq} is not text: verify the ledger")
         found.append(record)
     return tuple(found)
 
@@ -104,18 +125,26 @@ def table(connection: Connection, hash: str) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-def exported(connection: Connection) -> Iterator[str]:
+def table_in(reading: Reading, hash: str) -> bytes | None:
+    """The same, in a transaction of its own."""
+    with reading() as connection:
+        return table(connection, hash)
+
+
+def exported(reading: Reading) -> Iterator[str]:
     """The lines of an export. What is damaged is written as it is, for its readers to tell."""
     written: set[str] = set()
-    for id, _ in names(connection):
-        for found in chain(connection, id):
+    with reading() as connection:
+        budgets = snapshot(connection)
+    for id, _, last in budgets:
+        for found in chain(reading, id, last):
             raw = found if isinstance(found, bytes) else found.text.encode()
             record = Record(_decoded(raw))
             for hash in _tables_of(record):
                 if hash in written:
                     continue
                 written.add(hash)
-                content = table(connection, hash)
+                content = table_in(reading, hash)
                 if content is not None:
                     text = base64.b64encode(content).decode()
                     yield canonical({"table": hash, "content": text}) + "\n"
@@ -124,8 +153,7 @@ def exported(connection: Connection) -> Iterator[str]:
 
 def export(store: Store, to: str | Path | IO[str]) -> int:
     """Write an export to a file or an open stream; the number of lines."""
-    with store.reading() as connection:
-        return write_lines(to, exported(connection))
+    return write_lines(to, exported(store.reading))
 
 
 def read_export(given: Any) -> Exported:
@@ -158,7 +186,7 @@ def _read(given: Iterable[str], name: str) -> Exported:
             )
         try:
             if line.startswith('{"content"'):
-                hash, content = _table_in(line)
+                hash, content = _table_of_line(line)
                 tables[hash] = content
             elif line.strip():
                 record = from_line(line)
@@ -170,7 +198,7 @@ def _read(given: Iterable[str], name: str) -> Exported:
     return Exported(chains, tables)
 
 
-def _table_in(line: str) -> tuple[str, bytes]:
+def _table_of_line(line: str) -> tuple[str, bytes]:
     try:
         parsed = json.loads(line)
         hash, content = parsed["table"], base64.b64decode(parsed["content"])

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from residua.errors import ResiduaError
+from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry, state_of
 from residua.ledger.domain.described_query import Asked, from_text
@@ -80,24 +81,35 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
     open_: list[Asked] = [each for id, each in held.items() if id != body.get("hold")]
     if record.type == "hold":
         open_.append(from_text(canonical(body["mechanism"])))
-    wanted = len(open_) if body["admitted"] else 0
-    if len(body["holds"]) != wanted:
-        raise wrong(
-            record,
-            f"holds must have a state for each of {wanted} open holds, got {len(body['holds'])}",
-        )
-    return wanted == 0 or canonical(body["holds"]) == _followed(page, entry, body["after"], open_)
+    most = len(open_) if body["admitted"] else 0
+    least = int(most > 0 and record.type == "hold")
+    stated = len(body["holds"])
+    if not least <= stated <= most:
+        raise wrong(record, f"holds must have {least} to {most} states of open holds, got {stated}")
+    if not body["admitted"]:
+        return True
+    stays = [entry.held[at] for at, id in enumerate(entry.holds) if _known(entry, at, id, body)]
+    states = _followed(entry, body["after"], open_)
+    entry.held = states or ()
+    if states is None or list(states[: most - stated]) != stays[: most - stated]:
+        return False
+    text = canonical(body["after"])
+    return canonical(body["holds"]) == holds_after(page, entry, text, states[most - stated :])
 
 
-def _followed(page: Page, entry: Entry, after: Any, open_: Sequence[Asked]) -> str | None:
-    """What a gate writes of the open holds; None where it refuses one."""
+def _known(entry: Entry, at: int, id: str, body: Any) -> bool:
+    """Whether it is known what was stated last of an open hold that is not ended here."""
+    return at < len(entry.held) and id != body.get("hold")
+
+
+def _followed(entry: Entry, after: Any, open_: Sequence[Asked]) -> tuple[State, ...] | None:
+    """The states after each open hold; None where one is refused here."""
     text = canonical(after)
     try:
         state = state_of(entry.filter_text, text)
-        states = rules.fold(
+        return rules.fold(
             Standing(entry.filter, state, (), entry.relation, entry.unit), state, open_
         )
-        return None if states is None else holds_after(page, entry, text, states)
     except ResiduaError:
         return None
 

@@ -14,7 +14,7 @@ from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.operations.holding import committed_at
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import Page, drop_hold
 from residua.ledger.recovery.export_fields import wrong
 from residua.ledger.recovery.export_validation import retraced
 from residua.ledger.storage.rows import HoldRow, KeyRow
@@ -90,7 +90,7 @@ class Derivation:
             # A recovery may have let it go where the record of its commit was lost.
             if type == "commit" or body["hold"] not in self._ended:
                 self._ended[body["hold"]] = record
-            entry.holds = tuple(id for id in entry.holds if id != body["hold"])
+            drop_hold(entry, body["hold"], committed=type == "commit")
         elif type == "refresh":
             entry.generation = body["generation"]
             assert entry.window is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -352,7 +353,7 @@ class _Recovery:
         page, connection = self.page, self.page.connection
         new = page.appended()
         chains = {
-            name: [*chain(connection, entry.id), *new.get(name, ())]
+            name: [*chain(lambda: nullcontext(connection), entry.id), *new.get(name, ())]
             for name, entry in page.entries.items()
         }
         for problem in verifier.check_records(
@@ -453,7 +454,9 @@ class _Recovery:
 
 def _check_same(connection: Connection, entry: Entry, records: Sequence[Record]) -> None:
     """Raise where a chain of the store is not what an export has of it, as far as both go."""
-    for seq, (mine, theirs) in enumerate(zip(chain(connection, entry.id), records, strict=False)):
+    for seq, (mine, theirs) in enumerate(
+        zip(chain(lambda: nullcontext(connection), entry.id), records, strict=False)
+    ):
         if isinstance(mine, bytes) or mine.hash != theirs.hash:
             raise BrokenRecord(
                 f"the export of {entry.name!r} is not the store's chain at number {seq}: one of"

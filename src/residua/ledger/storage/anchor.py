@@ -88,9 +88,6 @@ class Anchor(ABC):
     def belong(self, ledger: str) -> None:  # noqa: B027
         """Be the anchor of this ledger, where there may be several in one place."""
 
-    def expect(self, marks: Marks) -> None:  # noqa: B027
-        """These are about to be written: time for whatever can be worked out before."""
-
     @abstractmethod
     def write(self, marks: Marks) -> None:
         """Add marks, durably."""
@@ -120,7 +117,6 @@ class FileAnchor(Anchor):
         self._file: int | None = None
         self._inode = self._size = 0
         """Of the open file; how long it was at least, unless somebody cut it since."""
-        self._expected: tuple[Marks, bytes] = ({}, b"")
         self._end = 0
         """Where the lines ended when this process looked last."""
         self._seen = 0
@@ -181,13 +177,8 @@ class FileAnchor(Anchor):
                 os.unlink(name)
         _sync_directory(self.path.parent)
 
-    def expect(self, marks: Marks) -> None:
-        self._expected = marks, _marked(marks)
-
     def write(self, marks: Marks) -> None:
-        expected, lines = self._expected
-        if expected != marks:
-            lines = _marked(marks)
+        lines = _marked(marks)
         if self._doubtful:
             self.compact(whole=True)
         with self._lock:

@@ -10,31 +10,35 @@ then says.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg import pq
 from sqlalchemy import Connection, create_engine, event, literal_column, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from residua.errors import StoreUnavailable, UnsafeStore
-from residua.ledger.storage import guarded, schema
-from residua.ledger.storage.guarded import DURABLE, UNMET
-from residua.ledger.storage.pipeline import Failed, Pipeline, rows_of
-from residua.ledger.storage.statements import Among, Guard, Prepared, Question, Write, listed
+from residua.ledger.storage import schema
+from residua.ledger.storage.statements import Among, Prepared, Question, Write, listed
 from residua.ledger.storage.store import (
     Again,
     Lost,
-    Meanwhile,
     Store,
     Unsure,
+    check_changed,
     raised_by,
     unavailable,
 )
 from residua.ledger.storage.url import Place
 
-_MET = ("40001", "40P01", "55P03", UNMET)
-"""Serialisation failure, deadlock, lock not available, a guard: another transaction was met."""
+DURABLE = "set_config('synchronous_commit', 'on', true)"
+"""For this transaction; said with its first statement, which saves one."""
+_MET = ("40001", "40P01", "55P03")
+"""Serialisation failure, deadlock, lock not available: another transaction was met."""
+_FORGOTTEN = "26000"
+"""The session has lost a prepared statement, as behind a proxy that switches sessions."""
 _SCHEMA_LOCK = 0x72657369
 _CONNECT_SECONDS = 10
 _RENEW_SECONDS = 600
@@ -45,14 +49,13 @@ _LOOK_SECONDS = 60.0
 _LOCK = Prepared(
     select(schema.budgets.c.id, literal_column(DURABLE))
     .where(Among(schema.budgets.c.name, "names"))
-    # Whatever order is usual in the database: that of Python, in which guards are taken, too.
+    # One order for all processes, whatever is usual in the database.
     .order_by(schema.budgets.c.name.collate("C"))
     .with_for_update()
 )
 # Whatever is usual at the server: each statement must see what was committed before it began, or
 # what is read after a lock could be older than the lock.
 _ISOLATION = "READ COMMITTED"
-_BEGIN, _COMMIT = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", b"COMMIT"
 # A slot that nobody uses now is that of a standby which is away, and may be promoted.
 _SETTINGS = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery(),
@@ -76,7 +79,7 @@ _BY_KEY = """
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SET enable_hashjoin = off; SET enable_mergejoin = off
 """
-_PIPELINE = "residua_pipeline"
+_WARNINGS = "residua_warnings"
 
 
 class PostgresStore(Store):
@@ -98,8 +101,6 @@ class PostgresStore(Store):
             connect_args={
                 "connect_timeout": _CONNECT_SECONDS,
                 "application_name": "residua",
-                # What the pipeline prepared must stay: psycopg forgets all when it forgets its own.
-                "prepare_threshold": None,
             },
         )
         super().__init__(place, engine)
@@ -114,9 +115,19 @@ class PostgresStore(Store):
             engine.dispose()
             raise
 
-    def _looked_at(self, connection: psycopg.Connection[Any], _: object) -> None:
+    def _looked_at(self, connection: psycopg.Connection[Any], entry: Any) -> None:
+        warnings: list[str] = []
+        entry.info[_WARNINGS] = warnings
+
+        def note(notice: psycopg.errors.Diagnostic) -> None:
+            if notice.severity_nonlocalized == "WARNING":
+                warnings.append(notice.message_primary or "a warning")
+
+        connection.add_notice_handler(note)
         try:
             self._check_server(connection)
+            # Whatever is usual for the role or the database.
+            connection.read_only = False
             # Whatever is usual for the role: a commit that did not wait for its standby only warns.
             connection.execute("SET client_min_messages TO warning")
             connection.execute(_BY_KEY)
@@ -165,12 +176,6 @@ class PostgresStore(Store):
         """Whoever writes locks first, and with the locks comes the promise of durability."""
         self._look_again(connection)
 
-    def is_idle(self, connection: Connection) -> bool:
-        if connection.invalidated or connection.in_transaction():
-            return False
-        pipeline = _pipeline(connection)
-        return not pipeline.under_way and not pipeline.in_transaction
-
     def begin_reading(self, connection: Connection) -> None:
         self._look_again(connection)
         connection.execution_options(isolation_level="REPEATABLE READ")
@@ -185,51 +190,35 @@ class PostgresStore(Store):
     def ask(
         self, connection: Connection, questions: Sequence[Question]
     ) -> list[list[tuple[Any, ...]]]:
-        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
-        try:
-            begins = not pipeline.in_transaction
-            if begins:
-                pipeline.send(_BEGIN, _BEGIN, ())
-            for question in questions:
-                _send(pipeline, question, encoding)
-            answers = pipeline.answers()
-        except Failed as failed:
-            raise _raised(connection, failed) from failed
-        return [rows_of(answer, encoding) for answer in answers[begins:]]
+        with _pipeline(connection) as driver:
+            asked = [
+                driver.execute(statement.postgres, values, prepare=True)
+                for statement, values in questions
+            ]
+        return [cursor.fetchall() for cursor in asked]
 
     def put(
         self,
         connection: Connection,
         writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
-        guard: Guard | None = None,
     ) -> None:
-        pipeline, encoding = _pipeline(connection), _driver(connection).info.encoding
-        try:
-            if guard is not None:
-                # Nothing was asked yet, and the commit comes with the rest: one that is cut after
-                # this leaves the outcome unknown.
-                pipeline.look()
-                pipeline.send(_BEGIN, _BEGIN, ())
-                questions = guarded.questions(writes, guard)
-                _send(pipeline, next(questions), encoding)
-                # The server begins with it while the rest is put into words.
-                pipeline.flush()
-                for question in questions:
-                    _send(pipeline, question, encoding)
-            for write, rows in writes:
-                if guard is None or write not in guarded.WRITES:
-                    pipeline.send(write.name, write.postgres, (write.json(rows),))
-        except Failed as failed:
-            raise _raised(connection, failed) from failed
-
-    def seen(self, connection: Connection) -> object:
-        """Guards are looked after."""
-        return self._others
+        with _pipeline(connection) as driver:
+            done = [
+                driver.execute(write.postgres, {"rows": write.json(rows)}, prepare=True)
+                for write, rows in writes
+            ]
+        for (write, rows), cursor in zip(writes, done, strict=True):
+            check_changed(write, rows, cursor.rowcount)
 
     def tidy(self, connection: Connection) -> None:
-        known = None if connection.invalidated else connection.info.get(_PIPELINE)
-        if known is not None and known.under_way:
-            # Whoever was interrupted left answers that nobody will read.
+        if connection.invalidated:
+            return
+        libpq = _driver(connection).pgconn
+        # Whoever was interrupted may have left answers that nobody will read.
+        if (
+            libpq.pipeline_status != pq.PipelineStatus.OFF
+            or libpq.transaction_status == pq.TransactionStatus.ACTIVE
+        ):
             connection.invalidate()
 
     def identity(self, connection: Connection) -> str:
@@ -249,20 +238,17 @@ class PostgresStore(Store):
             return Lost(str(error.orig).strip())
         return unavailable(self.place, error)
 
-    def commit(
-        self,
-        connection: Connection,
-        landed: Callable[[Connection], bool],
-        meanwhile: Meanwhile | None = None,
-    ) -> None:
+    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+        warnings: list[str] = connection.info[_WARNINGS]
+        warnings.clear()
         try:
-            pipeline = _pipeline(connection)
-            if pipeline.under_way:
-                self._commit_put(connection, meanwhile)
-            if connection.in_transaction():
-                pipeline.warnings.clear()
-                connection.commit()
-                self._check_warnings(connection)
+            with _failures(connection) as driver:
+                if driver.info.transaction_status == pq.TransactionStatus.INERROR:
+                    raise Again  # The server would roll back, and call that a success.
+                if connection.in_transaction():
+                    connection.commit()
+                else:
+                    driver.commit()
         except DBAPIError as error:
             failure = self.translated(error)
             sqlstate = getattr(error.orig, "sqlstate", None)
@@ -272,40 +258,13 @@ class PostgresStore(Store):
                 connection.invalidate()
                 raise Unsure(str(error.orig).strip()) from error
             raise failure from error
-
-    def _commit_put(self, connection: Connection, meanwhile: Meanwhile | None) -> None:
-        """Commit right behind what was put, in the same round trip."""
-        pipeline = _pipeline(connection)
-        try:
-            pipeline.send(_COMMIT, _COMMIT, ())
-            puts = pipeline.sent - 1
-            pipeline.warnings.clear()
-            *_, done = pipeline.answers(meanwhile)
-        except Failed as failed:
-            error = _raised(connection, failed)
-            if failed.place is not None and failed.place < puts:
-                # It was refused before the server came to the commit, and then skipped that.
-                raise self.translated(error) from failed
-            raise error from failed
-        self._check_warnings(connection)
-        if done.command_status != _COMMIT:
-            raise Again  # It was rolled back.
-
-    def _check_warnings(self, connection: Connection) -> None:
-        """Such as that it did not wait for the standby: committed here, perhaps not there."""
-        warnings = _pipeline(connection).warnings
         if warnings:
+            # Such as that it did not wait for the standby: committed here, perhaps not there.
             connection.invalidate()
             raise Unsure(warnings[0])
 
     def facts(self) -> dict[str, str]:
         return dict(self._facts)
-
-
-def _send(pipeline: Pipeline, question: Question, encoding: str) -> None:
-    statement, values = question
-    text, order = statement.postgres
-    pipeline.send(statement.name, text, [values[name].encode(encoding) for name in order])
 
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:
@@ -314,18 +273,23 @@ def _driver(connection: Connection) -> psycopg.Connection[Any]:
     return driver
 
 
-def _pipeline(connection: Connection) -> Pipeline:
-    """That of a connection; it lives as long."""
-    known = connection.info
-    if _PIPELINE not in known:
-        known[_PIPELINE] = Pipeline(_driver(connection))
-    pipeline: Pipeline = known[_PIPELINE]
-    return pipeline
+@contextmanager
+def _failures(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
+    """The driver's connection; what it raises comes as SQLAlchemy would raise it."""
+    driver = _driver(connection)
+    try:
+        yield driver
+    except psycopg.Error as error:
+        lost = driver.broken or driver.closed or error.sqlstate == _FORGOTTEN
+        if lost:
+            connection.invalidate()
+            # Other idle connections are probably dead too.
+            connection.engine.dispose()
+        raise raised_by(connection, error, lost) from error
 
 
-def _raised(connection: Connection, failed: Failed) -> DBAPIError:
-    if failed.lost:
-        connection.invalidate()
-        # The others that are idle were cut as well, as like as not.
-        connection.engine.dispose()
-    return raised_by(connection, failed.error, failed.lost)
+@contextmanager
+def _pipeline(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
+    """The same, in pipeline mode: what is executed inside is answered when it ends."""
+    with _failures(connection) as driver, driver.pipeline():
+        yield driver

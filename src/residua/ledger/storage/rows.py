@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import select
@@ -30,7 +31,7 @@ HOLDS = Prepared(select(*_H.columns).where(Among(_H.c.id, "ids")))
 NEW_BUDGETS = Write(_B)
 CHANGED_BUDGETS = Write(
     _B, "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds",
-    "window_ends", key="id",
+    "window_ends", key="id", unchanged="head_hash",
 )  # fmt: skip
 NEW_RECORDS = Write(_R)
 NEW_KEYS = Write(_K)
@@ -54,7 +55,7 @@ class HoldRow:
     status: str
     ended_by: str | None = None
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         return from_text(self.mechanism)
 
@@ -77,9 +78,10 @@ def hold_of(row: tuple[Any, ...]) -> HoldRow:
 
 
 def changed(entry: Entry) -> dict[str, Any]:
-    """What may have changed of a budget's row."""
+    """What may have changed of a budget's row, if its head is still the one that was read."""
     row = to_row(entry)
-    return {"id": entry.id, **{name: row[name] for name in CHANGED_BUDGETS.columns}}
+    new = {name: row[name] for name in CHANGED_BUDGETS.columns}
+    return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
 
 
 def record_row(entry: Entry, made: Record) -> dict[str, Any]:

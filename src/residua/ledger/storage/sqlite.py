@@ -27,11 +27,11 @@ from residua.errors import (
 )
 from residua.ledger.storage.mounts import network_filesystem
 from residua.ledger.storage.sqlite_file import TABLES, connect, primary, tables_of
-from residua.ledger.storage.statements import Guard, Question, Write
-from residua.ledger.storage.store import Meanwhile, Store, Unsure, raised_by, unavailable
+from residua.ledger.storage.statements import Question, Write
+from residua.ledger.storage.store import Store, Unsure, check_changed, raised_by, unavailable
 from residua.ledger.storage.url import Place
 
-_ITSELF, _SETTLED = "residua_itself", "residua_settled"
+_SETTLED = "residua_settled"
 _UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
 """What a commit to a write-ahead log says that failed before its last frame was there."""
 
@@ -117,11 +117,6 @@ class SqliteStore(Store):
         elif self._file != (now.st_dev, now.st_ino):
             raise ReadOnlyLedger(f"{self.place} was replaced since it was opened: open it again")
 
-    def is_idle(self, connection: Connection) -> bool:
-        if connection.invalidated or connection.in_transaction():
-            return False
-        return not _driver(connection).in_transaction
-
     def begin_reading(self, connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")
 
@@ -149,23 +144,29 @@ class SqliteStore(Store):
         self,
         connection: Connection,
         writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
-        guard: Guard | None = None,
     ) -> None:
         driver = _driver(connection)
         try:
             for write, rows in writes:
                 text, order = write.sqlite
-                driver.executemany(text, [[row[name] for name in order] for row in rows])
+                done = driver.executemany(text, [[row[name] for name in order] for row in rows])
+                check_changed(write, rows, done.rowcount)
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
 
-    def seen(self, connection: Connection) -> object:
-        """The connection, and a number that changes when another one commits, here or elsewhere."""
+    def make_durable(self, connection: Connection) -> None:
+        """Commit a change of the file's header: that syncs everything, also the directory.
+
+        Once its journal is gone a transaction is seen, and once the directory is synced it is
+        durable; a process that is killed in between leaves the latter to the next commit.
+        """
+        driver = _driver(connection)
         try:
-            (version,) = _driver(connection).execute("PRAGMA data_version").fetchone()
+            (version,) = driver.execute("PRAGMA user_version").fetchone()
+            driver.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
-        return connection.info.setdefault(_ITSELF, object()), version, self._others
+        self.commit(connection, lambda _: True)
 
     def foreign(self, connection: Connection) -> bool:
         return _foreign(connection.exec_driver_sql(TABLES).scalars().all())
@@ -179,12 +180,7 @@ class SqliteStore(Store):
             return BrokenRecord(f"{self.place}: a text in it is damaged: verify the ledger")
         return unavailable(self.place, error)
 
-    def commit(
-        self,
-        connection: Connection,
-        landed: Callable[[Connection], bool],
-        meanwhile: Meanwhile | None = None,
-    ) -> None:
+    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
         try:
             if connection.in_transaction():
                 connection.commit()

@@ -3,12 +3,17 @@
 Whoever only reads opens the file for writing all the same where that is possible, so that SQLite
 can undo what a process that was killed left half done; `query_only` keeps it from writing anything
 else. On a medium that nobody can write to, a write-ahead log that is empty needs no index.
+
+A new file can be read by its owner alone, whatever the umask; SQLite gives the files beside it the
+same permissions.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from residua.errors import StoreUnavailable
@@ -24,6 +29,7 @@ _UNREADABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """A connection; for one that only reads, the file must be there."""
     if not read_only:
+        _create(path)
         return _opened(path)
     connection = _opened(path, "?mode=rw")
     try:
@@ -64,6 +70,14 @@ def primary(error: BaseException | None) -> int | None:
     """SQLite's code of an error, without the details."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
+
+
+def _create(path: Path) -> None:
+    """Make the file, for its owner alone, where there is none."""
+    # One that is there must not be opened here: to close it would drop SQLite's locks on it.
+    # Where it cannot be made, SQLite says why.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _opened(path: Path, options: str = "") -> sqlite3.Connection:

@@ -2,15 +2,13 @@
 
 SQLAlchemy writes the statement; after that its text goes straight to the driver with the values,
 which takes a fraction of the time. Lists are given as JSON in one value, so that a statement has
-the same text, and the database its plan, however many are asked for or written.
+the same text, and the database its plan, for any number of rows.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +28,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql.base import PGDialect
-from sqlalchemy.dialects.postgresql.dml import Insert as PgInsert
 from sqlalchemy.dialects.postgresql.dml import insert as pg_insert
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.ext.compiler import compiles
@@ -38,7 +35,7 @@ from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.types import NULLTYPE
 
 _SQLITE: Any = SQLiteDialect(paramstyle="qmark")
-_POSTGRES: Any = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_POSTGRES: Any = PGDialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -88,26 +85,36 @@ class Prepared:
         return _compiled(self.statement, _SQLITE)
 
     @cached_property
-    def postgres(self) -> tuple[bytes, tuple[str, ...]]:
-        """The same for PostgreSQL."""
-        text, order = _compiled(self.statement, _POSTGRES)
-        return text.encode(), order
-
-    @cached_property
-    def name(self) -> bytes:
-        """The name of the prepared statement on a PostgreSQL connection."""
-        return _name_of(self.postgres[0])
+    def postgres(self) -> bytes:
+        """The text for PostgreSQL, with named parameters."""
+        return _compiled(self.statement, _POSTGRES)[0].encode()
 
 
 class Write:
     """Rows to be added to a table, or to be changed where `key` agrees."""
 
-    def __init__(self, table: Table, *columns: str, key: str | None = None, known: bool = False):
-        """`known` rows may be there already, and stay as they are."""
+    def __init__(
+        self,
+        table: Table,
+        *columns: str,
+        key: str | None = None,
+        unchanged: str | None = None,
+        known: bool = False,
+    ):
+        """A conditional update has a column that must be `unchanged`: rows carry its old value.
+
+        `known` rows may be there already, and stay as they are.
+        """
         self.table = table
         self.columns = columns or tuple(each.name for each in table.columns)
         self.key = key
         self.known = known
+        self._old = {} if unchanged is None else {f"old_{unchanged}": unchanged}
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes rows, each of which must be there."""
+        return self.key is not None
 
     @cached_property
     def sqlite(self) -> tuple[str, tuple[str, ...]]:
@@ -117,8 +124,9 @@ class Write:
             adding = insert(self.table).values(values)
             statement: ClauseElement = adding.prefix_with("OR IGNORE") if self.known else adding
         else:
-            there = self.table.c[self.key] == bindparam(f"old_{self.key}")
-            statement = update(self.table).where(there).values(values)
+            same = {self.key: self.key, **self._old}
+            there = [self.table.c[name] == bindparam(f"is_{given}") for given, name in same.items()]
+            statement = update(self.table).where(*there).values(values)
         text, order = _compiled(statement, _SQLITE)
         return text, tuple(name.partition("_")[2] for name in order)
 
@@ -126,30 +134,21 @@ class Write:
     def postgres(self) -> bytes:
         """The text for PostgreSQL, for all rows at once."""
         if self.key is None:
-            adding = self.adding("rows")
+            rows = self._given({name: name for name in self.columns})
+            chosen = select(*(rows.c[name] for name in self.columns))
+            adding = pg_insert(self.table).from_select(list(self.columns), chosen)
             statement: ClauseElement = adding.on_conflict_do_nothing() if self.known else adding
         else:
-            rows = self.given("rows", {name: name for name in (self.key, *self.columns)})
-            there = self.table.c[self.key] == rows.c[self.key]
+            same = {self.key: self.key, **self._old}
+            rows = self._given({**{name: name for name in self.columns}, **same})
+            there = [self.table.c[name] == rows.c[given] for given, name in same.items()]
             new = {name: rows.c[name] for name in self.columns}
-            statement = update(self.table).where(there).values(new)
-        text, _ = _compiled(statement, _POSTGRES)
-        return text.encode()
+            statement = update(self.table).where(*there).values(new)
+        return _compiled(statement, _POSTGRES)[0].encode()
 
-    @cached_property
-    def name(self) -> bytes:
-        """The name of the prepared statement on a PostgreSQL connection."""
-        return _name_of(self.postgres)
-
-    def adding(self, parameter: str) -> PgInsert:
-        """For PostgreSQL, the statement that adds rows, which are given under a name."""
-        rows = self.given(parameter, {name: name for name in self.columns})
-        chosen = select(*(rows.c[name] for name in self.columns))
-        return pg_insert(self.table).from_select(list(self.columns), chosen)
-
-    def given(self, parameter: str, names: Mapping[str, str]) -> TableValuedAlias:
-        """For PostgreSQL, rows that are given as JSON, with the names of each column's likes."""
-        rows = func.json_to_recordset(cast(bindparam(parameter, type_=Text), JSON))
+    def _given(self, names: Mapping[str, str]) -> TableValuedAlias:
+        """For PostgreSQL, rows that are given as JSON; of each column, which one has its type."""
+        rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
         columns = (column(name, self.table.c[like].type) for name, like in names.items())
         return rows.table_valued(*columns, name="given").render_derived(with_types=True)
 
@@ -157,31 +156,15 @@ class Write:
     def _binary(self) -> tuple[str, ...]:
         return tuple(n for n in self.columns if isinstance(self.table.c[n].type, LargeBinary))
 
-    def json(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    def json(self, rows: Sequence[Mapping[str, Any]]) -> str:
         """The rows as the one value that the statement for PostgreSQL takes."""
         if self._binary:
             rows = [{**row, **{n: "\\x" + row[n].hex() for n in self._binary}} for row in rows]
-        return encoded(rows).encode()
-
-
-@dataclass(frozen=True)
-class Guard:
-    """Budgets are changed only if all of them are as they were `before`, and `meta` says `facts`.
-
-    `before` has the rows that are changed, in their order.
-    """
-
-    before: Sequence[Mapping[str, Any]]
-    facts: Mapping[str, str]
+        return encoded(rows)
 
 
 Question = tuple[Prepared, Mapping[str, str]]
 """A statement that reads, with its values."""
-
-
-def _name_of(text: bytes) -> bytes:
-    """A name that only statements with the same text share."""
-    return b"residua_" + hashlib.sha256(text).hexdigest()[:32].encode()
 
 
 def _compiled(statement: ClauseElement, dialect: Any) -> tuple[str, tuple[str, ...]]:

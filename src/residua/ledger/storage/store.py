@@ -8,7 +8,6 @@ outcome unknown. Statements are SQLAlchemy Core and the same for both stores; wh
 from __future__ import annotations
 
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,18 +19,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from residua.errors import LedgerError, StoreUnavailable
 from residua.ledger.storage import schema
-from residua.ledger.storage.statements import Guard, Prepared, Question, Write
+from residua.ledger.storage.statements import Prepared, Question, Write
 from residua.ledger.storage.url import Place
 
-_KEPT_SECONDS = 60.0
-"""For which a connection goes from writer to writer; after that the pool looks at it."""
-_MOST_KEPT = 1
 FAILURES = (SQLAlchemyError, UnicodeDecodeError)
 """What a database that does not do what it was asked raises; the latter is a damaged one's."""
-
-
-Meanwhile = Callable[[Callable[[], bool]], None]
-"""Something to do until what it is given says that it was long enough."""
 
 
 class Again(Exception):
@@ -59,10 +51,6 @@ class Store(ABC):
         self.place = place
         self.engine = engine
         self._process = os.getpid()
-        self._kept: list[tuple[Connection, float]] = []
-        """Connections of writers that are done, and when they came from the pool."""
-        self._others = 0
-        """How many transactions in this process were not the gate's."""
 
     def check_process(self) -> None:
         """Raise in a process that inherited the ledger: connections and locks are not shared."""
@@ -75,10 +63,6 @@ class Store(ABC):
     @abstractmethod
     def begin_writing(self, connection: Connection) -> None:
         """Begin a transaction that writes, durably."""
-
-    @abstractmethod
-    def is_idle(self, connection: Connection) -> bool:
-        """Whether nothing is under way on a connection, and no transaction open."""
 
     @abstractmethod
     def begin_reading(self, connection: Connection) -> None:
@@ -96,29 +80,20 @@ class Store(ABC):
     def ask(
         self, connection: Connection, questions: Sequence[Question]
     ) -> list[list[tuple[Any, ...]]]:
-        """The rows of several statements, which are executed in order, and sent at once.
-
-        Values are as the driver gives them: numbers may come as texts.
-        """
+        """The rows of several statements, which are executed in order, and sent at once."""
 
     @abstractmethod
     def put(
         self,
         connection: Connection,
         writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
-        guard: Guard | None = None,
     ) -> None:
-        """Write rows. Only `commit` says that it went well, and nothing may come in between.
+        """Write rows. Raises `Again` where a row to be changed is not there as it was read."""
 
-        With a guard nothing was read or locked before in this transaction; `commit` raises `Again`
-        where the guard does not hold, unless what `seen` said makes sure of it.
-        """
+    def make_durable(self, connection: Connection) -> None:  # noqa: B027
+        """In a transaction that writes: see to it that what others committed survives, and commit.
 
-    @abstractmethod
-    def seen(self, connection: Connection) -> object:
-        """In a transaction that writes: something that is equal the next time if nobody else wrote.
-
-        Or always, in a store that looks after guards.
+        A process that dies while it commits may leave what is seen but not synced yet.
         """
 
     def identity(self, connection: Connection) -> str:
@@ -137,16 +112,8 @@ class Store(ABC):
         """What a failure before the commit means."""
 
     @abstractmethod
-    def commit(
-        self,
-        connection: Connection,
-        landed: Callable[[Connection], bool],
-        meanwhile: Meanwhile | None = None,
-    ) -> None:
-        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there.
-
-        `meanwhile` is done while a server commits, if there is one to wait for.
-        """
+    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
 
     @cached_property
     def facts_and_time(self) -> Prepared:
@@ -173,48 +140,10 @@ class Store(ABC):
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
 
     @contextmanager
-    def writing(self, remembers: bool = False) -> Iterator[Connection]:
-        """A transaction that is rolled back unless it is committed inside.
-
-        `remembers` says who writes there: the gate, which knows what it wrote (`memory.py`).
-        """
-        connection, since = self._writer()
-        try:
-            if not remembers:
-                # Where there is one writer the gate is not at work now, and will see this.
-                self._others += 1
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is rolled back unless it is committed inside."""
+        with self._used(self._opened(self.begin_writing)) as connection:
             yield connection
-            kept = self.is_idle(connection) and time.monotonic() < since + _KEPT_SECONDS
-        except BaseException as error:
-            self._end(connection)
-            self._let_go()
-            if isinstance(error, FAILURES):
-                raise self.translated(error) from error
-            raise
-        if kept and len(self._kept) < _MOST_KEPT:
-            self._kept.append((connection, since))
-        else:
-            self._end(connection)
-
-    def _writer(self) -> tuple[Connection, float]:
-        """A connection on which a transaction was begun, and when the pool gave it."""
-        self.check_process()
-        try:
-            connection, since = self._kept.pop()
-        except IndexError:
-            return self._opened(self.begin_writing), time.monotonic()
-        try:
-            self.begin_writing(connection)
-        except BaseException as error:
-            self._end(connection)
-            self._let_go()
-            if not isinstance(error, FAILURES):
-                raise
-            failure = self.translated(error)
-            if not isinstance(failure, Lost):
-                raise failure from error
-            return self._opened(self.begin_writing), time.monotonic()
-        return connection, since
 
     def _opened(self, begin: Callable[[Connection], None]) -> Connection:
         """A connection on which a transaction was begun; a new one if the first is dead."""
@@ -254,21 +183,10 @@ class Store(ABC):
     def tidy(self, connection: Connection) -> None:  # noqa: B027
         """Leave nothing under way on a connection that is given back."""
 
-    def _let_go(self) -> None:
-        """Close what was kept: the others may have been cut as well."""
-        while self._kept:
-            with suppress(IndexError, SQLAlchemyError, OSError):
-                connection, _ = self._kept.pop()
-                connection.invalidate()
-                connection.close()
-
     def close(self) -> None:
         """Give all connections back to the system."""
         # What was inherited is the other process's to close.
-        mine = os.getpid() == self._process
-        if mine:
-            self._let_go()
-        self.engine.dispose(close=mine)
+        self.engine.dispose(close=os.getpid() == self._process)
 
 
 def give_back(connection: Connection) -> None:
@@ -289,6 +207,12 @@ def raised_by(connection: Connection, error: Exception, lost: bool = False) -> D
     )
     assert isinstance(made, DBAPIError)
     return made
+
+
+def check_changed(write: Write, rows: Sequence[Mapping[str, Any]], changed: int) -> None:
+    """Raise `Again` where a conditional update did not change every row that it was given."""
+    if write.changes and changed != len(rows):
+        raise Again
 
 
 def unavailable(place: Place, error: Exception) -> LedgerError:

@@ -2,8 +2,9 @@
 
 A ledger admits a spend, a hold or a commit only if all holds that are open then could be committed
 one after another, in the order in which they were made (`residua.ledger.domain.rules`). Its record
-states the committed state after each of them, so that every one is checked as a spend is: no rule
-of a filter is needed beside the one that checks a step. Cancels and expiries only make room. A hold
+states the committed state after the last of them; for the holds before these, the states that were
+stated last count. So every one is checked as a spend is, from the committed state on: no rule of a
+filter is needed beside the one that checks a step. Cancels and expiries only make room. A hold
 expires when its time is over, or where a new window or the loss of a budget ends it. Whatever ends
 a hold ends it in all its budgets: a commit of some of them would leave the others uncharged.
 """
@@ -26,6 +27,8 @@ class Following(NamedTuple):
     state: Mapping[str, Any]
     tables: Any
     """The tables of that state by their hashes; None where the committed state has the same."""
+    stated: bool
+    """Whether this record states it, and not an earlier one."""
 
 
 class Holds:
@@ -33,6 +36,8 @@ class Holds:
 
     def __init__(self) -> None:
         self._open: dict[str, Record] = {}
+        self._states: dict[str, Following] = {}
+        """What was stated last of the open holds."""
 
     def follow(self, record: Record) -> None:
         """Take the next record of the chain."""
@@ -43,6 +48,7 @@ class Holds:
             self._open.setdefault(id, record)
         elif record.type in ("commit", "cancel", "expire"):
             self._open.pop(id, None)
+            self._states.pop(id, None)
 
     def after(self, record: Record) -> list[Following]:
         """What the last record says of the holds that are open after it.
@@ -52,12 +58,22 @@ class Holds:
         if record.type not in ASKING:
             return []
         stated = record.body["holds"]
-        open_ = list(self._open.values()) if record.body["admitted"] is True else []
-        if not isinstance(stated, list) or len(stated) != len(open_):
+        open_ = list(self._open) if record.body["admitted"] is True else []
+        if not isinstance(stated, list) or len(stated) > len(open_):
             raise ValueError(
-                f"holds must have a state for each of {len(open_)} open holds, got {stated!r:.60}"
+                f"holds must have states of the last of {len(open_)} open holds, got {stated!r:.60}"
             )
-        return list(_following(record.body["after"], open_, stated))
+        before, last = open_[: len(open_) - len(stated)], open_[len(open_) - len(stated) :]
+        for id in before:
+            if id not in self._states:
+                raise ValueError(
+                    f"holds lacks a state of the open hold {id}, which none has stated"
+                )
+        kept = [self._states[id]._replace(stated=False) for id in before]
+        made = _following(record.body["after"], [self._open[id] for id in last], stated)
+        found = [*kept, *made]
+        self._states = dict(zip(open_, found, strict=True)) if open_ else self._states
+        return found
 
 
 def _following(after: Any, open_: list[Record], stated: list[Any]) -> Iterator[Following]:
@@ -71,7 +87,7 @@ def _following(after: Any, open_: list[Record], stated: list[Any]) -> Iterator[F
                     f"a state of holds has the field {name!r}, which must be in `after` with a"
                     f" different value, got {value!r:.60}"
                 )
-        yield Following(hold, {**after, **fields}, own.get("tables"))
+        yield Following(hold, {**after, **fields}, own.get("tables"), True)
 
 
 _ENDING = ("commit", "cancel", "expire")

@@ -103,6 +103,8 @@ def tasks_of(
     config = chain.first.get("filter")
     tables = _Tables({}, {})
     holds = Holds()
+    known_of: dict[int, _Tables] = {}
+    """The tables of the state that was stated last of each open hold, by the record of the hold."""
     for record in chain.records:
         body, before = record.body, None
         holds.follow(record)
@@ -123,10 +125,13 @@ def tasks_of(
             yield _task(chain, record, config, (before, after), body, (known, tables), where)
         # Each open hold, as if it were committed after those that were made before it.
         before, known = after, tables
-        for hold, after, named in _following(chain, record, holds):
-            if named is not None and named == tables.names:
+        for hold, after, named, stated in _following(chain, record, holds):
+            if stated and named is not None and named == tables.names:
                 chain.wrong(record.seq, "holds names tables that the committed state has")
-            then = tables if named is None else _fetched(chain, record, named, source)
+            if stated:
+                then = tables if named is None else _fetched(chain, record, named, source)
+                known_of[hold.seq] = then
+            then = known_of[hold.seq]
             if new:
                 asked, states = hold.body, (before, after)
                 made = _task(chain, record, config, states, asked, (known, then), None)

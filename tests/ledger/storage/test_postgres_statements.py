@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import residua as rz
+from ledger.conftest import idle_drivers
 from residua.ledger.api.commands import Call
 from residua.ledger.storage.rows import BUDGETS
 from residua.ledger.storage.statements import Prepared, listed
@@ -127,11 +129,9 @@ def test_a_server_that_was_away_is_noticed_once_however_many_connections_were_id
 
 
 def test_a_session_that_forgot_what_was_prepared_is_replaced(remote: rz.Ledger) -> None:
-    ((writer, _),) = remote.store._kept
-    driver: Any = writer.connection.driver_connection
-    driver.autocommit = True
-    driver.execute("DEALLOCATE ALL")
-    driver.autocommit = False
+    for driver in idle_drivers(remote):
+        # Past psycopg, which would forget them too: as a proxy that switches sessions does.
+        driver.pgconn.exec_(b"DEALLOCATE ALL")
     assert remote.spend("b", PureDp(0.25), key="k").admitted
     assert left(remote) == Fraction(1, 2)
 
@@ -293,19 +293,21 @@ def test_a_young_ledger_is_read_by_keys_however_it_grows(remote: rz.Ledger) -> N
 
     for number in range(8):  # after five times it keeps one plan for all values
         assert remote.spend("b", PureDp(0.001), key=f"first {number}").admitted
-    ((writer, _),) = remote.store._kept
-    driver: Any = writer.connection.driver_connection
     reads: dict[bytes, str] = {
-        each.name: "(" + ", ".join(["'[\"b\"]'"] * len(each.postgres[1])) + ")"
+        each.postgres: "(" + ", ".join(["'[\"b\"]'"] * each.postgres.count(b"%(")) + ")"
         for each in (_LOCK, rows.BUDGETS, rows.KEYS)
     }
-    reads[rows.CHANGED_BUDGETS.name] = "('[]')"
-    for name, values in reads.items():
-        plan = driver.execute(f"EXPLAIN EXECUTE {name.decode()} {values}").fetchall()
+    reads[rows.CHANGED_BUDGETS.postgres] = "('[]')"
+    (driver,) = idle_drivers(remote)
+    stored = driver.execute("SELECT name, statement FROM pg_prepared_statements").fetchall()
+    names = {re.sub(r"\$\d+", "$", statement): name for name, statement in stored}
+    for statement, values in reads.items():
+        name = names[re.sub(r"%\(\w+\)s", "$", statement.decode())]
+        plan = driver.execute(f"EXPLAIN EXECUTE {name} {values}").fetchall()
         text = "\n".join(line for (line,) in plan)
         assert "Seq Scan" not in text and "Bitmap" not in text, text
         assert "Hash" not in text and "Merge" not in text, text
         assert "Index Cond" in text, text
-        if name == rows.KEYS.name:
+        if statement == rows.KEYS.postgres:
             assert "principal" in text.split("Index Cond")[1] and "key" in text, text
     driver.rollback()

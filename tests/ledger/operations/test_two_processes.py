@@ -1,20 +1,19 @@
-"""A gate that does not read again what it wrote itself decides and writes as one that does."""
+"""Two processes at one ledger: each decides on what the store has, and nothing else."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 import residua as rz
 from residua.ledger.domain import clock
-from residua.ledger.operations import faults, memory
-from residua.ledger.operations.memory import Memory
+from residua.ledger.operations import faults
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.anchor import FileAnchor
 from residua.mechanisms import Gaussian, PureDp
@@ -23,20 +22,6 @@ from residua.records import state_after
 Open = Callable[..., rz.Ledger]
 _OWN = ("time", "prev", "ledger", "hold", "expires", "group", "request")
 """What differs between two ledgers in which the same happened."""
-
-
-@pytest.fixture
-def recalled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Of every transaction that asked its memory, whether that knew all."""
-    found: list[bool] = []
-    recall = Memory.recall
-
-    def noted(*arguments: Any) -> bool:
-        found.append(recall(*arguments))
-        return found[-1]
-
-    monkeypatch.setattr(Memory, "recall", noted)
-    yield found
 
 
 def story(ledgers: list[rz.Ledger], seed: int) -> list[Any]:
@@ -52,7 +37,7 @@ def story(ledgers: list[rz.Ledger], seed: int) -> list[Any]:
     told: list[Any] = []
     at = first
     for number in range(60):
-        # Mostly the same process as before, or nothing would be remembered.
+        # Mostly the same process as before.
         at = rng.choice(ledgers) if rng.random() < 0.2 else at
         step = rng.choice(["spend"] * 12 + ["group", "again", "reserve", "end", "bad", "child"])
         name = rng.choice(["gdp", "pure", "quota", "part"])
@@ -90,35 +75,44 @@ def plain(ledger: rz.Ledger, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_remembered_changes_nothing(
-    open_: Open, seed: int, recalled: list[bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    """Beside a ledger that reads everything each time."""
+def test_the_same_story_is_told_by_every_store(open_: Open, seed: int, tmp_path: Any) -> None:
     ledgers = [open_(), open_()]
     told = story(ledgers, seed)
-    assert recalled.count(True) >= 5, "else there is nothing to see"
-    monkeypatch.setattr(memory, "LIFETIME", -1.0)
-    recalled.clear()
     place = f"sqlite:///{tmp_path}/twin.db"
     twins = [open_(place, anchor=tmp_path / "twin.anchor") for _ in range(2)]
     assert story(twins, seed) == told
-    assert recalled.count(True) == 0
     for name in ("gdp", "pure", "quota", "part", "whole"):
         assert plain(ledgers[0], name) == plain(twins[0], name)
     assert ledgers[1].verify().ok
 
 
-def test_an_own_spend_is_remembered_and_for_a_second_at_most(
-    ledger: rz.Ledger, recalled: list[bool], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_head_that_moved_since_it_was_read_is_not_written_over(
+    open_: Open, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
+    """The update names the head that was decided on; where it changes nothing, all is undone."""
+    ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
-    for _ in range(3):
-        ledger.spend("b", PureDp(0.01))
-    assert recalled == [False, True, True], "what a creation wrote is read once"
-    now = time.monotonic
-    monkeypatch.setattr(memory.time, "monotonic", lambda: now() + 1.1 * memory.LIFETIME)
-    ledger.spend("b", PureDp(0.01))
-    assert recalled[-1] is False
+    put, tries = ledger.store.put, []
+
+    def moved(connection: Any, writes: Any) -> None:
+        tries.append(connection)
+        if len(tries) <= times:
+            for write, given in writes:
+                if write is rows.CHANGED_BUDGETS:
+                    given[0]["old_head_hash"] = "0" * 64
+        put(connection, writes)
+
+    monkeypatch.setattr(ledger.store, "put", moved)
+    if times == 1:
+        receipt = ledger.spend("b", PureDp(0.25), key="k")
+        assert receipt.admitted and not receipt.replayed and len(tries) == 2
+    else:
+        with pytest.raises(rz.StoreUnavailable, match="nothing was spent"):
+            ledger.spend("b", PureDp(0.25), key="k")
+        monkeypatch.undo()
+        assert not ledger.spend("b", PureDp(0.25), key="k").replayed
+    assert len(ledger.history("b")) == 2 and ledger.verify().ok
 
 
 STRANGE: dict[str, Any] = {
@@ -135,15 +129,12 @@ STRANGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", rows.CHANGED_BUDGETS.columns)
-def test_a_row_that_somebody_else_changed_is_read_again(
-    open_: Open, recalled: list[bool], name: str
-) -> None:
+def test_a_row_that_somebody_else_changed_is_read_again(open_: Open, name: str) -> None:
     """Whichever column it is, and though nothing else tells of it."""
     ledger, other = open_(), open_()
     ledger.create_budget("b", rz.PureFilter(0.5), window=86400.0)
     for _ in range(2):
         ledger.spend("b", PureDp(0.25))
-    assert recalled[-1], "else there is nothing to see"
     b, r = schema.budgets, schema.records
 
     def stored(what: Any) -> list[Any]:
@@ -162,22 +153,6 @@ def test_a_row_that_somebody_else_changed_is_read_again(
     else:
         assert not ledger.spend("b", PureDp(0.25)).admitted
         assert stored(b.c[name]) == [STRANGE[name]], "it was not written over"
-
-
-def test_a_fact_that_somebody_added_is_read_and_then_expected(
-    open_: Open, recalled: list[bool]
-) -> None:
-    ledger, other = open_(), open_()
-    ledger.create_budget("b", rz.PureFilter(1.0))
-    for _ in range(2):
-        ledger.spend("b", PureDp(0.01))
-    with other.store.writing() as connection:
-        connection.execute(insert(schema.meta).values(name="Größe", value="ü=,"))
-        connection.commit()
-    ledger.spend("b", PureDp(0.01))
-    ledger._gate._memory._doubted.clear()
-    recalled.clear()
-    assert ledger.spend("b", PureDp(0.01)).admitted and recalled == [True]
 
 
 def test_two_processes_on_one_budget_never_spend_from_the_same_state(open_: Open) -> None:
@@ -206,13 +181,12 @@ def test_a_key_that_another_process_used_is_answered_with_what_it_got(open_: Ope
     assert len(one.history("b")) == 2 and len(one.history("c")) == 3
 
 
-def test_time_goes_on_while_it_is_not_asked_for(ledger: rz.Ledger, recalled: list[bool]) -> None:
+def test_records_have_the_time_of_the_database(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.spend("b", PureDp(0.01))
     time.sleep(0.05)
     ledger.spend("b", PureDp(0.01))
     ledger.spend("b", PureDp(0.01))
-    assert recalled[1:] == [True, True]
     first, second, third = (record.body["time"] for record in ledger.history("b")[1:])
     assert clock.age(first, second) >= 0.045 and second <= third
     with ledger.store.reading() as connection:
@@ -220,16 +194,14 @@ def test_time_goes_on_while_it_is_not_asked_for(ledger: rz.Ledger, recalled: lis
     assert third <= now, "never ahead of the database"
 
 
-def test_a_window_that_ends_is_noticed_though_nothing_is_read(
-    open_: Open, recalled: list[bool]
-) -> None:
+def test_a_window_that_ends_is_noticed_by_the_next_spend(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(0.5), window=1.0)
     admitted, end = 0, time.monotonic() + 10.0
     while admitted < 5 and time.monotonic() < end:
         admitted += ledger.spend("b", PureDp(0.25)).admitted
         time.sleep(0.02)
-    assert admitted == 5 and recalled.count(True) > 2
+    assert admitted == 5
     assert [record.type for record in ledger.history("b")].count("refresh") >= 2
     assert ledger.verify().ok
 
@@ -238,7 +210,7 @@ def test_a_window_that_ends_is_noticed_though_nothing_is_read(
 def test_what_an_interrupted_caller_changed_is_read_again(
     open_: Open, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    """Whoever is interrupted behind the commit does not come to remember what was committed."""
+    """Whether or not it came to commit."""
     ledger = open_()
     ledger.create_budget("whole", rz.PureFilter(1.0))
     for _ in range(2):
@@ -260,23 +232,31 @@ def test_what_an_interrupted_caller_changed_is_read_again(
     assert ledger.verify().ok
 
 
-def test_another_writer_on_the_connection_that_the_gate_left_is_noticed(
-    open_: Open, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("point", ["decided", "committing", "committed"])
+def test_the_key_tells_an_interrupted_caller_what_was_decided(
+    open_: Open, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    """Even if the gate was at work while that one was about to begin."""
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
-    store = ledger.store
-    writer = store._writer
 
-    def held_up() -> Any:
-        monkeypatch.undo()
-        for _ in range(2):
-            ledger.spend("b", PureDp(0.25))
-        return writer()
+    def pressed(at: str) -> None:
+        if at == point:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "_writer", held_up)
-    with store.writing() as connection:
+    with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
+        during.setattr(faults, "point", pressed)
+        ledger.spend("b", PureDp(0.125), key="k")
+    receipt = ledger.spend("b", PureDp(0.125), key="k")
+    assert receipt.admitted and receipt.replayed == (point == "committed")
+    assert len(ledger.history("b")) == 2 and ledger.verify().ok
+
+
+def test_a_writer_that_is_not_the_gate_is_noticed(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    for _ in range(2):
+        ledger.spend("b", PureDp(0.25))
+    with ledger.store.writing() as connection:
         connection.execute(update(schema.budgets).values(retired=1))
         connection.commit()
     with pytest.raises(rz.RetiredBudget):
@@ -284,13 +264,12 @@ def test_another_writer_on_the_connection_that_the_gate_left_is_noticed(
 
 
 def test_another_record_of_the_same_number_that_was_acknowledged_is_noticed(
-    open_: Open, tmp_path: Path, recalled: list[bool]
+    open_: Open, tmp_path: Path
 ) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     for _ in range(2):
         last = ledger.spend("b", PureDp(0.25))
-    assert recalled[-1], "else there is nothing to see"
     other = FileAnchor(tmp_path / "ledger.anchor")
     other.write({"b": (last.seq, "0" * 64)})
     other.close()

@@ -1,0 +1,187 @@
+"""Whoever reads and computes keeps nobody from spending."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import residua as rz
+from residua.ledger.api import verifying, views
+from residua.ledger.api.commands import Call
+from residua.ledger.domain import rules
+from residua.ledger.recovery import export
+from residua.mechanisms import Laplace, PureDp
+
+Open = Callable[..., rz.Ledger]
+SOON = 5.0
+"""Seconds in which a spend must be done; SQLite gives up on a lock after 60."""
+
+
+@contextmanager
+def stuck(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Iterator[threading.Event]:
+    """A function that another thread does not return from until this ends; set when it is there."""
+    there, go_on = threading.Event(), threading.Event()
+    function, me = getattr(module, name), threading.current_thread()
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        if threading.current_thread().name.startswith("reader"):
+            there.set()
+            assert go_on.wait(60.0)
+        return function(*arguments, **named)
+
+    assert not me.name.startswith("reader")
+    monkeypatch.setattr(module, name, slow)
+    try:
+        yield there
+    finally:
+        go_on.set()
+
+
+def spends_soon(ledger: rz.Ledger, name: str = "b") -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(ledger.spend, name, PureDp(0.001)).result(SOON).admitted
+
+
+def read_beside(
+    monkeypatch: pytest.MonkeyPatch,
+    place: tuple[Any, str],
+    read: Callable[[], Any],
+    ledger: rz.Ledger,
+) -> Any:
+    """The result of a reader that computes for long, while spends go on."""
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as pool:
+        with stuck(monkeypatch, *place) as there:
+            reading = pool.submit(read)
+            assert there.wait(30.0)
+            for _ in range(3):
+                spends_soon(ledger)
+        return reading.result()
+
+
+@pytest.fixture
+def two(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
+    """The same ledger twice, as two processes have it."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.create_budget("gdp", rz.GdpFilter(1.0))
+    ledger.create_budget("whole", rz.PureFilter(1.0))
+    for name in ("p", "q"):
+        ledger.create_budget(name, rz.PureFilter(0.5), parent="whole", partition=name)
+    ledger.spend("b", PureDp(0.25))
+    return ledger, open_()
+
+
+def test_a_slow_check_does_not_stop_spends(
+    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = two
+    decide = (rules, "decided")
+    answer = read_beside(monkeypatch, decide, lambda: other.check("gdp", Laplace(5.0)), ledger)
+    assert answer.admitted
+
+
+def test_a_slow_early_decision_does_not_stop_spends(
+    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = two
+    ledger.spend("b", PureDp(0.001))
+    decide = (rules, "decided")
+    answer = read_beside(monkeypatch, decide, lambda: other.spend("gdp", Laplace(5.0)), ledger)
+    assert answer.admitted
+
+
+def test_the_supremum_of_partitions_does_not_stop_spends(
+    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = two
+    shown = read_beside(
+        monkeypatch, (views, "filter_of"), lambda: other.budget("whole").guarantee, ledger
+    )
+    assert "supremum of its partitions" in shown.text
+
+
+@pytest.fixture
+def long(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
+    """A ledger with many records, twice."""
+    ledger = open_()
+    ledger.create_budget("a", rz.PureFilter(1.0))
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    call = Call("spend", {"budgets": "a", "query": PureDp(0.0001)})
+    for _ in range(5):
+        ledger.many([call] * 500)
+    return ledger, open_()
+
+
+def test_verifying_many_records_does_not_stop_spends_and_sees_one_moment(
+    long: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = long
+    ledger.spend(["a", "b"], PureDp(0.001))
+    group = ledger.history("b")[-1].seq
+    verified: list[Any] = []
+    chain = verifying.chain
+
+    def slow(*arguments: Any) -> Iterator[Any]:
+        """Between two records of every chain, somebody spends from all budgets."""
+        for number, record in enumerate(chain(*arguments)):
+            if number in (1, 1500):
+                with ThreadPoolExecutor(1) as pool:
+                    done = pool.submit(ledger.spend, ["a", "b"], PureDp(0.0001))
+                    assert done.result(SOON).admitted
+            verified.append(record)
+            yield record
+
+    monkeypatch.setattr(verifying, "chain", slow)
+    report = other.verify()
+    assert report.ok
+    last = [record.seq for record in verified if record.budget == "b"][-1]
+    assert last == group, "what came since is not looked at"
+
+
+def test_exporting_many_records_does_not_stop_spends_and_is_of_one_moment(
+    long: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = long
+
+    class Slow(io.StringIO):
+        lines = 0
+
+        def write(self, text: str) -> int:
+            self.lines += 1
+            if self.lines in (2, 1500):
+                with ThreadPoolExecutor(1) as pool:
+                    done = pool.submit(ledger.spend, ["a", "b"], PureDp(0.0001))
+                    assert done.result(SOON).admitted
+            return super().write(text)
+
+    to = Slow()
+    before = {name: len(ledger.history(name)) for name in ("a", "b")}
+    other.export(to)
+    found = export.read_export(to.getvalue().splitlines())
+    assert {name: len(records) for name, records in found.chains.items()} == before
+
+
+def test_a_long_history_is_read_in_short_transactions(
+    long: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, _ = long
+    longest, reading = [0.0], ledger.store.reading
+
+    @contextmanager
+    def timed() -> Iterator[Any]:
+        begun = time.monotonic()
+        with reading() as connection:
+            yield connection
+        longest[0] = max(longest[0], time.monotonic() - begun)
+
+    monkeypatch.setattr(ledger.store, "reading", timed)
+    records = ledger.history("a")
+    assert [record.seq for record in records] == list(range(2501))
+    assert 0.0 < longest[0] < 1.0
