@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from residua.records import LONGEST_HOLD
+
 LONGEST_NAME = 200
 LONGEST_KEY = 200
 LONGEST_REASON = 1000
@@ -114,7 +116,7 @@ class Reserve(Ask):
     """A query that is to be held budget for."""
 
     ttl: Annotated[
-        float, Field(description="Seconds until the hold expires.", gt=0, le=31_536_000)
+        float, Field(description="Seconds until the hold expires.", gt=0, le=LONGEST_HOLD)
     ] = 3600.0
 
 
