@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import residua as rz
@@ -139,6 +141,49 @@ def test_every_step_is_verified_and_no_better_one_is(eps: float, delta: float) -
             better = target.step(config, before, forged, loss)
             assert better.verdict != "proven", (query, forged, better.reason)
         state, before = decision.state, after
+
+
+@pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-6), (3.0, 1e-3), (8.0, 1e-5)])
+def test_the_potential_never_rises_on_average(eps: float, delta: float) -> None:
+    """The inequality of the theorem, read off curves and divergences at many points."""
+    filter = rz.TargetResidueFilter(eps, delta, **SHARES)
+    state = filter.initial()
+    assert _potential(filter, state, np.array([eps]))[0] <= delta
+    for query in STEPS:
+        decision = filter.decide(state, query)
+        assert decision.admitted, query
+        after, start = decision.state, filter._from(state)
+        loss = query.pld()
+        if loss.mass_at_infinity == 0.0:
+            t = np.linspace(max(float(start), -eps), 3.0 * eps, 300)
+            for side in (loss, loss.reverse()):
+                assert np.all(_mean_after(filter, after, side, t) <= _potential(filter, state, t))
+        state = after
+
+
+def _reserves(filter: rz.TargetResidueFilter, state: Any) -> Iterator[tuple[float, float]]:
+    """`κ`, and the logarithm of the factor of `e^{-κt}`, for each reserve that is left."""
+    for kappa, reserve in zip(map(float, filter.kappas), state.reserves, strict=True):
+        if reserve:
+            lift = kappa * (kappa + 1.0) * float(state.left) / 2.0
+            yield kappa, math.log(reserve) + lift
+
+
+def _potential(filter: rz.TargetResidueFilter, state: Any, t: Any) -> Any:
+    gaussian = rz.gaussian(mu=math.sqrt(float(state.left)))
+    found = np.asarray(gaussian.delta_bounds(t).hi) + float(state.slack)
+    for kappa, log in _reserves(filter, state):
+        found = found + np.exp(log - kappa * t)
+    return found
+
+
+def _mean_after(filter: rz.TargetResidueFilter, state: Any, side: rz.Pld, t: Any) -> Any:
+    whole = side + rz.gaussian(mu=math.sqrt(float(state.left)))
+    found = np.asarray(whole.delta_bounds(t).lo) + float(state.slack)
+    for kappa, log in _reserves(filter, state):
+        moment = kappa * float(side.renyi_bounds(kappa + 1.0).lo)
+        found = found + np.exp(log + moment - kappa * t)
+    return found
 
 
 def _forged(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str, Any]]:

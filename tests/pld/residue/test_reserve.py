@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
-from residua.pld.residue.reserve import outcomes_above, reserve_cost, rung
+from residua.pld.residue.reserve import Reserves, outcomes_above, reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
 
 QUERIES = {
@@ -25,48 +25,61 @@ QUERIES = {
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 
 
-def _budget(eps: float, delta: float) -> tuple[Fraction, Fraction, float, float]:
-    v = rung(Fraction(largest_mu(eps, 0.9 * delta)) ** 2)
-    kappa = 16.0 / (eps + 0.8)
-    lift = kappa * (kappa + 1.0) * float(v) / 2.0
-    reserve = rung(Fraction(0.07 * delta * math.exp(kappa * eps - lift)))
-    return v, reserve, 7e-6 * delta, kappa + 1.0
+def _budget(eps: float, delta: float) -> tuple[Fraction, Reserves, float]:
+    v = rung(Fraction(largest_mu(eps, 0.85 * delta)) ** 2)
+    kappas = [share * eps / float(v) for share in (0.35, 0.7, 1.2)]
+    lifts = [kappa * (kappa + 1.0) * float(v) / 2.0 for kappa in kappas]
+    left = [0.03 * delta * math.exp(k * eps - lift) for k, lift in zip(kappas, lifts, strict=True)]
+    return v, Reserves(tuple(kappas), tuple(left)), 7e-6 * delta
 
 
+def _right_side(v, reserves, slack, share, t):
+    """The right side of (*), from above."""
+    right = np.asarray(rz.gaussian(mu=math.sqrt(float(v))).delta_bounds(t).hi) + slack
+    for kappa, left in zip(*reserves, strict=True):
+        lift = kappa * (kappa + 1.0) * float(v) / 2.0
+        right = right + share * left * np.exp(lift - kappa * t)
+    return right
+
+
+@pytest.mark.parametrize("start", [0.0, 0.3])
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize(("eps", "delta"), BUDGETS)
-def test_the_inequality_holds_at_many_points(name, eps, delta):
-    v, reserve, slack, order = _budget(eps, delta)
-    found = reserve_cost(v, reserve, slack, order, QUERIES[name])
+def test_the_inequality_holds_at_many_points(name, eps, delta, start):
+    v, reserves, slack = _budget(eps, delta)
+    found = reserve_cost(v, reserves, slack, QUERIES[name], start * eps)
     assert found is not None
     assert 0 < found.cost < v
-    assert 0 < found.drawn <= reserve
-    kappa = order - 1.0
-    lift = kappa * (kappa + 1.0) * float(v) / 2.0
+    assert 0 < found.share <= 1
     # The curve of the composition itself, which another evaluator reads.
     left = rz.gaussian(mu=math.sqrt(float(v - found.cost)))
-    t = np.linspace(-0.5 * eps, 2.0 * eps, 400)
-    right = np.asarray(rz.gaussian(mu=math.sqrt(float(v))).delta_bounds(t).hi)
-    right = right + float(found.drawn) * np.exp(lift - kappa * t) + slack
+    t = np.linspace(start * eps if start else -0.5 * eps, 2.0 * eps, 400)
+    right = _right_side(v, reserves, slack, float(found.share), t)
     for side in (QUERIES[name], QUERIES[name].reverse()):
         assert np.all(np.asarray((side + left).delta_bounds(t).lo) <= right)
 
 
+@pytest.mark.parametrize("start", [0.0, 0.3])
 @pytest.mark.parametrize("name", QUERIES)
-def test_hardly_less_would_do(name):
+def test_hardly_less_would_do(name, start):
     """The cost is close to what the points themselves ask for."""
-    v, reserve, slack, order = _budget(1.0, 1e-6)
+    v, reserves, slack = _budget(1.0, 1e-6)
     query = QUERIES[name]
-    found = reserve_cost(v, reserve, slack, order, query)
+    found = reserve_cost(v, reserves, slack, query, start)
     assert found is not None
-    kappa = order - 1.0
-    lift = kappa * (kappa + 1.0) * float(v) / 2.0
     left = rz.gaussian(mu=math.sqrt(float(v - found.cost * Fraction(97, 100))))
-    t = np.linspace(0.0, 2.0, 400)
-    budget = np.asarray(rz.gaussian(mu=math.sqrt(float(v))).delta_bounds(t).hi)
-    budget = budget + 0.97 * float(found.drawn) * np.exp(lift - kappa * t) + slack
+    t = np.linspace(start, 2.0, 400)
+    budget = _right_side(v, reserves, slack, 0.97 * float(found.share), t)
     sides = (query, query.reverse())
     assert any(np.any(np.asarray((s + left).delta_bounds(t).lo) > budget) for s in sides)
+
+
+@pytest.mark.parametrize("query", [rz.pure_dp(0.15), rz.laplace(6.0), 3 * rz.laplace(15.0)])
+def test_a_large_query_costs_less_from_a_later_start_on(query):
+    v, reserves, slack = _budget(1.0, 1e-6)
+    costs = [reserve_cost(v, reserves, slack, query, start) for start in (0.0, 0.95)]
+    assert costs[0] is not None and costs[1] is not None
+    assert costs[1].cost < costs[0].cost
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -84,10 +97,10 @@ def test_the_outcomes_dominate_the_query(name):
 
 
 def test_a_query_that_may_lose_too_much_has_no_cost():
-    v, reserve, slack, order = _budget(1.0, 1e-6)
-    assert reserve_cost(v, reserve, slack, order, rz.pure_dp(3.0)) is None
-    assert reserve_cost(v, reserve, slack, order, rz.subsampled_gaussian(0.3, 0.5)) is None
-    assert reserve_cost(v, reserve, slack, order, rz.approximate_dp(0.01, 1e-5)) is None
+    v, reserves, slack = _budget(1.0, 1e-6)
+    assert reserve_cost(v, reserves, slack, rz.pure_dp(3.0)) is None
+    assert reserve_cost(v, reserves, slack, rz.subsampled_gaussian(0.3, 0.5)) is None
+    assert reserve_cost(v, reserves, slack, rz.approximate_dp(0.01, 1e-5)) is None
 
 
 @settings(max_examples=50)
