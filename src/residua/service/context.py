@@ -59,10 +59,10 @@ class Office:
         return await self.working.run_for(caller.name, work, *arguments)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
-        """Who asks, by an `Authorization` header wherever it came from.
+        """The caller that an `Authorization` header names, wherever it came from.
 
-        Raises where that is nobody, or somebody who asks too often. Only a token that was valid a
-        moment ago is looked up without a limit for the address that it comes from.
+        Raises if the token is not valid or the caller exceeds the rate limit. Only a token that was
+        valid a moment ago is looked up without a limit for the address that it comes from.
         """
         address = request.client.host if request.client else ""
         try:

@@ -2,7 +2,8 @@
 
 Plain ASGI middleware of the application. `Observation` gives a request its id, adds headers for
 browsers, logs one line, counts, and answers what nothing inside could; `Limits` refuses what is too
-large, too slow, or can be read in two ways; `Authentication` finds out who asks, and how often.
+large, too slow, or can be read in two ways; `Authentication` identifies the caller and applies rate
+limits.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ class Limits:
 
 
 class Authentication:
-    """Finds out who asks at the addresses of the API, before anything reads the body."""
+    """Identifies the caller of an API request before anything reads the body."""
 
     def __init__(self, app: ASGIApp, office: Office):
         self._app, self._office = app, office

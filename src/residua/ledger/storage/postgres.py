@@ -214,7 +214,7 @@ class PostgresStore(Store):
         if connection.invalidated:
             return
         libpq = _driver(connection).pgconn
-        # Whoever was interrupted may have left answers that nobody will read.
+        # An interrupted caller may have left results that were never read.
         if (
             libpq.pipeline_status != pq.PipelineStatus.OFF
             or libpq.transaction_status == pq.TransactionStatus.ACTIVE

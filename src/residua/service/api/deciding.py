@@ -48,7 +48,7 @@ async def settle(office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> 
 
 
 def query_of(mechanism: Mapping[str, Any]) -> Asked:
-    """A query from its description; of those that come again, each is read once."""
+    """A query from its description; a repeated description is parsed once."""
     try:
         text = canonical(mechanism)
     except ValueError:  # A number beyond all floats: the mechanism says which field it is in.

@@ -38,7 +38,7 @@ class Options:
 
 
 class Sessions(Generic[H]):
-    """Two clients of httpx, one that keeps connections and one that does not; anew in a child."""
+    """Two httpx clients, with and without connection reuse; made again after a fork."""
 
     def __init__(self, kind: Callable[..., H], options: Options):
         self._kind: Callable[..., H] = kind
@@ -50,7 +50,7 @@ class Sessions(Generic[H]):
         given, trust = self._options, ssl.create_default_context()
         shared: dict[str, Any] = {
             "headers": given.headers,
-            # Whoever waits for a connection of the pool has sent nothing, and may wait.
+            # A caller that waits for a pooled connection has sent nothing yet, so it may wait.
             "timeout": httpx.Timeout(given.timeout, pool=None),
             "http2": find_spec("h2") is not None,
             "verify": trust,
