@@ -282,7 +282,7 @@ class TargetResidueFilter(Filter):
                 yield _Cost(whole[1])
         start = self._from(state)
         if start is not None and top is not None:
-            cost = cost_from(left, _single(bounded, top), start)
+            cost = cost_from(left, _single(bounded, top), start, least if single else None)
             if cost is not None:
                 charged = min(amounts.rounded_up(float_up(cost)), left)
                 least = min(least, charged)
@@ -426,7 +426,8 @@ def _may_be(taken: Fraction, k: Fraction, first: Fraction, reserve: Fraction) ->
     """Whether a reserve is at most what queries that took so much of `mu²` can have made of it."""
     if reserve <= first:
         return reserve >= 0
-    return first > 0 and math.log(reserve / first) <= k * (k + 1) * taken / 2 + 1e-6
+    most = 0.5 * float(k) * float(k + 1) * float(taken)
+    return first > 0 and math.log(float(reserve) / float(first)) <= most * (1.0 + 1e-9) + 1e-9
 
 
 def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction(0)) -> Reach:

@@ -56,13 +56,17 @@ _RAISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 """By how much of itself the cost is raised, in turn, until the inequality is proven."""
 
 
-def cost_from(v: Fraction, loss: Pld, start: Fraction) -> Fraction | None:
+def cost_from(
+    v: Fraction, loss: Pld, start: Fraction, enough: Fraction | None = None
+) -> Fraction | None:
     """A cost `c <= v`, proven: `h_{G_√(v-c) ⊕ L}(e^t) <= h_{G_√v}(e^t)` for all `t >= start`.
 
     Args:
         v: `mu²` of the budget.
         loss: one randomized response without `delta`, Laplace noise or bounded range.
         start: the least `t` that can be reached, positive.
+        enough: a cost that is known to be enough on the whole line, if there is one: the search
+            begins below it.
 
     Returns:
         The cost, rounded up. None if none is proven, or if the loss is not one of these.
@@ -70,7 +74,8 @@ def cost_from(v: Fraction, loss: Pld, start: Fraction) -> Fraction | None:
     law = central_law(loss)
     if law is None or v <= 0 or start <= 0:
         return None
-    return _cost(*v.as_integer_ratio(), law, *start.as_integer_ratio())
+    most = v if enough is None else min(enough, v)
+    return _cost(*v.as_integer_ratio(), law, *start.as_integer_ratio(), float(most))
 
 
 def central_law(loss: Pld) -> CentralLaw | None:
@@ -83,7 +88,9 @@ def central_law(loss: Pld) -> CentralLaw | None:
 
 # By the integers: to hash a rational takes a division modulo a prime.
 @lru_cache(maxsize=4096)
-def _cost(n: int, d: int, law: CentralLaw, start_n: int, start_d: int) -> Fraction | None:
+def _cost(
+    n: int, d: int, law: CentralLaw, start_n: int, start_d: int, most: float
+) -> Fraction | None:
     v, start = Fraction(n, d), Fraction(start_n, start_d)
     # Each side is read at the end of an enclosure of `start` that is safe for it.
     out, early = float_up(start), float_down(start)
@@ -91,7 +98,7 @@ def _cost(n: int, d: int, law: CentralLaw, start_n: int, start_d: int) -> Fracti
     points = _points(law, v)
     if not budget > 0.0 or not _height(points, Fraction(0), early) <= budget:
         return None
-    found = _search(points, v, early, math.log(budget))
+    found = _search(points, v, early, math.log(budget), most)
     for raised in _RAISES:
         cost = min(Fraction(found * (1.0 + raised)), v)
         if _height(points, v - cost, early) <= budget:
@@ -131,15 +138,19 @@ def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:
     return float(masses @ heights) * (1.0 + _ROUNDING)
 
 
-def _search(points: tuple[Floats, Floats], v: Fraction, t: float, wanted: float) -> float:
+def _search(
+    points: tuple[Floats, Floats], v: Fraction, t: float, wanted: float, most: float
+) -> float:
     """About the cost at which `ln h` of the left side is `wanted`, by false position (Illinois)."""
 
     def gap(cost: float) -> float:
         height = _height(points, max(v - Fraction(cost), Fraction(0)), t)
         return (math.log(height) if height > 0.0 else -1e3) - wanted
 
-    low, high = 0.0, float(v)
+    low, high = 0.0, most
     more, less = gap(low), gap(high)
+    if less > 0.0:
+        high, less = float(v), gap(float(v))
     if not more > 0.0:
         return low
     side = 0
