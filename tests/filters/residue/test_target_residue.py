@@ -120,6 +120,18 @@ def test_shares_of_delta_do_not_make_it_refuse_before_addition(seed: int) -> Non
     assert first_refusal(filter, queries[: pure + 1]) >= pure
 
 
+def test_taking_nothing_is_not_proven_while_addition_has_room() -> None:
+    pytest.importorskip("flint")
+    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.proofs import target
+
+    for filter in (rz.TargetResidueFilter(1.0, 1e-6), rz.TargetResidueFilter(1.0, 1e-6, **SHARES)):
+        before = json.loads(filter.state_to_json(filter.initial()))
+        after = {**before, "reached": "0.1", "reserves": ["0"] * len(before["reserves"])}
+        loss = loss_of({"kind": "pure_dp", "eps": 0.1}, None)
+        assert target.step(filter.to_dict(), before, after, loss).verdict != "proven"
+
+
 @pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-6), (8.0, 1e-5)])
 def test_every_step_is_verified_and_no_better_one_is(eps: float, delta: float) -> None:
     pytest.importorskip("flint")
@@ -191,6 +203,9 @@ def _forged(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str,
     yield {**after, "left": str(Fraction(before["left"]) * 2)}
     yield {**after, "slack": str(Fraction(before["slack"]) * 2)}
     yield {**after, "left": before["left"], "reserves": before["reserves"]}
+    for share in (Fraction(0), Fraction(1, 2)):
+        cost = (Fraction(before["left"]) - Fraction(after["left"])) * share
+        yield {**after, "left": str(Fraction(before["left"]) - cost)}
     yield {**after, "reserves": [str(2 * Fraction(one)) for one in after["reserves"]]}
     yield {**after, "reserves": after["reserves"][1:]}
     if before["reached"] is None:

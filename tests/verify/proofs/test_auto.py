@@ -37,6 +37,7 @@ RUNS: list[tuple[rz.AutoFilter, list[m.Mechanism]]] = [
     (rz.AutoFilter(3.0, 1e-6), [STEPS, m.SelfComposed(STEPS, 60), STEPS, m.PureDp(0.02)]),
     (rz.AutoFilter(3.0, 1e-6, (STEPS,)), [m.PureDp(0.1), m.SelfComposed(STEPS, 60)]),
     (rz.AutoFilter(8.0, 1e-5), [m.PureDp(1.0), m.PureDp(4.0), m.Gaussian(sigma=3.0)]),
+    (rz.AutoFilter(12.8, 1.61e-12, (STEPS,)), [m.Gaussian(sigma=4.144), m.PureDp(0.1)]),
 ]
 
 

@@ -132,12 +132,14 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
         return refuted("the largest loss so far falls")
     if len(reserves) != len(kept):
         return refuted("the number of reserves changes")
-    risen = any(new > old for old, new in zip(reserves, kept, strict=True))
-    if loss.is_identity:
-        return refuted("a reserve rises") if risen else proven("no loss")
     m2 = left + loss.variance
     if m2 > v:
         return refuted("mu² falls by less than the Gaussian part")
+    orders = kappas(config)[: len(reserves)]
+    if not all(map(partial(_may_be_kept, v - m2), orders, reserves, kept)):
+        return refuted("a reserve rises")
+    if loss.is_identity:
+        return proven("no loss")
     lost = missing_mass(loss)
     rest = without_mass(loss.rest)
     if rest is None:
@@ -146,24 +148,24 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
     bounded = Loss(variance=loss.variance, factors=rest.factors, stated=rest.stated)
     far = _reach(b, reached, _largest(bounded))
     if not rest.factors and not rest.stated:
-        if risen:
-            return refuted("a reserve rises")
         return all_of([masses, far, proven("mu² falls by at least its cost")])
     with bits(_BITS[0]):
         taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
     eta = max(s - slack - taken, Fraction(0))
-    orders = kappas(config)[: len(reserves)]
-    if any(map(partial(_rises, v - m2), orders, reserves, kept)):
-        return refuted("a reserve rises")
     start = _from(written(config["eps"]), b, v, orders, reserves)
     found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
     return all_of([masses, far, found])
 
 
-def _rises(cost: Fraction, k: Fraction, before: Fraction, after: Fraction) -> bool:
-    """Whether a reserve is larger than any query that takes `cost` leaves it: moments exceed 1."""
+def _may_be_kept(cost: Fraction, k: Fraction, before: Fraction, after: Fraction) -> bool:
+    """Whether a reserve is at most what a query without a moment leaves, if it takes `cost`.
+
+    Moments are at least 1, so that no query leaves more.
+    """
+    if after <= before:
+        return True
     with bits(_BITS[0]):
-        return bool(ball(after) > ball(before) * ball(k * (k + 1) * cost / 2).exp())
+        return bool(ball(after) <= ball(before) * ball(k * (k + 1) * cost / 2).exp())
 
 
 class _Step(NamedTuple):
@@ -350,8 +352,7 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
     start, top, v, m2 = step.start, _largest(rest), step.v, step.m2
     if start is None or start < 0 or top is None or rest.stated:
         return None
-    covered = enough_taken("eps", start, top)
-    if covered.verdict == "proven":
+    if not m2 and enough_taken("eps", start, top).verdict == "proven":
         return proven("the losses of all queries add up to at most eps")
     if start == 0:
         return None
