@@ -27,7 +27,7 @@ def auto_after(first: Any) -> rz.AutoFilter:
         (auto_after(TINY), TINY, 100_000),
         (auto_after(m.Gaussian(sigma=20.0)), TINY, 100_000),
         (rz.ApproximateGdpResidueFilter.within(1.0, 1e-6), TINY, 50_000),
-        (rz.TargetResidueFilter(1.0, 1e-6, 0.25, 0.03, 0.02), TINY, 1),
+        (rz.TargetResidueFilter(1.0, 1e-6, 0.25, 0.03), TINY, 1),
         (auto_after(m.PureDp(0.1)), m.Laplace(5000.0), 50_000),
     ],
     ids=repr,

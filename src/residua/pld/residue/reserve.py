@@ -73,7 +73,7 @@ _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
 _FARTHEST = 0.05
 """Shares further apart than this factor count as so far apart."""
 _ALL = Fraction(99, 100)
-"""What takes more of `v` than this is not charged so: then hardly anything would be left."""
+"""The most that is taken of `v`."""
 _RAISES = (1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _SPARE = 1e-2
@@ -157,9 +157,7 @@ def _cost(
     if c is None:
         return None
     for raised in _RAISES:
-        cost = Fraction(f"{c * (1.0 + raised):.6e}")
-        if cost > _ALL * v:
-            return None
+        cost = min(Fraction(f"{c * (1.0 + raised):.6e}"), _ALL * v)
         left = float(v - cost)
         drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
         share = Fraction(f"{drawn:.6e}")

@@ -28,10 +28,10 @@ MOST_COMPONENTS = 16
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
-    """A float from `low` to `high`; what is not 0 is at least `least`."""
+    """A float from `low` to `high`, not `-0.0`; what is not 0 is at least `least`."""
 
     def good(value: Any) -> bool:
-        if type(value) is not float or not low <= value <= high:
+        if type(value) is not float or not low <= value <= high or str(value) == "-0.0":
             return False
         return value >= least or value == 0.0 == low
 
