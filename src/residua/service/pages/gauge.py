@@ -36,7 +36,7 @@ def left(budget: Budget) -> dict[str, Any]:
     """What is left, as a share and in words; `share` is None for a budget that is retired."""
     balance = budget.balance
     if balance is None:
-        return {"share": None, "capacity": budget.capacity_words}
+        return {"share": None, "text": None, "capacity": budget.capacity_words}
     return {
         "share": balance.share,
         "percent": percent(balance.share),
