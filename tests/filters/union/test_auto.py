@@ -93,6 +93,14 @@ def test_expected_queries_count_when_components_are_chosen() -> None:
     assert rz.how_many(told, loses) > rz.how_many(plain, loses)
 
 
+def test_other_queries_fit_beside_a_plan_of_rare_large_losses() -> None:
+    auto = rz.AutoFilter(1.0, 1e-6)
+    assert auto.spend(m.SelfComposed(m.SubsampledGaussian(1.46, 0.0383), 11)).admitted
+    assert "plan" in {each.kind for each in auto.state.filters}  # type: ignore[attr-defined]
+    assert auto.spend(m.Gaussian(sigma=8.45)).admitted
+    assert rz.how_many(auto, m.Laplace(41.8)) > 20
+
+
 def test_states_survive_json_and_pickle_and_stay_short() -> None:
     draw = random.Random(3)
     for target in TARGETS[:3]:

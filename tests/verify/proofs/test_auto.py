@@ -28,6 +28,7 @@ pytestmark = pytest.mark.needs("flint")
 ROUNDS = int(os.environ.get("RESIDUA_FUZZ", "1"))
 AUTO = rz.AutoFilter(1.0, 1e-6)
 STEPS = m.SubsampledGaussian(1.0, 0.01)
+HEAVY = m.SubsampledGaussian(0.771, 0.00217)
 
 RUNS: list[tuple[rz.AutoFilter, list[m.Mechanism]]] = [
     (AUTO, [m.PureDp(0.1), m.Laplace(20.0), m.Gaussian(sigma=40.0), m.PureDp(0.05)]),
@@ -36,6 +37,7 @@ RUNS: list[tuple[rz.AutoFilter, list[m.Mechanism]]] = [
     (AUTO, [m.ApproximateDp(0.1, 1e-8), m.PureDp(0.01), m.ApproximateDp(0.2, 1e-7)]),
     (rz.AutoFilter(3.0, 1e-6), [STEPS, m.SelfComposed(STEPS, 60), STEPS, m.PureDp(0.02)]),
     (rz.AutoFilter(3.0, 1e-6, (STEPS,)), [m.PureDp(0.1), m.SelfComposed(STEPS, 60)]),
+    (AUTO, [m.SelfComposed(HEAVY, 2), m.SelfComposed(m.SubsampledGaussian(1.26, 0.00217), 45)]),
     (rz.AutoFilter(8.0, 1e-5), [m.PureDp(1.0), m.PureDp(4.0), m.Gaussian(sigma=3.0)]),
     (rz.AutoFilter(12.8, 1.61e-12, (STEPS,)), [m.Gaussian(sigma=4.144), m.PureDp(0.1)]),
 ]

@@ -62,6 +62,9 @@ for queries with a `delta`."""
 _PLAN = 0.5
 """The share of `delta` for a plan. What fits a plan of rare large losses grows with it almost in
 proportion, and so does what the other components lose."""
+_HEAVY_RESERVE, _HEAVY_ORDER = 0.6, 0.3
+"""The reserves of the target residue filter beside a plan, and their orders (less 1) beside the
+usual ones: where large losses are likely enough to need a plan, low orders pay for them."""
 _AS_GOOD, _STAGES = 0.55, 8
 """There is no plan where the target residue filter has room for this fraction of the steps that
 fit; so many decisions tell."""
@@ -95,7 +98,17 @@ def components_for(
         share = amounts.written(_STATED if stated else _RENYI)
         helper = RenyiCommitFilter(eps, _share(delta, share))
     rest = _share(delta, 1 - amounts.written(helper.delta) / amounts.written(delta))
-    return PureFilter(eps), helper, TargetResidueFilter(eps, rest, _RESERVE, slack)
+    if isinstance(helper, PlanFilter):
+        open_to_all = _for_heavy_tails(TargetResidueFilter(eps, rest, _HEAVY_RESERVE, slack))
+    else:
+        open_to_all = TargetResidueFilter(eps, rest, _RESERVE, slack)
+    return PureFilter(eps), helper, open_to_all
+
+
+def _for_heavy_tails(filter: TargetResidueFilter) -> TargetResidueFilter:
+    """The same filter with reserves of lower orders."""
+    assert filter.order is not None
+    return replace(filter, order=float(f"{1.0 + _HEAVY_ORDER * (filter.order - 1.0):.4g}"))
 
 
 def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:

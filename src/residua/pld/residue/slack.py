@@ -48,6 +48,8 @@ _SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 _REFUTATIONS = 8
 _FINE = 0.012
 """Distance of the tents beside the size of the loss at 1, and beside their own place."""
+_ACCURACY = 1e-3
+"""Relative, asked for where a curve is read; the tents are above what is found in any case."""
 _COARSE = 0.08
 """The same for searches."""
 _TRUNCATED = 0.02
@@ -140,25 +142,28 @@ def tents_above(L: Pld, level: float, fine: float, most: int | None = None) -> T
     exact = finite_excess(L) if L.is_finite else None
     if exact is not None and (most is None or exact.losses.size <= most):
         return Tents(exact, *masses)
-    right, p_inf = _side(L, level, fine)
-    left, q_inf = (right, p_inf) if L.is_symmetric else _side(L.reverse(), level, fine)
+    # Both curves have the same height at 1, which one of them may enclose poorly.
+    sides = (L,) if L.is_symmetric else (L, L.reverse())
+    at_one = min(float(s._evaluator.right(np.zeros(1), 0.0, _ACCURACY)[1][0]) for s in sides)
+    made = [_side(side, at_one, level, fine) for side in sides]
+    (right, p_inf), (left, q_inf) = made[0], made[-1]
     losses = np.concatenate([-left[0][::-1], right[0]])
     weights = np.concatenate([left[1][::-1], right[1]])
     return Tents(FiniteExcess(weights, losses, 0.0, 0.0), p_inf, q_inf)
 
 
-def _side(L: Pld, level: float, fine: float) -> tuple[tuple[Floats, Floats], float]:
+def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Floats, Floats], float]:
     """Places and weights of tents whose sum, with the last height, is above the curve."""
     evaluator = L._evaluator
     floor = float(L.mass_at_infinity_bounds.hi)
     end = min(evaluator._top, max(evaluator.reach(level), 1e-9), 600.0)
-    at_one = float(evaluator.right(np.zeros(1), 0.0, 1e-5)[1][0])
     size = max(2.5 * min(at_one, 0.4), 1e-9)
     y = [0.0]
     while y[-1] < end:
         y.append(y[-1] + fine * (size + y[-1]))
     t = np.minimum(np.array(y), end)
-    _, high = evaluator.right(t, 0.0, 1e-5)
+    _, high = evaluator.right(t, 0.0, _ACCURACY)
+    high[0] = at_one
     enough = np.flatnonzero(high - floor <= level)
     last = int(enough[0]) if enough.size else t.size - 1
     t, high = t[: last + 1], np.minimum.accumulate(high[: last + 1])
