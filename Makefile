@@ -44,7 +44,7 @@ serve: $(VENV)/.run  ## the budget service on loopback, for a look around: no to
 	@mkdir -p out
 	@$(BIN)/residua serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
-torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each; simulate 3000 seeds
+torture: $(VENV)/.dev  ## kill writers of the ledger and cut their power, 500 times each; simulate 3000 seeds
 	@RESIDUA_SEEDS=$${RESIDUA_SEEDS:-3000} $(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/simulation
 	@RESIDUA_KILLS=$${RESIDUA_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
