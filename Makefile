@@ -44,9 +44,10 @@ serve: $(VENV)/.run  ## the budget service on loopback, for a look around: no to
 	@mkdir -p out
 	@$(BIN)/residua serve --dev --store sqlite:///out/demo.db --log-format text --log-level warning
 
-torture: $(VENV)/.dev  ## kill writers of the ledger at random and at named points, 500 times each; simulate 3000 seeds
+torture: $(VENV)/.dev  ## kill writers of the ledger and cut their power, 500 times each; simulate 3000 seeds; record 20 histories of clients
 	@RESIDUA_SEEDS=$${RESIDUA_SEEDS:-3000} $(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/simulation
 	@RESIDUA_KILLS=$${RESIDUA_KILLS:-500} $(BIN)/python -m pytest -s -q tests/faults
+	@RESIDUA_HISTORIES=$${RESIDUA_HISTORIES:-20} $(BIN)/python -m pytest -s -q tests/service/client/test_history.py
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q tests/individual/test_crash.py
 
 package: $(VENV)/bin/python  ## build wheel and sdist; install each extra alone in a fresh environment (minutes)

@@ -12,7 +12,8 @@ in `tests/faults`. A store that is asked to commit may also answer that it does 
 server does whose connection breaks, whether or not the commit is there.
 
 Not simulated: row locks of PostgreSQL, threads that share a process (a batch stands for these),
-`recover`, and standbys.
+`recover` (the model in `model/` has it), and standbys. What a disk keeps of a single write is in
+`tests/faults/test_power.py`.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def stuck(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Iterator[t
         go_on.set()
 
 
-def spends_soon(ledger: rz.Ledger, name: str = "b") -> None:
+def spends_soon(ledger: rz.Ledger, *names: str) -> None:
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(ledger.spend, name, PureDp(0.001)).result(SOON).admitted
+        assert pool.submit(ledger.spend, list(names), PureDp(0.0001)).result(SOON).admitted
 
 
 def read_beside(
@@ -61,7 +61,7 @@ def read_beside(
             reading = pool.submit(read)
             assert there.wait(30.0)
             for _ in range(3):
-                spends_soon(ledger)
+                spends_soon(ledger, "b")
         return reading.result()
 
 
@@ -78,22 +78,16 @@ def two(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
     return ledger, open_()
 
 
-def test_a_slow_check_does_not_stop_spends(
-    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["check", "spend"])
+def test_a_slow_decision_does_not_stop_spends(
+    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
+    """Whether it is only asked for, or made before the spend queues."""
     ledger, other = two
-    decide = (rules, "decided")
-    answer = read_beside(monkeypatch, decide, lambda: other.check("gdp", Laplace(5.0)), ledger)
-    assert answer.admitted
-
-
-def test_a_slow_early_decision_does_not_stop_spends(
-    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger, other = two
-    ledger.spend("b", PureDp(0.001))
-    decide = (rules, "decided")
-    answer = read_beside(monkeypatch, decide, lambda: other.spend("gdp", Laplace(5.0)), ledger)
+    decide = getattr(other, verb)
+    answer = read_beside(
+        monkeypatch, (rules, "decided"), lambda: decide("gdp", Laplace(5.0)), ledger
+    )
     assert answer.admitted
 
 
@@ -132,9 +126,7 @@ def test_verifying_many_records_does_not_stop_spends_and_sees_one_moment(
         """Between two records of every chain, somebody spends from all budgets."""
         for number, record in enumerate(chain(*arguments)):
             if number in (1, 1500):
-                with ThreadPoolExecutor(1) as pool:
-                    done = pool.submit(ledger.spend, ["a", "b"], PureDp(0.0001))
-                    assert done.result(SOON).admitted
+                spends_soon(ledger, "a", "b")
             verified.append(record)
             yield record
 
@@ -156,9 +148,7 @@ def test_exporting_many_records_does_not_stop_spends_and_is_of_one_moment(
         def write(self, text: str) -> int:
             self.lines += 1
             if self.lines in (2, 1500):
-                with ThreadPoolExecutor(1) as pool:
-                    done = pool.submit(ledger.spend, ["a", "b"], PureDp(0.0001))
-                    assert done.result(SOON).admitted
+                spends_soon(ledger, "a", "b")
             return super().write(text)
 
     to = Slow()

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -31,6 +28,7 @@ from residua.errors import (
     UnknownHold,
 )
 from residua.ledger.api.ledger import Ledger
+from service.proxy import first, followed, instead, proxied
 from service.running import LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -221,82 +219,12 @@ def test_a_token_is_never_shown() -> None:
 # -- a network that fails -------------------------------------------------------------------
 
 
-def message(connection: socket.socket) -> bytes:
-    """One message of HTTP, whole; nothing where the connection ended."""
-    found = b""
-    while b"\r\n\r\n" not in found:
-        piece = connection.recv(1 << 16)
-        if not piece:
-            return b""
-        found += piece
-    head, _, body = found.partition(b"\r\n\r\n")
-    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-    while length and len(body) < int(length[1]):
-        piece = connection.recv(1 << 16)
-        found, body = found + piece, body + piece
-    return found
-
-
-@contextmanager
-def cutting(
-    service: Service, cut: list[bool], after: int = 0, unasked: bytes = b""
-) -> Iterator[str]:
-    """A proxy that closes the connection on answers where told to, and adds what nobody asked for.
-
-    What is cut ends after some bytes.
-    """
-    host, _, port = service.url.removeprefix("http://").partition(":")
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def one(near: socket.socket) -> None:
-        with near, socket.create_connection((host, int(port))) as far:
-            while sent := message(near):
-                far.sendall(sent)
-                answer = message(far)
-                if cut and cut.pop(0):
-                    near.sendall(answer[:after])
-                    return
-                near.sendall(answer)
-                if unasked:
-                    time.sleep(0.02)  # so that it comes by itself
-                    near.sendall(unasked)
-                    return
-
-    def accept() -> None:
-        while True:
-            try:
-                near, _ = listener.accept()
-            except OSError:
-                return
-            Thread(target=one, args=(near,), daemon=True).start()
-
-    thread = Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
-def test_a_lost_answer_is_asked_for_again_and_spent_once(service: Service, name: str) -> None:
-    service.budget(name)
-    with cutting(service, [True, True]) as url, rz.Client(url, service.tokens["engine"]) as client:
-        own = client.spend(name, LAPLACE, key=f"{name}-k")
-    assert own.admitted and own.replayed, "with a key of the caller's, nobody knows who ran it"
-    with cutting(service, [True]) as url, rz.Client(url, service.tokens["engine"]) as client:
-        fresh = client.spend(name, LAPLACE)
-    assert fresh.admitted and fresh.replayed, "what the service says is never overwritten"
-    assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 2
-
-
 @pytest.mark.parametrize("after", [5, 17, 40])
 def test_half_an_answer_is_none(service: Service, name: str, after: int) -> None:
     """Cut in its first line, behind it, or within its head."""
     service.budget(name)
     token = service.tokens["engine"]
-    with cutting(service, [True], after) as url, rz.Client(url, token) as client:
+    with proxied(service.url, [first(after)]) as proxy, rz.Client(proxy.url, token) as client:
         assert client.spend(name, LAPLACE).admitted
     assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 1
 
@@ -306,7 +234,8 @@ def test_what_nobody_asked_for_is_no_answer(service: Service, name: str) -> None
     service.budget(name)
     token = service.tokens["engine"]
     gone = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"
-    with cutting(service, [], unasked=gone) as url, rz.Client(url, token) as client:
+    faults = 2 * [followed(gone)]
+    with proxied(service.url, faults) as proxy, rz.Client(proxy.url, token) as client:
         for place in range(2):
             assert client.spend(name, LAPLACE, key=f"{name}-{place}").admitted
             time.sleep(0.1)
@@ -316,23 +245,12 @@ def test_another_s_receipt_permits_nothing(service: Service, name: str) -> None:
     service.budget(name)
     receipt = service.spend(name, key=f"{name}-other").content
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(receipt), receipt)
-    server = socket.create_server(("127.0.0.1", 0))
-
-    def work() -> None:
-        connection, _ = server.accept()
-        with connection:
-            message(connection)
-            connection.sendall(answer)
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
     with (
-        server,
-        rz.Client(f"http://127.0.0.1:{server.getsockname()[1]}") as client,
+        proxied(service.url, [instead(answer)]) as proxy,
+        rz.Client(proxy.url, service.tokens["engine"]) as client,
         pytest.raises(OutcomeUnknown, match=f"ask again with the key '{name}-mine'"),
     ):
         client.spend(name, LAPLACE, key=f"{name}-mine")
-    thread.join()
 
 
 FORKS = """
@@ -355,8 +273,8 @@ sys.exit(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_who_forks_shares_no_connection(service: Service, name: str) -> None:
     service.budget(name)
-    with cutting(service, []) as url:
-        asked = [sys.executable, "-c", FORKS, url, service.tokens["engine"], name]
+    with proxied(service.url) as proxy:
+        asked = [sys.executable, "-c", FORKS, proxy.url, service.tokens["engine"], name]
         done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 21
@@ -369,28 +287,6 @@ def test_an_address_of_ipv6_needs_no_port() -> None:
     ):
         client.budget("web")
     assert "not known" not in str(caught.value)
-
-
-def test_an_answer_that_never_comes_is_an_unknown_outcome(service: Service, name: str) -> None:
-    service.budget(name)
-    token = service.tokens["engine"]
-    with (
-        cutting(service, 9 * [True]) as url,
-        rz.Client(url, token, attempts=3) as client,
-        pytest.raises(OutcomeUnknown, match=f"ask again with the key '{name}-k'"),
-    ):
-        client.spend(name, LAPLACE, key=f"{name}-k")
-    with service.client("engine") as client:
-        receipt = client.spend(name, LAPLACE, key=f"{name}-k")
-    assert receipt.admitted and receipt.replayed, "the same key tells"
-    assert service.http("GET", f"/v1/budgets/{name}").json()["seq"] == 1
-
-
-def test_what_carries_no_key_is_not_sent_twice(service: Service, name: str) -> None:
-    with cutting(service, [True]) as url, rz.Client(url, service.tokens["admin"]) as client:
-        with pytest.raises(OutcomeUnknown, match="look before you repeat"):
-            client.create_budget(name, rz.PureFilter(eps=1.0))
-        assert client.budget(name).seq == 0
 
 
 def test_nobody_there() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -24,86 +22,10 @@ from residua.errors import OutcomeUnknown, ServiceError, StoreUnavailable
 from residua.service.auth import tokens
 from residua.service.auth.token_store import TokenStore
 from residua.service.client.calls import RETRY_FOR, Answered, Attempts, Call, Failed, Retries
-from service.client.test_client import message
+from service.proxy import FAULTS, instead, nonsense, proxied, reset
 from service.running import LAPLACE, Service, process
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
-
-Fault = Callable[[socket.socket, bytes], None]
-"""What happens to an answer instead of being sent."""
-
-
-def reset(near: socket.socket, answer: bytes) -> None:
-    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-
-
-def half(near: socket.socket, answer: bytes) -> None:
-    near.sendall(answer[: len(answer) - 20])
-
-
-def gateway(near: socket.socket, answer: bytes) -> None:
-    near.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 5\r\n\r\n<html")
-
-
-def failure(near: socket.socket, answer: bytes) -> None:
-    near.sendall(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")
-
-
-def nonsense(near: socket.socket, answer: bytes) -> None:
-    near.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<html")
-
-
-FAULTS: dict[str, Fault] = {
-    "reset": reset,
-    "half": half,
-    "gateway": gateway,
-    "failure": failure,
-    "nonsense": nonsense,
-}
-
-
-@contextmanager
-def faulty(service: Service, faults: list[Fault | None], refuse: bool = False) -> Iterator[str]:
-    """A proxy in front of a service: the first answers meet these faults.
-
-    With `refuse`, nothing listens any more once the faults are over.
-    """
-    host, _, port = service.url.removeprefix("http://").partition(":")
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def one(near: socket.socket) -> None:
-        with near, socket.create_connection((host, int(port))) as far:
-            while sent := message(near):
-                far.sendall(sent)
-                answer = message(far)
-                fault = faults.pop(0) if faults else None
-                if fault is None:
-                    near.sendall(answer)
-                    continue
-                if refuse and not faults:
-                    listener.shutdown(socket.SHUT_RDWR)
-                    listener.close()
-                fault(near, answer)
-                return
-
-    def accept() -> None:
-        while True:
-            try:
-                near, _ = listener.accept()
-            except OSError:
-                return
-            Thread(target=one, args=(near,), daemon=True).start()
-
-    thread = Thread(target=accept, daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
-        yield url
-    finally:
-        if listener.fileno() >= 0:
-            listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
-        thread.join()
 
 
 def charged(service: Service, name: str) -> int:
@@ -134,8 +56,8 @@ def test_a_lost_answer_is_asked_for_again(
     service: Service, name: str, fault: str, spend: Callable[..., rz.Receipt]
 ) -> None:
     service.budget(name)
-    with faulty(service, [FAULTS[fault], FAULTS[fault]]) as url:
-        receipt = spend(url, service.tokens["engine"], name)
+    with proxied(service.url, [FAULTS[fault], FAULTS[fault]]) as proxy:
+        receipt = spend(proxy.url, service.tokens["engine"], name)
     assert receipt.admitted and receipt.replayed
     assert charged(service, name) == 1
 
@@ -149,10 +71,10 @@ def test_after_a_lost_answer_nothing_but_an_unknown_outcome(
     service.budget(name)
     key, token = f"{name}-k", service.tokens["engine"]
     with (
-        faulty(service, [FAULTS[fault]], refuse=True) as url,
+        proxied(service.url, [FAULTS[fault]], refuse=True) as proxy,
         pytest.raises(OutcomeUnknown, match=f"ask again with the key '{key}'") as caught,
     ):
-        spend(url, token, name, key=key, attempts=2)
+        spend(proxy.url, token, name, key=key, attempts=2)
     assert "nothing was spent" not in str(caught.value)
     assert charged(service, name) == 1
     again = spend(service.url, token, name, key=key)
@@ -163,10 +85,10 @@ def test_a_problem_after_a_lost_answer_is_an_unknown_outcome(service: Service, n
     """A token that was revoked meanwhile says nothing of the spend before."""
     service.budget(name)
     denied = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
-    faults: list[Fault | None] = [reset, lambda near, answer: near.sendall(denied)]
+    faults = [reset, instead(denied)]
     with (
-        faulty(service, faults) as url,
-        rz.Client(url, service.tokens["engine"]) as client,
+        proxied(service.url, faults) as proxy,
+        rz.Client(proxy.url, service.tokens["engine"]) as client,
         pytest.raises(OutcomeUnknown),
     ):
         client.spend(name, LAPLACE, key=f"{name}-k")
@@ -177,7 +99,7 @@ def test_what_carries_no_key_is_not_repeated(service: Service, name: str) -> Non
     token = service.tokens["admin"]
     for place, fault in enumerate(FAULTS.values()):
         there = f"{name}-{place}"
-        with faulty(service, [fault]) as url, rz.Client(url, token) as client:
+        with proxied(service.url, [fault]) as proxy, rz.Client(proxy.url, token) as client:
             with pytest.raises(OutcomeUnknown, match="look before you repeat"):
                 client.create_budget(there, rz.PureFilter(eps=1.0))
             assert client.budget(there).seq == 0
@@ -187,14 +109,14 @@ def test_reading_has_no_outcome(service: Service, name: str) -> None:
     service.budget(name)
     token = service.tokens["admin"]
     with (
-        faulty(service, [reset], refuse=True) as url,
-        rz.Client(url, token, attempts=2) as client,
+        proxied(service.url, [reset], refuse=True) as proxy,
+        rz.Client(proxy.url, token, attempts=2) as client,
         pytest.raises(StoreUnavailable),
     ):
         client.check(name, LAPLACE)
     with (
-        faulty(service, [nonsense]) as url,
-        rz.Client(url, token) as client,
+        proxied(service.url, [nonsense]) as proxy,
+        rz.Client(proxy.url, token) as client,
         pytest.raises(ServiceError, match="not the budget service"),
     ):
         client.budget(name)
@@ -333,97 +255,23 @@ def test_connections_are_used_again_and_awaited_calls_run_together(
     asyncio.run(work())
     assert not [one for one in threads if "client" in one], "it needs no threads"
     assert charged(service, name) == 24
-    host, _, port = service.url.removeprefix("http://").partition(":")
-    opened = []
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def relay() -> None:
-        near, _ = listener.accept()
-        opened.append(near)
-        with near, socket.create_connection((host, int(port))) as far:
-            while sent := message(near):
-                far.sendall(sent)
-                near.sendall(message(far))
-
-    thread = Thread(target=relay, daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with listener, rz.Client(url, service.tokens["engine"]) as client:
+    with proxied(service.url) as proxy, rz.Client(proxy.url, service.tokens["engine"]) as client:
         for _ in range(5):
             client.spend(name, rz.laplace(scale=400.0))
-    thread.join()
-    assert len(opened) == 1
+    assert proxy.connections == 1 and len(proxy.requests) == 5
 
 
 def test_a_proxy_is_used(service: Service, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given, or of the environment; it sees the whole address."""
     service.budget(name)
-    seen: list[bytes] = []
-    host, _, port = service.url.removeprefix("http://").partition(":")
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def relay() -> None:
-        for _ in range(2):
-            near, _ = listener.accept()
-            with near, socket.create_connection((host, int(port))) as far:
-                while sent := message(near):
-                    seen.append(sent.split(b"\r\n", 1)[0])
-                    far.sendall(sent.replace(b"http://budgets.example", b"", 1))
-                    near.sendall(message(far))
-
-    thread = Thread(target=relay, daemon=True)
-    thread.start()
-    proxy, token = f"http://127.0.0.1:{listener.getsockname()[1]}", service.tokens["engine"]
-    with listener:
-        with rz.Client("http://budgets.example", token, proxy=proxy) as client:
+    token = service.tokens["engine"]
+    with proxied(service.url) as proxy:
+        with rz.Client("http://budgets.example", token, proxy=proxy.url) as client:
             assert client.spend(name, LAPLACE).admitted
-        monkeypatch.setenv("HTTP_PROXY", proxy)
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
         with rz.Client("http://budgets.example", token) as client:
             assert client.spend(name, LAPLACE).admitted
-    thread.join()
-    assert seen == 2 * [f"POST http://budgets.example/v1/budgets/{name}/spend HTTP/1.1".encode()]
+    line = f"POST http://budgets.example/v1/budgets/{name}/spend HTTP/1.1".encode()
+    assert proxy.requests == [line, line]
     with pytest.raises(ValueError, match="proxy must be"):
         rz.Client("http://a", proxy="nonsense://x:y")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_history_through_a_network_that_cuts_answers(
-    service: Service, name: str, seed: int
-) -> None:
-    """What callers were told, compared with what was recorded: once each, and nothing else."""
-    service.budget(name, filter={"kind": "pure", "eps": 0.3})
-    chance = random.Random(seed)
-    faults = [
-        chance.choice([None, None, reset, half, gateway, nonsense, failure]) for _ in range(120)
-    ]
-    told: list[rz.Receipt] = []
-    unknown: list[str] = []
-
-    def work(place: int) -> None:
-        with rz.Client(url, service.tokens["engine"]) as client:
-            for turn in range(12):
-                key = f"{name}-{place}-{turn}"
-                try:
-                    told.append(client.spend(name, rz.mechanisms.PureDp(eps=0.01), key=key))
-                except OutcomeUnknown as error:
-                    assert key in str(error)
-                    unknown.append(key)
-
-    with faulty(service, faults) as url:
-        threads = [Thread(target=work, args=(place,)) for place in range(4)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-    assert len(told) + len(unknown) == 48
-    records = [one for one in service.office.ledger.history(name) if one.type == "spend"]
-    kept = {one.key: one for one in records}
-    assert len(kept) == len(records), "no key was recorded twice"
-    assert all(kept[one.key].hash == one.head for one in told)
-    assert all(kept[one.key].admitted is one.admitted for one in told)
-    assert set(kept) <= {one.key for one in told} | set(unknown)
-    assert sum(one.admitted is True for one in records) == 30
-    with service.client("engine") as client:
-        for key in unknown:
-            again = client.spend(name, rz.mechanisms.PureDp(eps=0.01), key=key)
-            assert again.replayed is (key in kept), "the key tells"
