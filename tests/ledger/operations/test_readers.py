@@ -92,8 +92,8 @@ def test_a_slow_early_decision_does_not_stop_spends(
 ) -> None:
     ledger, other = two
     ledger.spend("b", PureDp(0.001))
-    decide = (rules, "decided")
-    answer = read_beside(monkeypatch, decide, lambda: other.spend("gdp", Laplace(5.0)), ledger)
+    decide, query = (rules, "decided"), rz.SelfComposed(Laplace(50.0), 2)
+    answer = read_beside(monkeypatch, decide, lambda: other.spend("gdp", query), ledger)
     assert answer.admitted
 
 
