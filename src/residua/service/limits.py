@@ -116,6 +116,8 @@ class Turns:
         self._running[name] -= 1
         if not self._running[name]:
             del self._running[name]
+        if name in self._waiting:
+            self._waiting[name] = self._waiting.pop(name)  # behind the others
         while (following := self._next()) is not None:
             turns = self._waiting.pop(following)
             turn = turns.popleft()
