@@ -87,7 +87,7 @@ class Pool:
         def free() -> None:
             timer.cancel()
             self._turns.give_back(principal)
-            loop.call_later(IDLE, self._end_idle)
+            loop.call_later(IDLE, self._end_idle, IDLE)
 
         def finished(_: Future[T]) -> None:
             # Not before the thread is done: cancelled, it may still be committing.
@@ -125,8 +125,9 @@ class Pool:
             busy = [slot.worker for slot in self._busy if slot.worker is not None]
             return [worker.pid for worker in (*busy, *(one for _, one in self._idle))]
 
-    def _end_idle(self, for_seconds: float = IDLE) -> None:
-        limit = time.monotonic() - for_seconds
+    def _end_idle(self, seconds: float) -> None:
+        """End the processes that have been idle for so long."""
+        limit = time.monotonic() - seconds
         with self._lock:
             ended = [worker for since, worker in self._idle if since <= limit]
             self._idle = [(since, worker) for since, worker in self._idle if since > limit]
