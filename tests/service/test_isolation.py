@@ -289,7 +289,9 @@ def leave(service: Service, name: str, mechanism: str, key: str, after: Callable
         after()
 
 
-def test_a_client_that_leaves_before_the_commit_is_not_charged(own: Service) -> None:
+def test_a_client_that_leaves_before_the_commit_is_not_charged(
+    own: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     own.budget("slow", filter=AUTO)
     slow = '{"kind": "subsampled_gaussian", "sigma": 5.0, "sampling_rate": 0.01}'
     leave(own, "slow", slow, "k", lambda: until(lambda: computing(own), "nothing is computed"))
@@ -297,6 +299,7 @@ def test_a_client_that_leaves_before_the_commit_is_not_charged(own: Service) -> 
     assert records(own, "slow") == ["create"]
     after = own.spend("slow", "engine", mechanism={"kind": "gaussian", "sigma": 50.0}, key="k")
     assert after.json()["admitted"] and not after.json()["replayed"]
+    assert not [one for one in caplog.records if one.name == "asyncio"], caplog.text
 
 
 def test_clients_that_leave_are_charged_once_at_most(own: Service) -> None:

@@ -95,11 +95,14 @@ class Pool:
                 loop.call_soon_threadsafe(free)
 
         future.add_done_callback(finished)
+        done = asyncio.wrap_future(future)
         try:
-            return await asyncio.shield(asyncio.wrap_future(future))
+            await asyncio.wait({done})
         except asyncio.CancelledError:
             slot.stop(left())
+            done.add_done_callback(lambda one: one.exception())  # Nobody else asks for it.
             raise
+        return done.result()
 
     def take(self) -> WorkerProcess:
         """A process: one that is idle, or a new one."""
