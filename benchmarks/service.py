@@ -43,7 +43,6 @@ from residua.service.auth import tokens
 from residua.service.auth.token_store import TokenStore
 
 QUERY = rz.Gaussian(sigma=10_000.0)
-QUERIES: dict[str, rz.Mechanism] = {"gaussian": QUERY, "pure_dp": rz.PureDp(eps=0.001)}
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
 SERVE = "from residua.cli import main; main()"
 
@@ -76,7 +75,7 @@ def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> list[
     return found
 
 
-def load(url: str, token: str, callers: int, query: rz.Mechanism) -> None:
+def load(url: str, token: str, callers: int) -> None:
     """The client's process: a way and seconds come in, latencies go out."""
     with rz.Client(url, token, connections=callers) as client:
         for line in sys.stdin:
@@ -84,7 +83,7 @@ def load(url: str, token: str, callers: int, query: rz.Mechanism) -> None:
             found = (
                 threads(client, float(seconds), callers)
                 if way == "client"
-                else load_of(url, token, query, float(seconds), callers)
+                else load_of(url, token, QUERY, float(seconds), callers)
             )
             print(json.dumps(found), flush=True)
 
@@ -119,10 +118,10 @@ def served(store: str, anchor: Path) -> Iterator[tuple[str, int]]:
 class Load:
     """The client's process."""
 
-    def __init__(self, url: str, token: str, callers: int, query: str = "gaussian"):
+    def __init__(self, url: str, token: str, callers: int):
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service", "--load", url, "--token", token,
-             "--connections", str(callers), "--query", query],
+             "--connections", str(callers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -269,13 +268,13 @@ def soak(seconds: float, callers: int) -> dict[str, Any]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         store, anchor = f"sqlite:///{folder}/soak.db", folder / "anchor"
         with rz.open_ledger(store, anchor=anchor) as ledger:
-            ledger.create_budget("bench", rz.PureFilter(1e9))
+            ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
             for name in (disturbance.OPENED, *disturbance.FRESH):
                 ledger.create_budget(name, rz.AutoFilter(eps=1.0, delta=1e-6))
             token = add_principal(ledger, "engine", "engine")
             other = add_principal(ledger, "admin", "somebody-else")
         url, pid = stack.enter_context(served(store, anchor))
-        client = stack.enter_context(Load(url, token, callers, "pure_dp"))
+        client = stack.enter_context(Load(url, token, callers))
         end, slice_ = time.monotonic() + seconds, max(5.0, seconds / 120)
         while time.monotonic() < end:
             kind = disturbance.KINDS[len(samples) % len(disturbance.KINDS)]
@@ -393,12 +392,11 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, help="one part of the figures")
     parser.add_argument("--soak", type=float, nargs="?", const=3600.0, metavar="SECONDS")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--query", choices=QUERIES, default="gaussian", help=argparse.SUPPRESS)
     parser.add_argument("--load", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--token", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.load:
-        load(chosen.load, chosen.token, chosen.connections, QUERIES[chosen.query])
+        load(chosen.load, chosen.token, chosen.connections)
         return
     if chosen.soak is not None:
         print(json.dumps(soak(chosen.soak, chosen.connections), indent=2))
