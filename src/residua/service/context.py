@@ -90,7 +90,14 @@ class Office:
     ) -> T:
         """Compute with a worker, unless the client leaves."""
         computing = asyncio.ensure_future(self.pool.run(caller.principal, work))
-        return await while_connected(request, computing)
+        outcome = "done"
+        try:
+            return await while_connected(request, computing)
+        except Problem as problem:
+            outcome = problem.name
+            raise
+        finally:
+            self.metrics.computed(outcome)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
         """The caller that an `Authorization` header names, wherever it came from.

@@ -162,4 +162,5 @@ async def prometheus(request: Request) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
     office.metrics.read_only.set(office.ledger.read_only is not None)
+    office.metrics.workers.set(len(office.pool.processes))
     return Response(office.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)
