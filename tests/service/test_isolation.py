@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,18 @@ def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> 
 def computing(service: Service) -> bool:
     """Whether a worker has been asked something and has not answered."""
     return any(slot._asking for slot in tuple(service.office.pool._busy))
+
+
+def stop(service: Service, running: list[Future[Any]]) -> None:
+    """Kill every worker until all of these are answered."""
+
+    def stopped() -> bool:
+        for pid in service.office.pool.processes:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return all(one.done() for one in running)
+
+    until(stopped, "they go on", 30.0)
 
 
 def records(service: Service, name: str) -> list[str]:
@@ -238,9 +251,8 @@ def test_a_full_queue_says_when_to_retry_and_stops_nobody(
             assert service.http("GET", path, None).status_code == 200
             assert time.monotonic() - begun < 5
         assert service.spend("quick", mechanism=CHEAP).json()["admitted"]
-        for pid in service.office.pool.processes:
-            os.kill(pid, signal.SIGKILL)
-        assert {one.result(60).status_code for one in running} <= {200, 503}
+        stop(service, running)
+        assert {one.result().status_code for one in running} <= {200, 503}
         assert records(service, "c") == ["create"]
 
 
@@ -332,7 +344,6 @@ def test_cheap_spends_beside_expensive_requests(own: Service) -> None:
         until(lambda: computing(own), "nothing is computed")
         beside = p99()
         still = sum(not one.done() for one in slow)
-        for pid in own.office.pool.processes:
-            os.kill(pid, signal.SIGKILL)
+        stop(own, slow)
     assert still, "they were done before the spends were"
     assert beside < 10 * alone + 1.0, (beside, alone)
