@@ -1,18 +1,25 @@
-"""Spends a second through the service, beside the same gate called in-process.
+"""Spends a second through the service: beside the same gate in-process, and beside other work.
 
-    python -m benchmarks.service [--seconds N] [--connections N] [--json]
+    python -m benchmarks.service [--seconds N] [--connections N] [--only PART] [--json]
+    python -m benchmarks.service --soak [SECONDS]
 
 Each store is measured in three ways with the same number of callers: threads at an open ledger;
 connections to `residua serve` from a second process that does nothing but send requests and read
 answers (`load.py`); and threads of that process that call `rz.Client`. They take turns, second by
 second, because a machine is not the same from minute to minute. The service's process, the client's
 and PostgreSQL's share the machine, so on few cores they compete: the report says what a spend costs
-the first two in processor time. The figures are a trend, and no test demands any of them.
+the first two in processor time.
+
+Then the latency of the same spends alone and beside other work (`harness/disturbance.py`), in
+turns, as ratios; and the spends a second of two service processes on one PostgreSQL beside one.
+`--soak` spends for an hour, or so long, and compares memory, connections and latency of the last
+quarter with the first. The figures are a trend, and no test demands any of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -23,12 +30,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import residua as rz
+from benchmarks.harness import disturbance
 from benchmarks.harness.load import load_of
 from residua.service.auth import tokens
 from residua.service.auth.token_store import TokenStore
@@ -178,6 +187,122 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
     return report
 
 
+def add_principal(ledger: rz.Ledger, role: str, name: str) -> str:
+    """A token for somebody new."""
+    made, token = tokens.made(role, principal=name)
+    TokenStore(ledger).add(made)
+    return token
+
+
+@contextmanager
+def disturbed(kind: str, url: str, token: str, store: str) -> Iterator[None]:
+    """While somebody else keeps the service, or its store, busy."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.harness.disturbance", kind, url, token, store]
+    )
+    try:
+        time.sleep(3.0)  # It starts, and so do the workers of the service.
+        assert child.poll() is None, f"{kind} ended"
+        yield
+    finally:
+        child.kill()
+        child.wait()
+
+
+def beside(store: str, folder: Path, seconds: float, callers: int) -> dict[str, Any]:
+    """Latencies of spends alone, and beside each kind of other work, in turns."""
+    anchor, found = folder / "anchor-beside", {kind: [] for kind in ("alone", *disturbance.KINDS)}
+    with rz.open_ledger(store, anchor=anchor) as ledger:
+        ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
+        for name in (disturbance.OPENED, *disturbance.FRESH):
+            ledger.create_budget(name, rz.AutoFilter(eps=1.0, delta=1e-6))
+        ledger.spend(disturbance.OPENED, rz.Gaussian(sigma=50.0))
+        token = add_principal(ledger, "engine", "engine")
+        other = add_principal(ledger, "admin", "somebody-else")
+    with served(store, anchor) as (url, _), Load(url, token, callers) as client:
+        client.run("service", 2.0)
+        for _ in range(max(1, round(seconds / 3))):
+            for kind, latencies in found.items():
+                if kind == "alone":
+                    latencies += client.run("service", 3.0)
+                    continue
+                with disturbed(kind, url, other, store):
+                    latencies += client.run("service", 3.0)
+                time.sleep(1.0)
+    report: dict[str, Any] = {
+        kind: summary(each, 3.0 * max(1, round(seconds / 3))) for kind, each in found.items()
+    }
+    for one in report.values():
+        for name in ("p50", "p99"):
+            one[f"{name}_ratio"] = one[f"{name}_ms"] / report["alone"][f"{name}_ms"]
+    return report
+
+
+def two_processes(store: str, folder: Path, seconds: float, callers: int) -> dict[str, float]:
+    """Spends a second of two service processes on one store beside one, in turns."""
+    anchor = folder / "anchor-two"
+    with rz.open_ledger(store, anchor=anchor) as ledger:
+        ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
+        token = add_principal(ledger, "engine", "engine")
+    rates: dict[str, list[int]] = {"one": [], "two": []}
+    with ExitStack() as stack:
+        urls = [stack.enter_context(served(store, anchor))[0] for _ in range(2)]
+        whole = stack.enter_context(Load(urls[0], token, callers))
+        halves = [stack.enter_context(Load(url, token, max(1, callers // 2))) for url in urls]
+        for load_ in (whole, *halves):
+            load_.run("service", 1.0)
+        for _ in range(max(1, round(seconds))):
+            rates["one"].append(len(whole.run("service", 1.0)))
+            with ThreadPoolExecutor(2) as pool:
+                both = list(pool.map(lambda one: one.run("service", 1.0), halves))
+            rates["two"].append(sum(map(len, both)))
+    one, two = (sum(each) / len(each) for each in rates.values())
+    return {"one": one, "two": two, "ratio": two / one}
+
+
+def soak(seconds: float, callers: int) -> dict[str, Any]:
+    """Spend for so long beside expensive requests, and watch what grows."""
+    folder = Path(tempfile.mkdtemp(prefix="residua-soak-"))
+    samples: list[dict[str, float]] = []
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        store, anchor = f"sqlite:///{folder}/soak.db", folder / "anchor"
+        with rz.open_ledger(store, anchor=anchor) as ledger:
+            ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
+            for name in (disturbance.OPENED, *disturbance.FRESH):
+                ledger.create_budget(name, rz.AutoFilter(eps=1.0, delta=1e-6))
+            token = add_principal(ledger, "engine", "engine")
+            other = add_principal(ledger, "admin", "somebody-else")
+        url, pid = stack.enter_context(served(store, anchor))
+        client = stack.enter_context(Load(url, token, callers))
+        end, slice_ = time.monotonic() + seconds, max(5.0, seconds / 120)
+        while time.monotonic() < end:
+            kind = disturbance.KINDS[len(samples) % len(disturbance.KINDS)]
+            with disturbed(kind, url, other, store):
+                one = summary(client.run("service", slice_), slice_)
+            samples.append({**one, **held_by(pid)})
+            print(f"{len(samples):>4} {kind:<10}"
+                  + "  ".join(f"{name} {value:.1f}" for name, value in samples[-1].items()),
+                  file=sys.stderr, flush=True)  # fmt: skip
+    # The first slices fill caches; slices come in rounds of all kinds.
+    warm = samples[len(disturbance.KINDS) :] or samples
+    quarter = max(1, len(warm) // 4)
+    first, last = warm[:quarter], warm[-quarter:]
+    growth = {
+        name: statistics.median(one[name] for one in last)
+        / max(1e-9, statistics.median(one[name] for one in first))
+        for name in samples[0]
+    }
+    return {"seconds": seconds, "slices": len(samples), "growth": growth, "last": samples[-1]}
+
+
+def held_by(pid: int) -> dict[str, float]:
+    """The memory of a process in megabytes, and how many files and connections it has open."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    size = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return {"memory_mb": size / 1024, "open_files": len(os.listdir(f"/proc/{pid}/fd"))}
+
+
 @contextmanager
 def sqlite(folder: Path) -> Iterator[str]:
     yield f"sqlite:///{folder}/bench.db"
@@ -200,32 +325,41 @@ def postgresql(folder: Path) -> Iterator[str]:
 STORES: dict[str, Callable[[Path], Any]] = {"sqlite": sqlite, "postgresql": postgresql}
 
 
-def run(seconds: float, callers: int) -> dict[str, Any]:
+PARTS: dict[str, Callable[[str, Path, float, int], Any]] = {
+    "ways": measured,
+    "beside": beside,
+    "two": two_processes,
+}
+
+
+def run(seconds: float, callers: int, only: str | None) -> dict[str, Any]:
     """Every store in turn."""
-    found = {}
-    for name, store in STORES.items():
-        print(f"{name} ...", file=sys.stderr, flush=True)
+    found: dict[str, dict[str, Any]] = {}
+    for (name, store), (part, measure) in itertools.product(STORES.items(), PARTS.items()):
+        if only not in (None, part) or (part == "two" and name == "sqlite"):
+            continue
+        print(f"{name} {part} ...", file=sys.stderr, flush=True)
         folder = Path(tempfile.mkdtemp(prefix="residua-bench-"))
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             url = stack.enter_context(store(folder))
-            found[name] = measured(url, folder, seconds, callers)
+            found.setdefault(part, {})[name] = measure(url, folder, seconds, callers)
     return {
         "connections": callers,
         "seconds": seconds,
         "cores": os.cpu_count(),
         "load_average": os.getloadavg()[0],
-        "stores": found,
+        **found,
     }
 
 
-def table(report: dict[str, Any]) -> str:
+def table(stores: dict[str, Any]) -> str:
     """For people."""
     lines = [
         f"{'':<30}{'spends/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}"
         f"{'us of service':>14}{'of client':>13}"
     ]
-    for name, ways in report["stores"].items():
+    for name, ways in stores.items():
         for way, label in WAYS.items():
             one = ways[way]
             line = (
@@ -238,10 +372,25 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def table_beside(stores: dict[str, Any]) -> str:
+    """For people."""
+    lines = [f"{'':<24}{'spends/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'of p50':>9}{'of p99':>9}"]
+    for name, kinds in stores.items():
+        for kind, one in kinds.items():
+            lines.append(
+                f"{name if kind == 'alone' else '':<12}{kind:<12}{one['spends_per_second']:>10.0f}"
+                f"{one['p50_ms']:>9.1f}{one['p99_ms']:>9.1f}"
+                f"{one['p50_ratio']:>9.2f}{one['p99_ratio']:>9.2f}"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
     parser.add_argument("--seconds", type=float, default=6.0, help="for each measurement")
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--only", choices=PARTS, help="one part of the figures")
+    parser.add_argument("--soak", type=float, nargs="?", const=3600.0, metavar="SECONDS")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--load", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--token", help=argparse.SUPPRESS)
@@ -249,13 +398,22 @@ def main() -> None:
     if chosen.load:
         load(chosen.load, chosen.token, chosen.connections)
         return
-    report = run(chosen.seconds, chosen.connections)
+    if chosen.soak is not None:
+        print(json.dumps(soak(chosen.soak, chosen.connections), indent=2))
+        return
+    report = run(chosen.seconds, chosen.connections, chosen.only)
     if chosen.json:
         print(json.dumps(report, indent=2))
         return
     print(f"{report['connections']} callers, {report['cores']} cores,"
           f" load average {report['load_average']:.1f}\n")  # fmt: skip
-    print(table(report))
+    if "ways" in report:
+        print(table(report["ways"]))
+    if "beside" in report:
+        print(table_beside(report["beside"]))
+    for name, rates in report.get("two", {}).items():
+        print(f"{name}: two processes {rates['two']:.0f} spends/s, one {rates['one']:.0f}, ratio"
+              f" {rates['ratio']:.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":

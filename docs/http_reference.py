@@ -134,8 +134,9 @@ def _problems() -> str:
     others = {
         "unauthenticated": 401, "forbidden": 403, "foreign-origin": 403, "not-found": 404,
         "method-not-allowed": 405, "too-slow": 408, "body-too-large": 413, "not-json": "400, 415",
-        "invalid-request": 422, "too-many-requests": 429, "shutting-down": 503,
-        "internal-error": 500,
+        "invalid-request": 422, "too-many-requests": 429, "client-left": "499, in the log alone",
+        "overloaded": 503, "deadline-exceeded": 503, "out-of-memory": 503, "worker-lost": 503,
+        "shutting-down": 503, "internal-error": 500,
     }  # fmt: skip
     rows = [
         (f"`urn:residua:problem:{name}`", str(status.get(name, others.get(name))), title)

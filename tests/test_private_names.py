@@ -41,6 +41,8 @@ EXCEPTIONS = {
         "_pmf_remove",
         "_probs",
     },
+    # The documented name for leaving a process at once.
+    "residua.worker_process": {"_exit"},
     # PySpark has no public access to the Hadoop configuration of its session.
     "residua.individual.engines.spark": {"_jsc"},
 }

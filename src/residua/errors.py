@@ -19,6 +19,7 @@
         ├── AlreadySpent     a replayed receipt: what it permits has run
         ├── Refused          a guard's budget refused, and nothing ran; has the reservation
         ├── MechanismFailed  a guarded mechanism failed: always these words, the log has the rest
+        ├── Contended        the budgets changed while a slow query was decided: nothing was spent
         ├── OutcomeUnknown   the connection died while committing; ask again with the same key
         ├── StoreUnavailable the database is away, read-only or full: nothing was spent
         ├── UnsafeStore      the database is set up so that it may lose what it acknowledged
@@ -158,6 +159,10 @@ class Refused(LedgerError):
 
 class MechanismFailed(LedgerError):
     """A guarded mechanism failed after it was paid for. What happened may depend on the data."""
+
+
+class Contended(LedgerError):
+    """The budgets changed each time a slow query was decided; nothing was spent. Ask again."""
 
 
 class OutcomeUnknown(LedgerError):

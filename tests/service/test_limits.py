@@ -48,21 +48,62 @@ def test_buckets_do_not_fill_the_memory() -> None:
     assert len(rate._buckets) <= 10_000
 
 
-def test_turns_are_of_each_caller() -> None:
-    """One who asks for much waits for their own; another does not, and nothing is kept after."""
+def test_turns_are_shared_fairly() -> None:
+    """One who asks for much waits for their own, another does not, and nothing is kept after."""
 
     async def played() -> None:
-        turns, running, most = Turns(2), Counter[str](), Counter[str]()
+        turns, running, most = Turns(3, 2, 100, 100), Counter[str](), Counter[str]()
+        order: list[str] = []
 
         async def work(name: str) -> None:
             async with turns.turn(name):
+                order.append(name)
                 running[name] += 1
                 most[name] = max(most[name], running[name])
                 await asyncio.sleep(0)
                 running[name] -= 1
 
-        await asyncio.gather(*(work(name) for name in "aaaaaab"))
-        assert most == {"a": 2, "b": 1} and not turns._waiting
+        await asyncio.gather(*(work(name) for name in "aaaaaaaabbbbc"))
+        assert most["a"] == 2 and most["c"] == 1
+        assert order.index("c") < 6, "who came last, behind twelve others"
+        assert order.index("b") == 2 and not turns._waiting and not turns._running
+
+    asyncio.run(played())
+
+
+def test_a_queue_is_bounded_for_each_name_and_for_all() -> None:
+    async def played() -> None:
+        turns = Turns(1, 1, 3, 2)
+        await turns.take("a")
+        waiting = [asyncio.ensure_future(turns.take(name)) for name in "aab"]
+        await asyncio.sleep(0)
+        for name in ("a", "b", "c"):
+            with pytest.raises(Problem, match="nothing was spent") as full:
+                await turns.take(name)
+            assert full.value.status == 503 and full.value.headers["Retry-After"] == "1"
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        turns.give_back("a")
+        await waiting[2]
+        turns.give_back("b")
+        await waiting[1]
+        turns.give_back("a")
+        assert not turns._waiting and not turns._running
+
+    asyncio.run(played())
+
+
+def test_a_turn_that_came_too_late_goes_to_the_next() -> None:
+    async def played() -> None:
+        turns = Turns(1, 1, 10, 10)
+        await turns.take("a")
+        first, second = (asyncio.ensure_future(turns.take(name)) for name in "bc")
+        await asyncio.sleep(0)
+        turns.give_back("a")
+        first.cancel()
+        await second
+        turns.give_back("c")
+        assert not turns._waiting and not turns._running
 
     asyncio.run(played())
 

@@ -154,7 +154,7 @@ def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
     """Every thread for work is taken, and the queues behind them are not empty."""
     service.budget(name)
     office, ended = service.office, Event()
-    kinds = (office.spending, office.deciding, office.working, office.looking_up)
+    kinds = (office.spending, office.pool, office.working, office.looking_up)
 
     async def occupy() -> None:
         for workers in kinds:
@@ -175,10 +175,8 @@ def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
 def test_quick_spends_do_not_wait_for_slow_decisions(service: Service, name: str) -> None:
     service.budget(name, filter={"kind": "pure", "eps": 1.0})
     query = {"kind": "pure_dp", "eps": 0.001}
-    while not service.office.ledger.decides_quickly(name, query):
-        assert service.spend(name, mechanism=query).is_success
     ended = Event()
-    for workers in (service.office.deciding, service.office.working):
+    for workers in (service.office.pool, service.office.working):
         for _ in range(70):
             workers._threads.submit(ended.wait, 60)
     try:

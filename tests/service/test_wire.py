@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from residua.service import limits
@@ -386,3 +387,16 @@ def test_who_sends_no_head_is_let_go(tmp_path: Path) -> None:
                     pass
             assert statuses(found) == ((200,) if b"Host" in sent else ())
             assert 0.4 < time.monotonic() - begun < 10
+
+
+def test_too_many_connections_are_told_so_as_a_problem(tmp_path: Path) -> None:
+    with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
+        service.office.connections._most = 1
+        assert service.http("GET", "/v1/health", None).status_code == 200
+        with httpx.Client(base_url=service.url, timeout=30) as other:
+            full = other.get("/v1/health")
+        assert full.status_code == 503 and full.headers["retry-after"] == "1"
+        assert full.headers["content-type"] == "application/problem+json"
+        assert full.headers["connection"] == "close"
+        assert full.json()["type"] == "urn:residua:problem:overloaded"
+        assert service.http("GET", "/v1/health", None).status_code == 200

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 from residua.service import logs
 
+MOST = 10_000
+"""Requests on more connections than these are told that the service is overloaded."""
 Address = tuple[str, int]
 """The host and port of the other side, by which an application knows its connection."""
 
@@ -22,9 +24,14 @@ Address = tuple[str, int]
 class Connections:
     """Open connections, and until when each must have sent a head. For one event loop."""
 
-    def __init__(self, head_within: float):
-        self._within = head_within
+    def __init__(self, head_within: float, most: int = MOST):
+        self._within, self._most = head_within, most
         self._open: dict[Address, tuple[asyncio.Transport, asyncio.TimerHandle | None]] = {}
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there are more than there may be."""
+        return len(self._open) > self._most
 
     def add(self, transport: asyncio.Transport) -> None:
         """A connection has begun."""

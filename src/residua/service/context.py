@@ -1,7 +1,8 @@
-"""What one running service has: the ledger, the tokens, threads for work, and counts."""
+"""What one running service has: the ledger, the tokens, threads and processes, and counts."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -9,11 +10,13 @@ from typing import TypeVar, cast
 from starlette.requests import Request
 
 from residua.ledger.api.ledger import Ledger
+from residua.ledger.operations.early_rulings import Compute
 from residua.service.auth.access import Caller, Gatekeeper
 from residua.service.auth.token_store import TokenStore
 from residua.service.connections import Connections
 from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Workers
 from residua.service.metrics import Metrics
+from residua.service.pool import NotHere, Pool, not_here, while_connected
 from residua.service.problems import Problem
 from residua.service.readiness import Readiness
 from residua.service.settings import Settings
@@ -22,9 +25,7 @@ from residua.service.verification import Verifier
 T = TypeVar("T")
 
 SPENDING = 64
-"""Threads for decisions that are known to be quick: the ledger commits those that wait together."""
-DECIDING = 8
-"""Threads for decisions that may take long."""
+"""Threads for decisions that are quick: the ledger commits those that wait together."""
 QUEUE = 1024
 """Requests that wait for a thread of one kind; more are told to retry."""
 
@@ -40,9 +41,10 @@ class Office:
     metrics: Metrics
     connections: Connections
     spending: Workers
-    deciding: Workers
     working: Workers
-    """For plans, curves, histories and whatever else takes long."""
+    """For histories and whatever else reads the store."""
+    pool: Pool
+    """For what takes long to compute."""
     looking_up: Workers
     """For looking tokens up, so that no plan keeps an engine waiting for its authentication."""
     rate: Rate
@@ -54,9 +56,48 @@ class Office:
         """Do what may take long, or waits for the store, away from the event loop."""
         return await self.working.run(work, *arguments)
 
-    async def run_for(self, caller: Caller, work: Callable[..., T], *arguments: object) -> T:
-        """The same for work whose length the caller chooses: some threads are left to others."""
-        return await self.working.run_for(caller.name, work, *arguments)
+    async def compute(
+        self,
+        request: Request,
+        caller: Caller,
+        work: Callable[[Compute], T],
+    ) -> T:
+        """Read the store, and compute what may take long by the function that `work` is given.
+
+        First in a thread, with a function that raises `NotHere`, so that what is cheap does not
+        wait for a worker; where that is raised, once more with a worker. If the client leaves, what
+        is computed is stopped.
+        """
+        try:
+            return await self.working.run_for(caller.principal, work, not_here)
+        except NotHere:
+            pass
+        return await self.compute_slowly(request, caller, work)
+
+    async def spend(self, request: Request, caller: Caller, work: Callable[[Compute], T]) -> T:
+        """The same for what is committed, in one of many threads."""
+        try:
+            if not self.spending.is_busy:
+                return await self.spending.run(work, not_here)
+            waiting = asyncio.ensure_future(self.spending.run(work, not_here))
+            return await while_connected(request, waiting)
+        except NotHere:
+            pass
+        return await self.compute_slowly(request, caller, work)
+
+    async def compute_slowly(
+        self, request: Request, caller: Caller, work: Callable[[Compute], T]
+    ) -> T:
+        """Compute with a worker, unless the client leaves."""
+        computing = asyncio.ensure_future(self.pool.run(caller.principal, work))
+        outcome = "done"
+        try:
+            return await while_connected(request, computing)
+        except Problem as problem:
+            outcome = problem.name
+            raise
+        finally:
+            self.metrics.computed(outcome)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
         """The caller that an `Authorization` header names, wherever it came from.
@@ -88,7 +129,8 @@ class Office:
     def close(self) -> None:
         """Finish what has begun, then let the ledger go."""
         self.verifier.close()
-        for workers in (self.spending, self.deciding, self.working, self.looking_up):
+        self.pool.close()
+        for workers in (self.spending, self.working, self.looking_up):
             workers.close()
         self.readiness.close()
         self.ledger.close()
@@ -106,8 +148,8 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
         metrics=metrics,
         connections=Connections(settings.head_within),
         spending=Workers("residua-spend", SPENDING, QUEUE),
-        deciding=Workers("residua-decide", DECIDING, QUEUE),
         working=Workers("residua-work", settings.threads, QUEUE),
+        pool=Pool(settings.workers, settings.compute_within, settings.worker_memory),
         looking_up=Workers("residua-tokens", 2, QUEUE),
         rate=Rate(settings.rate, settings.burst),
         strangers=Rate(STRANGERS_RATE, STRANGERS_BURST),

@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from residua.service.problems import Problem
@@ -74,27 +75,73 @@ class Rate:
 
 
 class Turns:
-    """At most so many things at once for each name; a caller with more waits for its own.
+    """So many things at once, shared fairly between names. Used from the event loop alone.
 
-    Used from one thread, that of the event loop.
+    A name has at most `share` of them. Whoever comes when there is none left waits, in a queue for
+    each name; the next turn goes to the name that has the fewest, and among those to the one that
+    got its last turn first.
     """
 
-    def __init__(self, most: int):
-        self._most = most
-        self._waiting: dict[str, tuple[asyncio.Semaphore, int]] = {}
+    def __init__(self, most: int, share: int, queue: int, own_queue: int):
+        self._most, self._share, self._queue, self._own_queue = most, share, queue, own_queue
+        self._running: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    async def take(self, name: str) -> None:
+        """Wait for a turn, to be given back. Raises the problem that says to retry if too many do.
+
+        Only those who have the turn may give it back.
+        """
+        if self._is_free(name):
+            self._running[name] += 1
+            return
+        own = self._waiting.get(name, deque())
+        if len(own) >= self._own_queue or sum(map(len, self._waiting.values())) >= self._queue:
+            raise overloaded(f"too many requests wait ({max(len(own), self._own_queue)} of yours)")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, own).append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.give_back(name)
+            elif turn in own:
+                own.remove(turn)
+                if not own:
+                    self._waiting.pop(name, None)
+            raise
+
+    def give_back(self, name: str) -> None:
+        """A turn is over; the next ones begin."""
+        self._running[name] -= 1
+        if not self._running[name]:
+            del self._running[name]
+        if name in self._waiting:
+            self._waiting[name] = self._waiting.pop(name)  # behind the others
+        while (following := self._next()) is not None:
+            turns = self._waiting.pop(following)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[following] = turns
+            if not turn.done():
+                self._running[following] += 1
+                turn.set_result(None)
+
+    def _is_free(self, name: str) -> bool:
+        return self._running.total() < self._most and self._running[name] < self._share
+
+    def _next(self) -> str | None:
+        able = (name for name in self._waiting if self._is_free(name))
+        return min(able, key=lambda name: self._running[name], default=None)
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[None]:
-        """Wait for a turn, and have it."""
-        semaphore, users = self._waiting.get(name, (asyncio.Semaphore(self._most), 0))
-        self._waiting[name] = semaphore, users + 1
+        """Wait for a turn, have it, and give it back."""
+        await self.take(name)
         try:
-            async with semaphore:
-                yield
+            yield
         finally:
-            semaphore, users = self._waiting.pop(name)
-            if users > 1:
-                self._waiting[name] = semaphore, users - 1
+            self.give_back(name)
 
 
 class Workers:
@@ -102,48 +149,51 @@ class Workers:
 
     def __init__(self, name: str, threads: int, queue: int):
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._turns = Turns(max(1, threads // 2))
-        self._most, self._taken = threads + queue, 0
+        self._turns = Turns(threads, max(1, threads // 2), queue, max(1, queue // 4))
+        self._size, self._most, self._taken = threads, threads + queue, 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether who comes now must wait for a thread."""
+        return self._taken >= self._size
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do work in a thread; raises the problem that says to retry where the queue is full."""
-        with self._place():
-            return await self._done(work, *arguments)
+        """Do work in a thread; raises the problem that says to retry where the queue is full.
 
-    async def run_for(self, name: str, work: Callable[..., T], *arguments: object) -> T:
-        """The same for work whose length a caller chooses: half of the threads are for others."""
-        with self._place():
-            async with self._turns.turn(name):
-                return await self._done(work, *arguments)
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
+        Cancelled, it does not begin; what has begun is finished.
+        """
         if self._taken >= self._most:
-            raise Problem(
-                503,
-                "overloaded",
-                f"too many requests wait ({self._most}); nothing was spent, retry in 1 s",
-                {"Retry-After": "1"},
-            )
+            raise overloaded(f"too many requests wait ({self._most})")
         self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
-
-    async def _done(self, work: Callable[..., T], *arguments: object) -> T:
         try:
             future = self._threads.submit(work, *arguments)
         except RuntimeError:
-            raise Problem(
-                503, "shutting-down", "the service is shutting down; nothing was spent"
-            ) from None
-        # What has begun is finished even where nobody waits for it any more.
-        return await asyncio.wrap_future(future)
+            raise shutting_down() from None
+        else:
+            return await asyncio.wrap_future(future)
+        finally:
+            self._taken -= 1
+
+    async def run_for(self, name: str, work: Callable[..., T], *arguments: object) -> T:
+        """The same for work whose length a caller chooses: half of the threads are for others."""
+        async with self._turns.turn(name):
+            return await self.run(work, *arguments)
 
     def close(self) -> None:
         """Finish what was taken, and take no more."""
         self._threads.shutdown(wait=True)
+
+
+def overloaded(why: str) -> Problem:
+    """The problem of who should come again a little later."""
+    return Problem(
+        503, "overloaded", f"{why}; nothing was spent, retry in 1 s", {"Retry-After": "1"}
+    )
+
+
+def shutting_down() -> Problem:
+    """The problem of who comes too late."""
+    return Problem(503, "shutting-down", "the service is shutting down; nothing was spent")
 
 
 def too_large(largest: int) -> Problem:

@@ -48,6 +48,13 @@ class Metrics:
         self.in_flight = Gauge(
             "residua_requests_in_flight", "Requests being answered.", registry=self.registry
         )
+        self.workers = Gauge("residua_workers", "Processes that compute.", registry=self.registry)
+        self._computations = Counter(
+            "residua_computations",
+            "Requests that a worker computed for.",
+            ("outcome",),
+            registry=self.registry,
+        )
         self.read_only = Gauge(
             "residua_ledger_read_only",
             "Whether the ledger is read-only: behind its anchor.",
@@ -69,6 +76,10 @@ class Metrics:
         """Count a decision."""
         outcome = "replayed" if replayed else "admitted" if admitted else "refused"
         self._decisions.labels(verb, outcome).inc()
+
+    def computed(self, outcome: str) -> None:
+        """Count a request that a worker computed for: `done`, or the name of the problem."""
+        self._computations.labels(outcome).inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

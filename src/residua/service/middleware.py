@@ -125,6 +125,10 @@ class Limits:
 
     def _check(self, scope: Scope) -> None:
         """Refuse ambiguous heads, disguised slashes, large bodies and pages of other sites."""
+        if self._connections.are_too_many:
+            full = limits.overloaded("there are too many connections")
+            full.headers["Connection"] = "close"
+            raise full
         if scope["http_version"] not in VERSIONS:
             raise Problem(400, "invalid-request", "the version of HTTP must be 1.0 or 1.1")
         names = Counter(name for name, _ in scope["headers"])

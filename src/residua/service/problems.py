@@ -26,6 +26,7 @@ STATUS: dict[type[errors.ResiduaError], int] = {
     errors.RetiredBudget: 409,
     errors.KeyReused: 409,
     errors.AlreadySpent: 409,
+    errors.Contended: 503,
     errors.OutcomeUnknown: 503,
     errors.StoreUnavailable: 503,
     errors.ReadOnlyLedger: 503,
@@ -55,6 +56,7 @@ TITLES = {
     "retired-budget": "The budget is closed",
     "key-reused": "The key came before with another request",
     "already-spent": "What the receipt permits has run",
+    "contended": "The budgets changed while this was decided",
     "outcome-unknown": "Ask again with the same key",
     "store-unavailable": "The store cannot be reached",
     "read-only-ledger": "The ledger is read-only",
@@ -71,6 +73,10 @@ TITLES = {
     "too-many-requests": "Slow down",
     "foreign-origin": "The request comes from another site",
     "overloaded": "Too many requests wait",
+    "deadline-exceeded": "This takes too long to compute",
+    "out-of-memory": "This needs too much memory to compute",
+    "worker-lost": "The process that computed this ended",
+    "client-left": "The client left before the answer",
     "shutting-down": "The service is shutting down",
     "internal-error": "Something went wrong inside",
 }
@@ -119,7 +125,8 @@ def without_addresses(text: str) -> str:
 def may_pass(name: str) -> bool:
     """Whether the same request may succeed a little later."""
     return name in (
-        "store-unavailable", "outcome-unknown", "too-many-requests", "overloaded", "shutting-down"
+        "store-unavailable", "outcome-unknown", "contended", "too-many-requests", "overloaded",
+        "worker-lost", "shutting-down",
     )  # fmt: skip
 
 

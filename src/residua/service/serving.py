@@ -29,8 +29,6 @@ _YOUNG = 20_000
 """Objects made since the last look for garbage: some hundred requests."""
 LARGEST_HEAD = 64 * 1024
 """Bytes that the head of a request may have."""
-MOST_CONNECTIONS = 10_000
-"""More are told that the service is unavailable."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -107,7 +105,6 @@ def config(office: Office) -> uvicorn.Config:
         create_app(office),
         http="h11",
         h11_max_incomplete_event_size=LARGEST_HEAD,
-        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,

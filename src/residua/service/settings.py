@@ -41,7 +41,13 @@ class Settings:
     """Requests a second for each token, on average; 0 for no limit."""
     burst: int = 2000
     threads: int = 8
-    """Threads for what takes long: plans, curves, histories."""
+    """Threads for reading the store: histories, exports, what checks and plans need."""
+    workers: int = 2
+    """Processes for what takes long to compute: slow decisions, plans, curves."""
+    worker_memory: int = 1024
+    """Megabytes that each of them may have."""
+    compute_within: float = 20.0
+    """Seconds that a request may wait for one of them, and then have it."""
     grace: float = 30.0
     """How long a shutdown waits for requests that are being answered."""
     head_within: float = 20.0
@@ -61,6 +67,9 @@ class Settings:
         _within("rate", self.rate, 0, 1e9)
         _within("burst", self.burst, 1, 10**9)
         _within("threads", self.threads, 1, 256)
+        _within("workers", self.workers, 1, 256)
+        _within("worker_memory", self.worker_memory, 256, 1_000_000)
+        _within("compute_within", self.compute_within, 0.1, 3600)
         _within("grace", self.grace, 0, 3600)
         _within("head_within", self.head_within, 0.1, 3600)
         _within("verify_every", self.verify_every, 0, 1e9)

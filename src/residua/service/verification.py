@@ -1,7 +1,8 @@
-"""Verification in the background: one at a time, and what the last one found."""
+"""Verification in the background, in another process: one at a time, and what the last found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from residua.ledger.api.ledger import Ledger
 from residua.service import logs
 from residua.service.metrics import Metrics
+from residua.service.pool import NICE
+from residua.worker_process import WorkerProcess
 
 _NOTHING: dict[str, Any] = dict.fromkeys(
     ("finished", "ok", "proven", "refuted", "undecided", "said")
@@ -26,6 +29,7 @@ class Verifier:
         self._lock = Lock()
         self._closing = Event()
         self._thread: Thread | None = None
+        self._process: WorkerProcess | None = None
         self._found = dict(_NOTHING)
         self._proven: tuple[dict[str, tuple[int, str]] | None, int] = None, 0
         """The heads up to which all is proven, and how many steps that took."""
@@ -47,8 +51,14 @@ class Verifier:
             return {"running": running, **self._found}
 
     def close(self) -> None:
-        """Start no more."""
+        """Start no more, and end the one that is under way."""
         self._closing.set()
+        with self._lock:
+            thread, process = self._thread, self._process
+        if process is not None:
+            process.kill()
+        if thread is not None:
+            thread.join()
 
     def _again(self) -> None:
         while not self._closing.wait(self._every):
@@ -58,13 +68,14 @@ class Verifier:
         found: dict[str, Any] = {}
         try:
             since, before = self._proven
-            report = self._ledger.verify(since=since)
-            counts = {"refuted": report.refuted, "undecided": report.undecided}
-            proven = before + report.proven
-            found = {"ok": report.ok, "proven": proven, **counts, "said": report.text[:10_000]}
-            if report.ok:
-                self._proven = dict(report.heads), proven
+            report, heads = self._ask(since)
+            proven = before + report["proven"]
+            found = {**report, "proven": proven}
+            if report["ok"]:
+                self._proven = heads, proven
         except Exception as error:
+            if self._closing.is_set():
+                return
             # A thread of its own: there is nobody to raise to but the log and the next reader.
             logs.log.error("verification failed", exc_info=error)
             found = {"ok": False, "said": f"verification failed: {type(error).__name__}"}
@@ -72,3 +83,29 @@ class Verifier:
         self._metrics.verified.set(1 if found["ok"] else 0)
         with self._lock:
             self._found = {**_NOTHING, **found}
+
+    def _ask(self, since: Any) -> tuple[dict[str, Any], dict[str, tuple[int, str]]]:
+        process = WorkerProcess(nice=NICE)
+        with self._lock:
+            self._process = process
+        try:
+            if self._closing.is_set():
+                process.kill()
+
+            def compute(do: Callable[..., Any], *arguments: Any) -> Any:
+                return process.ask(_summary, do, arguments)
+
+            found: tuple[dict[str, Any], dict[str, tuple[int, str]]]
+            found = self._ledger.with_compute(compute).verify(since=since)
+            return found
+        finally:
+            with self._lock:
+                self._process = None
+            process.end()
+
+
+def _summary(verify: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What is told of a report, and its heads: the whole of it may be large."""
+    report = verify(*arguments)
+    told = {name: getattr(report, name) for name in ("ok", "proven", "refuted", "undecided")}
+    return {**told, "said": report.text[:10_000]}, dict(report.heads)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import pickle
 import shutil
 import socket
 import threading
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import event
@@ -20,11 +23,11 @@ import residua as rz
 from ledger.conftest import idle_drivers
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
-from residua.ledger.operations import early_decisions
+from residua.ledger.operations import early_rulings
 from residua.ledger.operations.early_decisions import EarlyDecisions
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import Page
-from residua.mechanisms import PureDp
+from residua.mechanisms import Laplace, PureDp
 
 Open = Callable[..., rz.Ledger]
 
@@ -302,30 +305,103 @@ def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.Monkey
     assert len(commits) == 1 and len(ledger.history("b")) == 51
 
 
+def twice(eps: float) -> rz.SelfComposed:
+    """A query that costs `eps`, by no closed form."""
+    return rz.SelfComposed(PureDp(eps / 2), 2)
+
+
 def test_slow_decisions_are_made_early_and_returned_when_the_state_moved(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     early = EarlyDecisions()
-    ask = commands.spend("local", "b", PureDp(0.25))
+    assert not early.wanted(commands.spend("local", "b", PureDp(0.25))), "a closed form decides"
+    ask = commands.spend("local", "b", twice(0.25))
     assert early.wanted(ask), "a query that is new"
     assert not early.wanted(commands.commit("local", "x"))
     page = ledger._gate.look(["b"])
+    assert early.time_on(page, ask) == math.inf, "nobody knows"
     early.decide(page, ask)
-    assert not early.wanted(ask) and not early.is_stale(page, ask), "it was quick"
+    assert not early.wanted(ask) and early.time_on(page, ask) == 0.0, "it was quick"
     for question in list(early._took):
         early._took[question] = 1.0
-    assert early.wanted(ask) and not early.is_stale(page, ask), "slow, but ready"
-    elsewhere = commands.spend("local", "c", PureDp(0.25))
-    assert not early.wanted(elsewhere), "what was quick at one budget is so at others"
-    early.note_time(elsewhere, 1.0)
-    assert early.wanted(elsewhere), "unless it was slow at the gate"
-    assert early.wanted(commands.spend("local", "d", PureDp(0.25))), "and then at new ones too"
+    assert early.wanted(ask) and early.time_on(page, ask) == 0.0, "slow, but ready"
+    assert early.wanted(commands.spend("local", "c", twice(0.25))), "another budget is another"
     ledger.spend("b", PureDp(0.125))
     page = ledger._gate.look(["b"])
-    assert early.is_stale(page, ask)
+    assert early.time_on(page, ask) == 1.0
     ledger._gate._early = early
-    assert ledger.spend("b", PureDp(0.25)).admitted
+    assert ledger.spend("b", twice(0.25)).admitted
     assert left(ledger) == Fraction(5, 8)
+
+
+def test_a_commit_is_decided_early_where_no_closed_form_decides_it(open_: Open) -> None:
+    ledger, elsewhere = open_(), Elsewhere()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    hold = ledger.reserve("b", twice(0.25))
+    gate = open_()._gate
+    other = rz.Ledger(gate).with_compute(elsewhere)
+    assert other.commit(hold.id).admitted
+    assert elsewhere.called == ["judge_commit"]
+    assert left(ledger) == Fraction(3, 4)
+
+
+class Elsewhere:
+    """Computes as another process would: by what can be pickled alone."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        self.before: Callable[[], object] = lambda: None
+
+    def __call__(self, do: Callable[..., Any], *arguments: Any) -> Any:
+        self.called.append(arguments[0].__name__)
+        self.before()
+        do, arguments = pickle.loads(pickle.dumps((do, arguments)))
+        return pickle.loads(pickle.dumps(do(*arguments)))
+
+
+def test_what_no_closed_form_decides_is_computed_elsewhere(open_: Open) -> None:
+    ledger, elsewhere = open_(), Elsewhere()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    other = ledger.with_compute(elsewhere)
+    assert other.spend("b", PureDp(0.25)).admitted and not elsewhere.called
+    assert other.check("b", twice(0.25)).admitted
+    assert elsewhere.called == ["judge"]
+    gate = open_()._gate
+    receipt = rz.Ledger(gate).with_compute(elsewhere).spend("b", twice(0.25), key="k")
+    assert receipt.admitted and elsewhere.called == ["judge"] * 2
+    assert left(ledger) == Fraction(1, 2)
+    with pytest.raises(rz.ArgumentError, match="query must be one that can be verified"):
+        other.spend("b", rz.SelfComposed(Laplace(1e250), 2))
+
+
+def test_what_computes_elsewhere_may_fail_and_nothing_is_spent(open_: Open) -> None:
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+
+    def gone(*_: Any) -> Any:
+        raise ConnectionError("the worker is gone")
+
+    with pytest.raises(ConnectionError, match="the worker is gone"):
+        ledger.with_compute(gone).spend("b", twice(0.25), key="k")
+    assert left(ledger) == 1
+    assert ledger.spend("b", twice(0.25), key="k").admitted
+    again = ledger.with_compute(gone).spend("b", twice(0.25), key="k")
+    assert again.replayed, "what was decided under a key is not decided again"
+
+
+def test_a_slow_decision_elsewhere_never_takes_the_lock(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody spends each time that it is decided, so that it is never up to date."""
+    ledger, elsewhere = open_(), Elsewhere()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    monkeypatch.setattr(early_rulings.time, "thread_time", Mock(side_effect=range(1000)))
+    elsewhere.before = lambda: ledger.spend("b", PureDp(0.001))
+    with pytest.raises(rz.Contended, match="changed 4 times"):
+        ledger.with_compute(elsewhere).spend("b", twice(0.25))
+    assert len(elsewhere.called) >= 4
+    assert left(ledger) == 1 - len(elsewhere.called) * Fraction(1, 1000)
+    assert ledger.spend("b", twice(0.25)).admitted, "who computes here gets its way"
 
 
 def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_store(
@@ -337,17 +413,21 @@ def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_stor
     looked: list[Any] = []
     look = ledger._gate.look
 
-    def noted(names: Any) -> Any:
+    def noted(names: Any, **options: Any) -> Any:
         looked.append(names)
-        return look(names)
+        return look(names, **options)
 
     monkeypatch.setattr(ledger._gate, "look", noted)
-    ledger.spend("b", PureDp(0.125))
-    assert looked == [("b",)], "nobody has asked this budget before"
+    ledger.spend("b", PureDp(0.0625))
+    assert looked == [], "a closed form decides"
+    ledger.spend("a", twice(0.0625))
+    assert looked == [("a",)], "nobody has asked this budget before"
+    looked.clear()
+    ledger.spend("b", twice(0.0625))
     for _ in range(2):
-        assert ledger.spend("b", PureDp(0.25)).admitted
-    assert not ledger.spend("b", PureDp(0.5)).admitted
-    assert looked == [("b",)]
+        assert ledger.spend("b", twice(0.25)).admitted
+    assert not ledger.spend("b", twice(0.5)).admitted
+    assert looked == []
     spend = rules.spend
     worked = [0.0]
 
@@ -356,6 +436,6 @@ def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_stor
         return spend(*arguments)
 
     monkeypatch.setattr(rules, "spend", slow)
-    monkeypatch.setattr(early_decisions.time, "thread_time", lambda: worked[0])
-    assert ledger.spend("b", PureDp(0.0625)).admitted
-    assert looked[1:] == [("b",)], "what takes long is decided on the state that is there now"
+    monkeypatch.setattr(early_rulings.time, "thread_time", lambda: worked[0])
+    assert ledger.spend("b", twice(0.125)).admitted
+    assert looked == [("b",)], "what takes long is decided on the state that is there now"

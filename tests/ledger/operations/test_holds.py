@@ -563,8 +563,8 @@ def test_what_is_slow_on_one_budget_is_decided_last_and_one_at_a_time(ledger: rz
     gate = ledger._gate
     slow = [commands.spend("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
     quick = [commands.spend("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
-    gate._early.note_time(slow[0], 0.1)
     page = gate.look(["b", "c"])
+    gate._early.note_time(page, slow[0], 0.1)
     order: list[str] = []
     append = page.append
 
@@ -573,7 +573,7 @@ def test_what_is_slow_on_one_budget_is_decided_last_and_one_at_a_time(ledger: rz
         return append(entry, *others)
 
     page.append = noted  # type: ignore[method-assign]
-    slots = [committer._Slot(each, insist=False) for each in (*slow, *quick)]
+    slots = [committer._Slot(each, longest=0.25) for each in (*slow, *quick)]
     gate._decide(page, slots)
     assert order == ["c", "c", "c", "b"]
     returned = [slot.error for slot in slots]

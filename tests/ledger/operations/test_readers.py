@@ -78,16 +78,17 @@ def two(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
     return ledger, open_()
 
 
-@pytest.mark.parametrize("verb", ["check", "spend"])
+@pytest.mark.parametrize(
+    ("verb", "query"), [("check", Laplace(5.0)), ("spend", rz.SelfComposed(Laplace(50.0), 2))]
+)
 def test_a_slow_decision_does_not_stop_spends(
-    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch, verb: str
+    two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch, verb: str, query: Any
 ) -> None:
     """Whether it is only asked for, or made before the spend queues."""
     ledger, other = two
+    ledger.spend("b", PureDp(0.001))
     decide = getattr(other, verb)
-    answer = read_beside(
-        monkeypatch, (rules, "decided"), lambda: decide("gdp", Laplace(5.0)), ledger
-    )
+    answer = read_beside(monkeypatch, (rules, "decided"), lambda: decide("gdp", query), ledger)
     assert answer.admitted
 
 

@@ -484,9 +484,11 @@ def test_every_filter_has_words_and_a_gauge_that_falls(
 ) -> None:
     service.budget(name, filter=filter)
     ledger = service.office.ledger
-    before = gauge.left(ledger.budget(name))
+    budget = ledger.budget(name)
+    before = gauge.left(budget, budget.balance)
     assert service.spend(name, mechanism=LAPLACE).json()["admitted"]
-    after = gauge.left(ledger.budget(name))
+    budget = ledger.budget(name)
+    after = gauge.left(budget, budget.balance)
     assert after["details"] != before["details"] or filter["kind"] in ("menu", "natural")
     assert after["text"] != before["text"]
     assert before["share"] == 1.0 > after["share"] > 0.0

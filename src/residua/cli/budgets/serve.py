@@ -27,6 +27,9 @@ def serve(
         bool, typer.Option("--dev", help="On loopback only: no token is needed, all are admins.")
     ] = False,
     config: Annotated[str | None, typer.Option(metavar="FILE", help="Settings as TOML.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes for what takes long to compute.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or text.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     as_json: output.AsJson = False,
@@ -51,6 +54,7 @@ def serve(
         "host": host,
         "port": port,
         "dev": dev or None,
+        "workers": workers,
         "log_format": log_format,
         "log_level": log_level,
     }

@@ -24,17 +24,18 @@ from residua.ledger.api.guard import Guard
 from residua.ledger.api.status import ANCHOR_STANDBYS, Status, by_data, promises
 from residua.ledger.api.views import Budget, view
 from residua.ledger.domain import arguments, clock, rules
-from residua.ledger.domain.described_query import asked
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
 from residua.ledger.operations.budgets import Create, Refresh, Retire
 from residua.ledger.operations.committer import Gate
-from residua.ledger.operations.requests import binding, standings_now
+from residua.ledger.operations.early_rulings import Compute, here
+from residua.ledger.operations.requests import Request, binding, standings_now
 from residua.ledger.operations.spending import judged
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.anchor_check import why_closed
-from residua.ledger.recovery.export import Stored, export, history
+from residua.ledger.recovery.export import Stored, export, export_from, history
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
+from residua.ledger.storage.open_store import address_of
 from residua.ledger.storage.store import Store
 from residua.mechanisms import relations
 from residua.records import Record
@@ -47,6 +48,7 @@ class Ledger:
 
     def __init__(self, gate: Gate, principal: str = "local"):
         self._gate = gate
+        self._compute: Compute = here
         self.principal = arguments.label("principal", principal)
 
     @property
@@ -72,6 +74,16 @@ class Ledger:
         """The same ledger, acting for somebody else. Keys belong to a principal."""
         other = copy.copy(self)
         other.principal = arguments.label("principal", name)
+        return other
+
+    def with_compute(self, compute: Compute) -> Ledger:
+        """The same ledger, for which `compute(function, *arguments)` makes what may take long.
+
+        Decisions are pure functions whose arguments and results can be pickled, so it may call them
+        in another process. What it raises comes out of the call, and then nothing was spent.
+        """
+        other = copy.copy(self)
+        other._compute = compute
         return other
 
     # -- budgets ------------------------------------------------------------------------
@@ -136,6 +148,7 @@ class Ledger:
         """Whether a spend would be admitted now. Nothing is written."""
         request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
         page = self._gate.look(request.names)
+        self._gate.decide(page, request, self._compute)
         entries, rulings = judged(page, request, rules.spend)
         refused_by, reason = binding(rulings, entries, checked=True)
         standings = standings_now(page, request.asked, request.names, request.one, entries)
@@ -154,7 +167,7 @@ class Ledger:
         The same key asks for the same receipt again, and permits no other run.
         """
         request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
-        receipt: Receipt = commands.answer(self, self._gate.submit(request))
+        receipt: Receipt = self._submit(request)
         return receipt
 
     def reserve(
@@ -168,14 +181,17 @@ class Ledger:
     ) -> Reservation:
         """Hold budget for a mechanism that has not started, for `ttl` seconds at most."""
         request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
-        made: Reservation = commands.answer(self, self._gate.submit(request))
+        made: Reservation = self._submit(request)
         return made
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
         request = commands.commit(self.principal, hold, key)
-        receipt: Receipt = commands.answer(self, self._gate.submit(request))
+        receipt: Receipt = self._submit(request)
         return receipt
+
+    def _submit(self, request: Request) -> Any:
+        return commands.answer(self, self._gate.submit(request, self._compute))
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
@@ -194,14 +210,6 @@ class Ledger:
         for place, each in zip(requests, done, strict=True):
             answers[place] = commands.answer(self, each)
         return answers
-
-    def decides_quickly(self, budgets: Any, query: Any) -> bool:
-        """Whether a query was asked of these budgets before, and did not take long to decide.
-
-        What `many` is for; anything else is better asked in a thread of its own, which decides
-        before it queues.
-        """
-        return self._gate.quick(arguments.names(budgets)[0], asked(query).text)
 
     def guard(
         self,
@@ -286,11 +294,14 @@ class Ledger:
         from residua.ledger.api.verifying import verify
 
         limits = {"limit": limit, "total_limit": total_limit, "memory_limit": memory_limit}
-        return verify(self._gate, expect_head, since, jobs=jobs, progress=progress, **limits)
+        compute, options = self._compute, {"jobs": jobs, "progress": progress, **limits}
+        return verify(self._gate, compute, expect_head, since, **options)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
-        return export(self.store, to)
+        if self._compute is here:
+            return export(self.store, to)
+        return self._compute(export_from, address_of(self.store), to)
 
     def recover(self, export: Any = None, retire: bool = False, heads: Any = None) -> Recovered:
         """After a restored backup: take over exported records, or retire what lost spends.

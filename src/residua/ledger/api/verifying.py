@@ -7,28 +7,40 @@ from typing import Any
 
 from residua.errors import StoreUnavailable
 from residua.ledger.operations.committer import Gate
+from residua.ledger.operations.early_rulings import Compute, here
 from residua.ledger.recovery.export import chain, snapshot, table_in
+from residua.ledger.storage.open_store import address_of, opened_to_read
+from residua.ledger.storage.store import Store
 
 
-def verify(gate: Gate, expect_head: Any, since: Any, **options: Any) -> Any:
+def verify(gate: Gate, compute: Compute, expect_head: Any, since: Any, **options: Any) -> Any:
     """The verifier's report on all chains; the other options are the verifier's own.
 
     What the anchor knows is expected in any case, and what the caller expects besides.
     """
-    verifier = import_module("residua.verify")
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
-    anchored = _anchored(gate)
-    reading = gate.store.reading
+    expected = {"anchored": _anchored(gate), "expect_head": expect_head, "since": since}
+    if compute is here:
+        return _verify(gate.store, **expected, **options)
+    return compute(_verify_at, address_of(gate.store), {**expected, **options})
+
+
+def _verify(store: Store, **options: Any) -> Any:
+    verifier = import_module("residua.verify")
+    reading = store.reading
     with reading() as connection:
         budgets = snapshot(connection)
     return verifier.verify_records(
         {name: chain(reading, id, last) for id, name, last in budgets},
         tables=lambda hash: table_in(reading, hash),
-        expect_head=expect_head,
-        since=since,
-        anchored=anchored,
         **options,
     )
+
+
+def _verify_at(address: str, options: dict[str, Any]) -> Any:
+    """The same in a process that has nothing open."""
+    with opened_to_read(address) as store:
+        return _verify(store, **options)
 
 
 def _anchored(gate: Gate) -> Any:

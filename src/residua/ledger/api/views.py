@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from residua.errors import ArgumentError
@@ -15,6 +15,7 @@ from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.budget_row import filter_of
+from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.lattice.supremum import supremum
 from residua.pld.pld import Pld
@@ -62,6 +63,16 @@ class Budget:
     """The guarantees of its partitions; of those that are alike, two."""
     _last: Callable[[], Query | None] | None = field(default=None, repr=False, compare=False)
     """Reads the query that it admitted last."""
+
+    def detached(self) -> Budget:
+        """The same without the store, for another process: what must be read is read now."""
+        last = None if self._last is None or self._closed else self._last()
+        return replace(self, _last=None if last is None else partial(_same, last))
+
+    @property
+    def leaves_closed_form(self) -> bool:
+        """Whether what is left of it takes no time to work out."""
+        return self._closed or leaves_closed_form(self._line)
 
     @cached_property
     def remaining(self) -> Any:
@@ -142,6 +153,15 @@ class Budget:
                 " partition by a fixed key that does not depend on data"
             )
         return Promise(pld, f"{subject}: {pld!r}, {text}")
+
+
+def balance_of(budget: Budget) -> Balance | None:
+    """The balance of a budget, as a function."""
+    return budget.balance
+
+
+def _same(query: Query) -> Query:
+    return query
 
 
 def _whole(parts: Sequence[Pld], relation: str) -> Pld:

@@ -122,11 +122,6 @@ class Entry:
         found = self._moved.get(text)
         return state_of(self.filter_text, text) if found is None else found
 
-    def filter_in_force(self, query: Any) -> str:
-        """The description of the filter that decides a query, which may be another than its own."""
-        decides = self.filter.in_force(self.state, query, self.relation)
-        return self.filter_text if decides is self.filter else decides.to_json()
-
     @property
     def plain_state(self) -> Mapping[str, Any]:
         """The state as plain data."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from residua.errors import ArgumentError
 from residua.filters.balance import Balance
@@ -50,6 +50,11 @@ class Standings:
     """By which it was asked: to spend, or to hold."""
     caps: Mapping[str, Cap] = field(default_factory=dict, compare=False)
     """Of each named budget, whose capacity is a guarantee, and what it admitted last."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the caps, which read the store: another process has none."""
+        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        return {**fields, "caps": {}}
 
     @cached_property
     def remaining(self) -> Any:
@@ -252,6 +257,9 @@ class Hold:
     overdue: bool
 
 
+R = TypeVar("R", bound="Answer | Receipt | Reservation")
+
+
 def answer_of(standings: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
     """What a check says, with where the budgets stand."""
     return Answer(admitted, reason, binding, standings)
@@ -270,6 +278,14 @@ def reservation_of(standings: Remainder, ledger: Ledger | None, **fields: Any) -
 def standings_of(receipt: Answer | Receipt | Reservation) -> Remainder:
     """Where the budgets of a request stood after it."""
     return receipt._standings
+
+
+def with_remainder(receipt: R, remainder: Remainder) -> R:
+    """The same with another account of what was left, and without the ledger that made it."""
+    fields: dict[str, Any] = {"_standings": remainder}
+    if isinstance(receipt, Reservation):
+        fields["_ledger"] = None
+    return dataclasses.replace(receipt, **fields)
 
 
 def plain(value: Any, text: str | None = None) -> Any:

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from residua.errors import ArgumentError
 from residua.filters.additive.base import Additive
 from residua.filters.base import NOTHING_FITS, Filter
 from residua.filters.decision import Decision
@@ -38,7 +39,6 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
-from residua.records import canonical
 
 MOST_HOLDS = 256
 """Open holds of one budget: each spend decides all of them again."""
@@ -76,6 +76,36 @@ class Ruling(NamedTuple):
     """The states after it and each open hold, one after another, where it is admitted."""
     kept: int = 0
     """How many of these, from the first on, were known before: the holds that nothing changed."""
+
+
+Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
+"""`spend` or `hold`."""
+
+
+def judge(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> dict[str, Ruling]:
+    """What a rule says of each budget that a request charges, up to the first that refuses.
+
+    Raises where a step with the query could not be proven afterwards.
+    """
+    for name, standing in standings.items():
+        why = asked.unprovable(_in_force_text(standing, asked), standing.relation)
+        if why is not None:
+            raise ArgumentError(
+                f"query must be one that can be verified on the budget {name!r}: {why};"
+                " nothing was spent"
+            )
+    every = tuple(standings.values())
+    rulings: dict[str, Ruling] = {}
+    for name, standing in standings.items():
+        rulings[name] = rule(standing, asked, every)
+        if not rulings[name].admitted:
+            break
+    return rulings
+
+
+def judge_commit(standings: Mapping[str, Standing], places: Mapping[str, int]) -> dict[str, Ruling]:
+    """Whether each budget releases the hold at its place."""
+    return {name: commit(standing, places[name]) for name, standing in standings.items()}
 
 
 @lru_cache(maxsize=1024)
@@ -366,10 +396,14 @@ def provable(standings: Sequence[Standing], query: Mechanism) -> bool:
     )
 
 
-def unprovable_on(standing: Standing, asked: Asked) -> bool:
-    """Whether a step with a query could not be proven on a budget."""
-    text = canonical(_in_force(standing, asked.query).to_dict())
-    return asked.unprovable(text, standing.relation) is not None
+def _in_force_text(standing: Standing, asked: Asked) -> str:
+    """The description of the filter that decides a query, canonical."""
+    return _text(_in_force(standing, asked.query))
+
+
+@lru_cache(maxsize=1024)
+def _text(filter: Filter) -> str:
+    return filter.to_json()
 
 
 def _in_force(standing: Standing, query: Mechanism | Commit) -> Filter:

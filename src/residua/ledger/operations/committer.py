@@ -9,6 +9,7 @@ its batch.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from residua.errors import (
+    Contended,
     LedgerError,
     OutcomeUnknown,
     ReadOnlyLedger,
@@ -26,7 +28,14 @@ from residua.errors import (
 from residua.filters.state import State
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import Refresh, due
-from residua.ledger.operations.early_decisions import ATTEMPTS, QUICK, EarlyDecisions, Stale
+from residua.ledger.operations.early_decisions import (
+    ATTEMPTS,
+    QUICK,
+    SLOW,
+    EarlyDecisions,
+    Stale,
+)
+from residua.ledger.operations.early_rulings import Compute, here
 from residua.ledger.operations.group_commit import Ticket, Turns
 from residua.ledger.operations.holding import Commit, Expire
 from residua.ledger.operations.requests import LEDGER, Request
@@ -45,11 +54,12 @@ _UNWRITTEN = (OSError, LedgerError, Again, Unsure)
 class _Slot:
     """A request that waits, and then its answer."""
 
-    __slots__ = ("answer", "error", "insist", "request")
+    __slots__ = ("answer", "error", "longest", "request")
 
-    def __init__(self, request: Request, insist: bool):
+    def __init__(self, request: Request, longest: float = math.inf):
         self.request = request
-        self.insist = insist
+        self.longest = longest
+        """Seconds that its decision may take under the lock; otherwise it is returned."""
         self.answer: Any = None
         self.error: BaseException | None = None
 
@@ -96,34 +106,58 @@ class Gate:
 
     # -- queueing -----------------------------------------------------------------------
 
-    def submit(self, request: Request) -> Any:
-        """Do what is asked; the answer once it is durable."""
-        for attempt in range(ATTEMPTS):
-            if self._early.wanted(request) and not self._early.decide_on_last(request):
-                self._early.decide(self.look(request.names), request)
-            (slot,) = self._through([request], insist=attempt + 1 == ATTEMPTS)
+    def submit(self, request: Request, compute: Compute = here) -> Any:
+        """Do what is asked; the answer once it is durable.
+
+        `compute` makes decisions that may take long. Where that is not in this thread, nothing slow
+        is decided under the lock: raises `Contended` where the budgets change too often for that.
+        """
+        longest = [SLOW] * (ATTEMPTS - 1) + [math.inf]
+        if compute is not here:
+            longest = [QUICK] * (ATTEMPTS - 1) + [SLOW]
+        for each in longest:
+            if self._early.wanted(request) and not self._early.decide_on_last(request, compute):
+                self._early.decide(self._look_at(request), request, compute)
+            (slot,) = self._through([request], each)
             if not isinstance(slot.error, Stale):
-                break
-        return slot.result()
+                return slot.result()
+        raise Contended(
+            f"the budgets changed {ATTEMPTS} times while the query was decided; nothing was spent"
+        )
+
+    def decide(self, page: Page, request: Request, compute: Compute = here) -> None:
+        """Decide what may take long, for who reads a page."""
+        if self._early.time_on(page, request) > 0:
+            self._early.decide(page, request, compute)
 
     def submit_all(self, requests: Sequence[Request]) -> list[Any]:
         """The same for several, in one transaction: of each the answer, or the error it met."""
-        slots = self._through(requests, insist=True)
+        slots = self._through(requests)
         return [slot.answer if slot.error is None else slot.error for slot in slots]
 
-    def quick(self, budgets: tuple[str, ...], text: str) -> bool:
-        """Whether a query, by its description, is known to be decided at once."""
-        return self._early.is_quick(budgets, text)
+    def _look_at(self, request: Request) -> Page:
+        keys = () if request.key is None else ((request.principal, request.key),)
+        return self.look(request.names, keys=keys, hold=request.hold)
 
-    def look(self, names: Sequence[str], partitions: bool = False) -> Page:
+    def look(
+        self,
+        names: Sequence[str],
+        partitions: bool = False,
+        keys: Sequence[tuple[str, str]] = (),
+        hold: str | None = None,
+    ) -> Page:
         """Budgets as a request would find them, with what is overdue done; never written.
 
         The transaction is over then, so that nobody waits for what is computed on the page. With
-        `partitions` it knows those of these budgets.
+        `partitions` it knows those of these budgets; with `keys` and a `hold`, what was decided
+        under them, and the budgets of the hold.
         """
         with self.store.reading() as connection:
             page = self._page(connection)
-            page.open(names)
+            if hold is not None:
+                page.load_holds([hold])
+                names = [*names, *(page.holds[hold].members if hold in page.holds else ())]
+            page.open(names, keys)
             loaded: set[str] = set()
             while loaded != set(page.entries):
                 loaded = set(page.entries)
@@ -135,11 +169,11 @@ class Gate:
             sweep.run(page)
         return page
 
-    def _through(self, requests: Sequence[Request], insist: bool) -> list[_Slot]:
+    def _through(self, requests: Sequence[Request], longest: float = math.inf) -> list[_Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
         self.store.check_process()
-        slots = [_Slot(request, insist) for request in requests]
+        slots = [_Slot(request, longest) for request in requests]
         if not slots:
             return slots
         mine = Ticket(slots)
@@ -246,16 +280,17 @@ class Gate:
         """Run every request of a batch on the page; each that fails has its error."""
         # What this thread has worked, had it never waited for the processor or the interpreter.
         worked = time.thread_time()
-        slow = {id(slot) for slot in batch if self._early.is_slow(page, slot.request)}
+        times = {id(slot): self._early.time_on(page, slot.request) for slot in batch}
         decided_one = False
-        for slot in sorted(_in_order(page, batch), key=lambda slot: id(slot) in slow):
+        for slot in sorted(_in_order(page, batch), key=lambda slot: times[id(slot)] >= QUICK):
             slot.error = None
-            if not slot.insist and (
-                (decided_one and id(slot) in slow) or self._early.is_stale(page, slot.request)
-            ):
+            # Again, for those before it may have moved the state.
+            expected = self._early.time_on(page, slot.request)
+            slow = expected >= QUICK
+            if expected > slot.longest or (decided_one and slow and slot.longest < math.inf):
                 slot.error = Stale()
                 continue
-            decided_one = decided_one or id(slot) in slow
+            decided_one = decided_one or slow
             begun = time.perf_counter()
             try:
                 slot.answer = slot.request.run(page)
@@ -274,13 +309,13 @@ class Gate:
                 # Or it only waited. To ask for each would take longer than most decisions do.
                 now = time.thread_time()
                 took -= max(0.0, worked - now)
-                self._early.note_time(slot.request, took)
+                self._early.note_time(page, slot.request, took)
                 worked = now
-            if isinstance(slot.request, Commit) and slot.request.id in page.holds:
-                self._early.note_commit(page.holds[slot.request.id].members, took)
 
     def _page(self, connection: Connection) -> Page:
-        return Page(connection, self.store, self.ledger, self.incarnation, self._held)
+        return Page(
+            connection, self.store, self.ledger, self.incarnation, self._held, self._early.rulings
+        )
 
     def _named(self, requests: Sequence[Request]) -> set[str]:
         """The budgets that requests name, and those above them as far as these are known."""

@@ -98,10 +98,7 @@ class Commit(Request):
         for name in row.members:
             page.open_line(name)
         asking = _asking(self, row, named)
-        rulings = {
-            entry.name: rules.commit(page.standing(entry), entry.holds.index(row.id))
-            for entry in entries
-        }
+        rulings = page.early.judge_commit(*places_of(page, row.id, entries))
         done = settled(page, "commit", asking, self.request, entries, rulings, {"hold": row.id})
         if not done.record.admitted:
             return done
@@ -124,6 +121,14 @@ def _asking(commit: Commit, row: HoldRow, named: tuple[str, ...]) -> Asking:
     under = commit.under if commit.under is not None else commit.spare
     one = len(named) == 1
     return _Committing(commit.principal, named, one, row.asked, under, row.assumed, False)
+
+
+def places_of(
+    page: Page, id: str, entries: Sequence[Entry]
+) -> tuple[dict[str, rules.Standing], dict[str, int]]:
+    """Where the budgets of a hold stand, and the place of the hold in each."""
+    standings = {entry.name: page.standing(entry) for entry in entries}
+    return standings, {entry.name: entry.holds.index(id) for entry in entries}
 
 
 def leaves(page: Page, members: Sequence[str]) -> tuple[str, ...]:

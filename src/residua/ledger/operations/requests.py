@@ -130,17 +130,6 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
-def check_provable(asked: Asked, entries: Sequence[Entry]) -> None:
-    """Raise where a step with this query could not be proven afterwards."""
-    for entry in entries:
-        why = asked.unprovable(entry.filter_in_force(asked.query), entry.relation)
-        if why is not None:
-            raise ArgumentError(
-                f"query must be one that can be verified on the budget {entry.name!r}: {why};"
-                " nothing was spent"
-            )
-
-
 def check_holds_provable(entry: Entry, states: Sequence[State], holds: Sequence[Asked]) -> None:
     """Raise where an open hold could not be proven in the state in which it would be committed.
 

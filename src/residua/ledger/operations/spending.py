@@ -18,7 +18,6 @@ from residua.ledger.operations.requests import (
     binding,
     charged,
     check_holds_provable,
-    check_provable,
     check_relation,
     held_now,
     holds_after,
@@ -79,18 +78,14 @@ def _request(budgets: tuple[str, ...], text: str, assumed: bool) -> str:
     return request_hash("spend", budgets, {"mechanism": text, "assumed": assumed})
 
 
-def judged(page: Page, asking: Asking, rule: Any) -> tuple[list[Entry], dict[str, Ruling]]:
+def judged(page: Page, asking: Asking, rule: rules.Rule) -> tuple[list[Entry], dict[str, Ruling]]:
     """The budgets that a request charges, and what a rule says of each."""
     check_relation(asking.asked, asking.assumed)
     entries = charged(page, asking.budgets)
     rulings = relation_rulings(asking.asked, entries)
     if not rulings:
-        check_provable(asking.asked, entries)
-        standings = [page.standing(entry) for entry in entries]
-        for entry, standing in zip(entries, standings, strict=True):
-            rulings[entry.name] = rule(standing, asking.asked, standings)
-            if not rulings[entry.name].admitted:
-                break
+        standings = {entry.name: page.standing(entry) for entry in entries}
+        rulings = page.early.judge(rule, asking.asked, standings)
     return entries, rulings
 
 

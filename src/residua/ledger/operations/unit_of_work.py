@@ -26,6 +26,7 @@ from residua.errors import (
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
 from residua.ledger.domain.rules import Standing
+from residua.ledger.operations.early_rulings import Rulings
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.migrations import check_facts
 from residua.ledger.storage.rows import HoldRow, KeyRow
@@ -54,10 +55,12 @@ class Page:
         ledger: str,
         incarnation: str,
         held: HeldStates = MappingProxyType({}),
+        early: Rulings | None = None,
     ):
         """`held` has what is known of the states after open holds."""
         self.connection = connection
         self._held = held
+        self.early = Rulings() if early is None else early
         self.store = store
         self.ledger = ledger
         self.incarnation = incarnation

@@ -26,6 +26,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residua.ledger.recovery.export_file import write_lines
 from residua.ledger.storage import schema
+from residua.ledger.storage.open_store import opened_to_read
 from residua.ledger.storage.store import Store
 from residua.records import Record, canonical, digest, from_line
 
@@ -154,6 +155,12 @@ def exported(reading: Reading) -> Iterator[str]:
 def export(store: Store, to: str | Path | IO[str]) -> int:
     """Write an export to a file or an open stream; the number of lines."""
     return write_lines(to, exported(store.reading))
+
+
+def export_from(address: str, to: str | Path) -> int:
+    """The same in a process that has nothing open, to a file."""
+    with opened_to_read(address) as store:
+        return export(store, to)
 
 
 def read_export(given: Any) -> Exported:

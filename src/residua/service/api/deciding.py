@@ -1,8 +1,8 @@
-"""From a request to a decision of the ledger, away from the event loop.
+"""From a request to a decision of the ledger, and to what is said of it.
 
-A decision that is known to be quick is made by one of many threads, and the ledger commits those
-that wait together. Any other may take long, and so may saying what is left: these are done by few
-threads, of which each caller has a part, so that quick decisions do not wait for them.
+What a closed form decides, or is known to be quick, is decided by one of many threads, and the
+ledger commits those that wait together. Any other decision may take long, and so may saying what is
+left: a worker of the pool computes these.
 """
 
 from __future__ import annotations
@@ -10,41 +10,72 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from residua.filters.additive.base import Additive
+from starlette.requests import Request
+
 from residua.ledger.api.ledger import Ledger
+from residua.ledger.domain.closed_forms import is_closed_form, leaves_closed_form
 from residua.ledger.domain.described_query import Asked, asked, from_text
-from residua.ledger.domain.receipts import Receipt, Reservation, Standings, standings_of
+from residua.ledger.domain.receipts import (
+    Answer,
+    Receipt,
+    Reservation,
+    Standings,
+    standings_of,
+    with_remainder,
+)
+from residua.ledger.operations.early_rulings import Compute
 from residua.records import canonical
+from residua.service.api import values
 from residua.service.auth.access import Caller
 from residua.service.context import Office
+from residua.service.problems import Problem
 
 T = TypeVar("T")
 
 
 async def decide(
+    request: Request,
     office: Office,
     caller: Caller,
-    budgets: str | list[str],
     mechanism: Mapping[str, Any],
     ask: Callable[[Ledger, Asked], T],
 ) -> T:
     """What a ledger answers to a caller about a mechanism."""
     ledger = office.ledger.as_principal(caller.principal)
 
-    def now_if_quick() -> tuple[Asked, bool, T | None]:
-        query = query_of(mechanism)
-        quick = ledger.decides_quickly(budgets, query)
-        return query, quick, ask(ledger, query) if quick else None
+    def work(compute: Compute) -> T:
+        return ask(ledger.with_compute(compute), query_of(mechanism))
 
-    query, done, answer = await office.spending.run(now_if_quick)
-    if done:
-        return answer  # type: ignore[return-value]
-    return await office.deciding.run_for(caller.name, ask, ledger, query)
+    return await office.spend(request, caller, work)
 
 
-async def settle(office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
+async def settle(request: Request, office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
     """What a ledger answers to a caller about a reservation."""
-    return await office.spending.run(ask, office.ledger.as_principal(caller.principal))
+    ledger = office.ledger.as_principal(caller.principal)
+    return await office.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
+
+
+async def shown_slowly(
+    request: Request,
+    office: Office,
+    caller: Caller,
+    receipt: Receipt | Reservation,
+    to_dict: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """A receipt as data, where what is left takes time to say. It is durable, so it is answered.
+
+    Where what is left cannot be worked out now, it says so in place of that.
+    """
+    standings = standings_of(receipt)
+    alone = with_remainder(receipt, standings)
+    try:
+        return await office.compute_slowly(request, caller, lambda compute: compute(to_dict, alone))
+    except Problem as problem:
+        if problem.status != 503 or not isinstance(standings, Standings):
+            raise
+    unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
+    left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
+    return to_dict(with_remainder(receipt, values.Said(left)))
 
 
 def query_of(mechanism: Mapping[str, Any]) -> Asked:
@@ -56,11 +87,15 @@ def query_of(mechanism: Mapping[str, Any]) -> Asked:
     return from_text(text)
 
 
-def is_quick(receipt: Receipt | Reservation) -> bool:
-    """Whether what is left can be worked out in no time, and there is nothing else to."""
-    if not receipt.admitted:
-        return False
+def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
+    """Whether what is left, and where it was refused what would fit, takes no time to say."""
     standings = standings_of(receipt)
-    return isinstance(standings, Standings) and all(
-        isinstance(one.filter, Additive) and not one.holds for one in standings.all.values()
+    if not isinstance(standings, Standings):
+        return False
+    every = standings.all.values()
+    if not receipt.admitted and not all(is_closed_form(one, standings.asked) for one in every):
+        return False
+    return all(
+        leaves_closed_form(standings.all[name] for name in line)
+        for line in standings.lines.values()
     )

@@ -7,7 +7,7 @@ into the ledger's own values again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -31,6 +31,7 @@ from residua.ledger.domain.receipts import (
     reservation_of,
     standings_of,
 )
+from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
@@ -45,6 +46,9 @@ _AMOUNTS = {
     "renyi_curve_budget": amounts.RenyiCurveBudget,
     "zcdp_budget": amounts.ZcdpBudget,
 }
+
+AT_ONCE = 8
+"""Budgets whose balances, each by closed forms, take no time to work out."""
 
 # -- out ------------------------------------------------------------------------------------
 
@@ -120,6 +124,17 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
         "holds": list(budget.holds),
     }
+
+
+def budgets_to_data(budgets: Sequence[Budget], compute: Compute) -> list[dict[str, Any]]:
+    """Budgets as they stand; `compute` works out what may take long."""
+    if len(budgets) <= AT_ONCE and all(one.leaves_closed_form for one in budgets):
+        return _budgets_to_data(budgets)
+    return compute(_budgets_to_data, [one.detached() for one in budgets])
+
+
+def _budgets_to_data(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
+    return [budget_to_dict(one) for one in budgets]
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:

@@ -14,21 +14,23 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooLargeError
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.api.views import Budget
+from residua.ledger.api.views import Budget, balance_of
 from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.receipts import Receipt
+from residua.ledger.operations.early_rulings import Compute
+from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
 from residua.service.api.bodies import validated
 from residua.service.api.deciding import decide, query_of
+from residua.service.api.drawn import drawn
+from residua.service.api.planned import planned
 from residua.service.api.responses import Json, shaped
-from residua.service.api.routes.curves import drawn
-from residua.service.api.routes.plan import planned
 from residua.service.auth.access import Caller
 from residua.service.context import Office, office_of
 from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
 from residua.service.pages.confirm import sees
-from residua.service.pages.gauge import left, row
+from residua.service.pages.gauge import is_quick, left, row
 from residua.service.pages.history import entry, one_page, refusals
 from residua.service.pages.html import PageRoute, form, page, shown, to, wants_part
 from residua.service.pages.labels import told
@@ -53,7 +55,13 @@ async def standing(request: Request, name: str) -> Response:
     """What is left, as a part of a page: for filters that take a while to say."""
     office, seen = office_of(request), await visitor(request)
     seen.caller.require("read", name)
-    found = await office.run_for(seen.caller, lambda: left(office.ledger.budget(name)))
+
+    def work(compute: Compute) -> dict[str, Any]:
+        budget = office.ledger.budget(name)
+        quick = is_quick(budget)
+        return left(budget, budget.balance if quick else compute(balance_of, budget.detached()))
+
+    found = await office.compute(request, seen.caller, work)
     return page("part_left.html", seen, left=found)
 
 
@@ -63,10 +71,11 @@ async def curves(request: Request, name: str) -> Response:
     office, seen = office_of(request), await visitor(request)
     seen.caller.require("read", name)
 
-    def work() -> bytes:
-        return shaped(models.Curves, drawn(office.ledger, name, POINTS))
+    def work(compute: Compute) -> bytes:
+        budget = office.ledger.budget(name).detached()
+        return shaped(models.Curves, compute(drawn, budget, POINTS))
 
-    return Json(await office.run_for(seen.caller, work))
+    return Json(await office.compute(request, seen.caller, work))
 
 
 @router.post("/budgets/{name}/what-if")
@@ -78,7 +87,13 @@ async def what_if(request: Request, name: str) -> Response:
     seen.caller.require("plan", name)
     status, result = 200, {}
     try:
-        result = await office.run_for(seen.caller, tried, office, seen.caller, name, given)
+        result = await office.compute(
+            request,
+            seen.caller,
+            lambda compute: tried(office, seen.caller, name, given, compute),
+        )
+        if result["decided"] is not None:
+            office.metrics.decided("check", result["decided"]["admitted"])
     except (ResiduaError, Problem) as error:
         problem = problems.problem_of(error)
         if problem is None:
@@ -103,7 +118,7 @@ async def spend(request: Request, name: str) -> Response:
             assumed = body.assume_budget_relation
             return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
 
-        receipt = await decide(office, seen.caller, name, body.mechanism, ask)
+        receipt = await decide(request, office, seen.caller, body.mechanism, ask)
     except (ResiduaError, Problem) as error:
         problem = problems.problem_of(error)
         if problem is None:
@@ -116,24 +131,27 @@ async def spend(request: Request, name: str) -> Response:
     return to(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
 
 
-def tried(office: Office, caller: Caller, name: str, given: Mapping[str, str]) -> dict[str, Any]:
+def tried(
+    office: Office, caller: Caller, name: str, given: Mapping[str, str], compute: Compute
+) -> dict[str, Any]:
     """Check and plan. Auditors may plan, and not check."""
     body = validated(models.Ask, _asked(given))
     n = _count(given.get("n", "1"))
     plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": MOST})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
     if caller.may("check"):
-        answer = office.ledger.check(
+        answer = office.ledger.with_compute(compute).check(
             name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
         )
-        office.metrics.decided("check", answer.admitted)
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
         closed = office.ledger.read_only
         if closed is not None:
             reason = f"nothing would be admitted now: {problems.without_addresses(closed)}"
             out["decided"] |= {"admitted": False, "reason": reason}
     try:
-        found = planned(office.ledger, name, plan)
+        asked = [from_dict(one) for one in plan.mechanisms]
+        budget = office.ledger.budget(name).detached()
+        found = compute(planned, budget, asked, plan.n, plan.most)
     except TooLargeError as error:
         out["too_slow"] = str(error)
     else:

@@ -81,7 +81,7 @@ async def cancel(request: Request, id: str) -> Response:
     try:
         await office.run(in_scope, office, seen.caller, id)
         body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
-        await settle(office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
+        await settle(request, office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
     except (ResiduaError, Problem) as error:
         return await _cancellation(request, seen, id, _told(error))
     name = found.budgets[0]

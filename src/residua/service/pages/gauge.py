@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from residua.filters.balance import detail_words, percent, share_words
+from residua.filters.balance import Balance, detail_words, percent, share_words
 from residua.ledger.api.views import Budget
 
 _QUICK = ("pure", "basic", "approximate_zcdp", "gdp", "gdp_residue")
@@ -28,13 +28,17 @@ def row(budget: Budget) -> dict[str, Any]:
         "holds": len(budget.holds),
         "left": None,
     }
-    quick = budget.filter.kind in _QUICK and not budget.holds and budget.parent is None
-    return {**out, "left": left(budget)} if quick or budget.retired else out
+    return {**out, "left": left(budget, budget.balance)} if is_quick(budget) else out
 
 
-def left(budget: Budget) -> dict[str, Any]:
+def is_quick(budget: Budget) -> bool:
+    """Whether what is left takes no time to work out."""
+    alone = not budget.holds and budget.parent is None
+    return budget.retired or (budget.filter.kind in _QUICK and alone)
+
+
+def left(budget: Budget, balance: Balance | None) -> dict[str, Any]:
     """What is left, as a share and in words; `share` is None for a budget that is retired."""
-    balance = budget.balance
     if balance is None:
         return {"share": None, "text": None, "capacity": budget.capacity_words}
     return {

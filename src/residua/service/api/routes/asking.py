@@ -18,10 +18,11 @@ from residua.errors import ArgumentError
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.receipts import Receipt, Reservation
+from residua.ledger.operations.early_rulings import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.service.api import models, values
 from residua.service.api.bodies import JsonRoute
-from residua.service.api.deciding import decide, is_quick, query_of, settle
+from residua.service.api.deciding import decide, is_quick, query_of, settle, shown_slowly
 from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented, shaped
 from residua.service.auth.access import Caller
 from residua.service.auth.hold_owner import hold_of
@@ -57,8 +58,8 @@ async def spend(
         assumed = body.assume_budget_relation
         return show.if_quick(ledger.spend(budgets, query, key, assume_budget_relation=assumed))
 
-    answer = await decide(office, caller, budgets, body.mechanism, ask)
-    return await show.response(office, caller, "spend", answer)
+    answer = await decide(request, office, caller, body.mechanism, ask)
+    return await show.response(request, office, caller, "spend", answer)
 
 
 @router.post(
@@ -78,16 +79,18 @@ async def check(
     caller.require("check", name, *body.also)
     one_key(body.key, idempotency_key)
 
-    def work() -> tuple[bool, bytes]:
+    def work(compute: Compute) -> tuple[bool, bytes]:
         must_be_open(office.ledger.read_only)
-        found = office.ledger.check(
+        found = office.ledger.with_compute(compute).check(
             named(name, body),
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
         )
-        return found.admitted, shaped(models.Decided, values.answer_to_dict(found))
+        to_dict = values.answer_to_dict
+        data = to_dict(found) if is_quick(found) else compute(to_dict, found)
+        return found.admitted, shaped(models.Decided, data)
 
-    admitted, content = await office.run_for(caller, work)
+    admitted, content = await office.compute(request, caller, work)
     office.metrics.decided("check", admitted)
     return Json(content)
 
@@ -112,8 +115,8 @@ async def reserve(
         hold = ledger.reserve(budgets, query, key, body.ttl, assume_budget_relation=assumed)
         return show.if_quick(hold)
 
-    answer = await decide(office, caller, budgets, body.mechanism, ask)
-    return await show.response(office, caller, "reserve", answer)
+    answer = await decide(request, office, caller, body.mechanism, ask)
+    return await show.response(request, office, caller, "reserve", answer)
 
 
 @router.post(
@@ -138,7 +141,8 @@ async def commit(
         in_scope(office, caller, id)
         return show.if_quick(ledger.commit(id, key))
 
-    return await show.response(office, caller, "commit", await settle(office, caller, ask))
+    answer = await settle(request, office, caller, ask)
+    return await show.response(request, office, caller, "commit", answer)
 
 
 @router.post(
@@ -157,7 +161,7 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
         in_scope(office, caller, id)
         ledger.cancel(id, body.reason)
 
-    await settle(office, caller, ask)
+    await settle(request, office, caller, ask)
     return Response(status_code=204)
 
 
@@ -194,18 +198,20 @@ class _Showing:
 
     def if_quick(self, receipt: Receipt | Reservation) -> _Answer:
         """A receipt, with its answer where that takes no time."""
-        return receipt, self._shown(receipt) if is_quick(receipt) else None
+        if not is_quick(receipt):
+            return receipt, None
+        return receipt, shaped(self._model, self._to_dict(receipt))
 
-    async def response(self, office: Office, caller: Caller, verb: str, answer: _Answer) -> Json:
+    async def response(
+        self, request: Request, office: Office, caller: Caller, verb: str, answer: _Answer
+    ) -> Json:
         """Count a decision, and answer it."""
         receipt, content = answer
         office.metrics.decided(verb, receipt.admitted, receipt.replayed)
         if content is None:
-            content = await office.deciding.run_for(caller.name, self._shown, receipt)
+            data = await shown_slowly(request, office, caller, receipt, self._to_dict)
+            content = shaped(self._model, data)
         return Json(content)
-
-    def _shown(self, receipt: Receipt | Reservation) -> bytes:
-        return shaped(self._model, self._to_dict(receipt))
 
 
 def in_scope(office: Office, caller: Caller, id: str) -> None:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.filters.codec import from_dict
-from residua.ledger.api.views import Budget
+from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
 from residua.service.api.bodies import JsonRoute
 from residua.service.api.responses import BudgetName, Json, documented, shaped
@@ -30,13 +30,13 @@ async def create(request: Request, body: models.NewBudget) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("manage")
 
-    def work() -> bytes:
+    def work() -> None:
         fields = body.model_dump(exclude={"name", "filter"})
         ledger = office.ledger.as_principal(caller.principal)
-        made = ledger.create_budget(body.name, from_dict(body.filter), **fields)
-        return _shown(made)
+        ledger.create_budget(body.name, from_dict(body.filter), **fields)
 
-    return Json(await office.run(work), status_code=201)
+    await office.run(work)
+    return Json(await _shown(request, body.name), status_code=201)
 
 
 @router.get(
@@ -56,15 +56,15 @@ async def every(
     office, caller = office_of(request), caller_of(request)
     caller.require("read")
 
-    def work() -> bytes:
+    def work(compute: Compute) -> bytes:
         seen = sorted((one for one in office.ledger.budgets() if caller.sees(one.name)), key=_name)
         rest = [one for one in seen if after is None or one.name > after]
         page = rest[:limit]
         following = page[-1].name if len(rest) > limit else None
-        items = [values.budget_to_dict(one) for one in page]
+        items = values.budgets_to_data(page, compute)
         return shaped(models.Budgets, {"items": items, "next": following})
 
-    return Json(await office.run_for(caller, work))
+    return Json(await office.compute(request, caller, work))
 
 
 @router.get(
@@ -75,13 +75,8 @@ async def every(
 )
 async def show(request: Request, name: BudgetName) -> Response:
     """A budget, its state and what is left of it, rounded down."""
-    office, caller = office_of(request), caller_of(request)
-    caller.require("read", name)
-
-    def work() -> bytes:
-        return _shown(office.ledger.budget(name))
-
-    return Json(await office.run_for(caller, work))
+    caller_of(request).require("read", name)
+    return Json(await _shown(request, name))
 
 
 @router.post(
@@ -95,11 +90,8 @@ async def retire(request: Request, name: BudgetName, body: models.Retirement) ->
     office, caller = office_of(request), caller_of(request)
     caller.require("manage", name)
 
-    def work() -> bytes:
-        office.ledger.as_principal(caller.principal).retire(name, body.reason)
-        return _shown(office.ledger.budget(name))
-
-    return Json(await office.run(work))
+    await office.run(lambda: office.ledger.as_principal(caller.principal).retire(name, body.reason))
+    return Json(await _shown(request, name))
 
 
 @router.post(
@@ -113,15 +105,18 @@ async def refresh(request: Request, name: BudgetName) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("manage", name)
 
-    def work() -> bytes:
-        office.ledger.as_principal(caller.principal).refresh(name)
-        return _shown(office.ledger.budget(name))
-
-    return Json(await office.run(work))
+    await office.run(lambda: office.ledger.as_principal(caller.principal).refresh(name))
+    return Json(await _shown(request, name))
 
 
-def _shown(budget: Budget) -> bytes:
-    return shaped(models.Budgeted, values.budget_to_dict(budget))
+async def _shown(request: Request, name: str) -> bytes:
+    office = office_of(request)
+
+    def work(compute: Compute) -> bytes:
+        (data,) = values.budgets_to_data([office.ledger.budget(name)], compute)
+        return shaped(models.Budgeted, data)
+
+    return await office.compute(request, caller_of(request), work)
 
 
 def _name(budget: object) -> str:

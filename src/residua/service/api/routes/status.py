@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from fastapi import APIRouter
@@ -11,15 +11,17 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from residua.ledger.api.ledger import Ledger
+from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
 from residua.service.api.responses import Json, documented, shaped
 from residua.service.auth.access import PERMISSIONS
-from residua.service.context import caller_of, office_of
+from residua.service.context import Office, caller_of, office_of
 from residua.service.middleware import encoded
+from residua.service.pool import NICE, lost_problem
 from residua.service.problems import Problem
 from residua.version import __version__
+from residua.worker_process import WorkerLost, WorkerProcess
 
 router = APIRouter(tags=["status"])
 
@@ -72,7 +74,13 @@ async def status(request: Request) -> Response:
     """Budgets, open reservations, data labels, and what the set-up promises."""
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
-    return Json(await office.run(lambda: encoded(values.plain_data(office.ledger.status()))))
+
+    def work(compute: Compute) -> bytes:
+        found = office.ledger.status()
+        shown = replace(found, budgets=tuple(one.detached() for one in found.budgets))
+        return encoded(compute(values.plain_data, shown))
+
+    return Json(await office.compute(request, caller, work))
 
 
 @router.get(
@@ -119,7 +127,7 @@ async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
-    file = await office.run(exported, office.ledger)
+    file = await office.working.run_for(caller.principal, exported, office)
     return StreamingResponse(
         iter(lambda: file.read(1 << 16), b""),
         media_type="application/jsonl",
@@ -127,14 +135,20 @@ async def export(request: Request) -> Response:
     )
 
 
-def exported(ledger: Ledger) -> BinaryIO:
-    """The export in a file that has no name; it may be larger than memory."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115  (closed when it is sent)
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
-    ledger.export(text)
-    text.detach()
-    file.seek(0)
-    return file
+def exported(office: Office) -> BinaryIO:
+    """The export in a file that has no name any more; it may be larger than memory.
+
+    A process of its own writes it, so that nobody waits for it to be encoded.
+    """
+    with tempfile.NamedTemporaryFile() as file:
+        process = WorkerProcess(nice=NICE)
+        try:
+            office.ledger.with_compute(process.ask).export(file.name)
+        except WorkerLost as lost:
+            raise lost_problem(lost) from None
+        finally:
+            process.end()
+        return open(file.name, "rb")
 
 
 @router.get(
@@ -148,4 +162,5 @@ async def prometheus(request: Request) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("audit")
     office.metrics.read_only.set(office.ledger.read_only is not None)
+    office.metrics.workers.set(len(office.pool.processes))
     return Response(office.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)

@@ -1,0 +1,48 @@
+"""Which decisions are cheap: those that a closed form makes, known by the kinds alone.
+
+Everything else may take long, and is not computed where others wait for it. What is cheap by these
+rules takes well below a millisecond, a refusal with its advice some milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from residua.filters.additive.base import Additive
+from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.rules import Standing
+
+FILTERS = frozenset(
+    {"pure", "basic", "zcdp", "approximate_zcdp", "gdp", "renyi", "gdp_residue"}
+)  # fmt: skip
+QUERIES = frozenset({"gaussian", "laplace", "pure_dp", "approximate_dp", "zcdp", "gdp"})
+MOST_HOLDS = 16
+"""Open holds that a spend may fold again and still be cheap."""
+
+
+def is_simple(asked: Asked) -> bool:
+    """Whether a query is decided by a closed form wherever there is one."""
+    return getattr(asked.query, "kind", None) in QUERIES
+
+
+def is_closed_form(standing: Standing, asked: Asked) -> bool:
+    """Whether a query, and the open holds with it, are decided by closed forms on a budget."""
+    return (
+        standing.filter.kind in FILTERS
+        and is_simple(asked)
+        and (not standing.holds or _are_simple(standing.holds))
+    )
+
+
+def _are_simple(holds: tuple[Asked, ...]) -> bool:
+    return len(holds) <= MOST_HOLDS and all(map(is_simple, holds))
+
+
+def leaves_closed_form(line: Iterable[Standing]) -> bool:
+    """Whether what is left of a budget, with the ancestors that it charges, has a closed form."""
+    line = tuple(line)
+    if any(standing.holds for standing in line):
+        return False
+    if all(isinstance(standing.filter, Additive) for standing in line):
+        return True
+    return len(line) == 1 and line[0].filter.kind in FILTERS

@@ -1,0 +1,117 @@
+"""Rulings that were computed before they are needed, and by whom.
+
+A ruling is a pure function of where the budgets stand and of the query, so it may be computed
+before a request queues, in this process or in another one (`Compute`). The committer then finds it
+here, as long as the budgets stand as they did.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from residua.errors import ResiduaError
+from residua.ledger.domain import rules
+from residua.ledger.domain.closed_forms import is_closed_form
+from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.rules import Rule, Ruling, Standing
+
+T = TypeVar("T")
+_MOST = 1024
+
+
+class Compute(Protocol):
+    """Calls a pure function, here or elsewhere; all that it takes and returns can be pickled."""
+
+    def __call__(self, do: Callable[..., T], *arguments: Any) -> T: ...
+
+
+def here(do: Callable[..., T], *arguments: Any) -> T:
+    """Compute in this thread."""
+    return do(*arguments)
+
+
+class Found(NamedTuple):
+    """What came of a computation, and the seconds of processor that it took."""
+
+    rulings: dict[str, Ruling] | None
+    error: ResiduaError | None
+    """The request is wrong."""
+    failure: str | None
+    """Something else went wrong."""
+    seconds: float
+
+    def result(self) -> dict[str, Ruling]:
+        """The rulings, or what was raised in their place."""
+        if self.error is not None:
+            raise type(self.error)(*self.error.args)
+        if self.rulings is None:
+            raise RuntimeError(self.failure)
+        return self.rulings
+
+
+def timed(judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> Found:
+    """What a function rules, and how long it works. By the clock, a busy machine would look slow.
+
+    What fails here fails under the lock as well, which reports it.
+    """
+    rulings, error, failure = None, None, None
+    before = time.thread_time()
+    try:
+        rulings = judge(*arguments)
+    except ResiduaError as wrong:
+        error = wrong
+    except MemoryError:
+        raise
+    except Exception as failed:
+        failure = repr(failed)
+    return Found(rulings, error, failure, time.thread_time() - before)
+
+
+class Rulings:
+    """Rulings by where the budgets stood. Shared by the threads of a process."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Found] = {}
+
+    def judge(
+        self, rule: Rule, asked: Asked, standings: Mapping[str, Standing]
+    ) -> dict[str, Ruling]:
+        """What a rule says of the budgets that a request charges."""
+        found = self._find(spending_key, rule, asked, standings)
+        return rules.judge(rule, asked, standings) if found is None else found.result()
+
+    def judge_commit(
+        self, standings: Mapping[str, Standing], places: Mapping[str, int]
+    ) -> dict[str, Ruling]:
+        """Whether each budget releases the hold at its place."""
+        found = self._find(commit_key, standings, places)
+        return rules.judge_commit(standings, places) if found is None else found.result()
+
+    def _find(self, key: Callable[..., Hashable], *arguments: Any) -> Found | None:
+        return self._known.get(key(*arguments)) if self._known else None
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._known
+
+    def add(self, key: Hashable, found: Found) -> None:
+        """Keep a ruling."""
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[key] = found
+
+
+def spending_key(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> Hashable:
+    """By what the rulings on a spend or a hold are found."""
+    return rule.__name__, asked.text, tuple(standings.items())
+
+
+def commit_key(standings: Mapping[str, Standing], places: Mapping[str, int]) -> Hashable:
+    """By what the rulings on a commit are found."""
+    return "commit", tuple(places.items()), tuple(standings.items())
+
+
+def are_closed_forms(asked: Asked, standings: Mapping[str, Standing]) -> bool:
+    """Whether a query is decided by closed forms on every budget."""
+    return all(is_closed_form(standing, asked) for standing in standings.values())
