@@ -7,7 +7,7 @@ import random
 
 import residua as rz
 from residua import mechanisms as m
-from residua import provable
+from residua import provable, sizes
 from residua.adversary.natural.additive_profile import AdditiveProfileFilter
 from residua.provable import ranges
 
@@ -92,7 +92,7 @@ class Draw(random.Random):
             bound = self.wide(1.0, 60.0, ranges.LEAST_SIZE, ranges.LARGEST_CUT)
             return m.TruncatedLaplace(scale, scale * bound, s)
         if kind == "randomized_response":
-            buckets = self.choice((2, 2, 3, 10, 1000, ranges.LARGEST_COUNT))
+            buckets = self.choice((2, 2, 3, 10, 1000, sizes.LARGEST_PROVABLE_COUNT))
             if self.random() < 0.6:
                 return m.RandomizedResponse(eps=self.eps(), num_buckets=buckets)
             return m.RandomizedResponse(

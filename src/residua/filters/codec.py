@@ -20,8 +20,8 @@ from residua.filters.base import Filter
 from residua.filters.describe import as_mechanism
 from residua.filters.kinds import KINDS, filter_class
 from residua.filters.state import State
+from residua.mechanisms.codec import check_size, parsed_json
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
-from residua.mechanisms.codec import parsed_json
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.kinds import KINDS as MECHANISMS
 from residua.mechanisms.mechanism import Mechanism
@@ -60,6 +60,7 @@ def from_json(given: Any) -> Filter:
 
 def from_dict(given: Any) -> Filter:
     """The filter that plain data describes."""
+    check_size("filter", given)
     fields, cls = _opened(given)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     _only_known(cls.kind, fields, known)

@@ -18,10 +18,9 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms.composition.self_composed import SelfComposed
 from residua.mechanisms.kinds import KINDS
-from residua.mechanisms.mechanism import DEEPEST, Mechanism
+from residua.mechanisms.mechanism import Mechanism
+from residua.sizes import DEEPEST, DEEPEST_TEXT, LARGEST_COUNT, oversized
 
-_DEEPEST_TEXT = 256
-"""Levels of lists and objects in a JSON text: far more than any description has."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 """Brackets, and strings, in which they do not count."""
 
@@ -65,8 +64,8 @@ def parsed_json(name: str, given: Any) -> Any:
             raise ArgumentError(f"{name} must be JSON in UTF-8, got {error}") from None
     if not isinstance(given, str):
         return given
-    if _nesting(given) > _DEEPEST_TEXT:
-        raise ArgumentError(f"{name} must be nested less deeply than {_DEEPEST_TEXT} levels")
+    if _nesting(given) > DEEPEST_TEXT:
+        raise ArgumentError(f"{name} must be nested less deeply than {DEEPEST_TEXT} levels")
     try:
         return _decoder(name).decode(given)
     except json.JSONDecodeError as error:
@@ -76,7 +75,7 @@ def parsed_json(name: str, given: Any) -> Any:
 def _nesting(text: str) -> int:
     """How deep lists and objects are nested in a JSON text, at most."""
     openings = text.count("{") + text.count("[")
-    if openings <= _DEEPEST_TEXT:
+    if openings <= DEEPEST_TEXT:
         return openings
     depth = deepest = 0
     for mark in _BRACKETS.finditer(text):
@@ -111,11 +110,20 @@ def _decoder(name: str) -> json.JSONDecoder:
     return json.JSONDecoder(object_pairs_hook=once, parse_constant=constant, parse_int=whole)
 
 
+def check_size(name: str, given: Any) -> None:
+    """Raise `ArgumentError` if plain data is too large to be read as a description."""
+    why = oversized(given)
+    if why is not None:
+        raise ArgumentError(f"{name} is too large: {why}")
+
+
 def from_dict(given: Any, depth: int = 0) -> Mechanism:
     """The mechanism that plain data describes."""
     if not isinstance(given, Mapping):
         raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
-    checks.require(depth <= DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
+    if depth == 0:
+        check_size("mechanism", given)
+    checks.require(depth < DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
     fields = dict(given)
     if "kind" not in fields:
         raise ArgumentError(
@@ -135,7 +143,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
             f"version must be {cls.version} for kind {kind!r}, got {checks.shown(version)}"
         )
     steps = checks.count("steps", fields.pop("steps")) if "steps" in fields else None
-    checks.require(steps is None or steps <= 2**53, "steps", "at most 2**53", steps)
+    checks.require(steps is None or steps <= LARGEST_COUNT, "steps", "at most 2**53", steps)
     known = {field.name: field for field in dataclasses.fields(cls)}
     for name in fields:
         if name not in known:

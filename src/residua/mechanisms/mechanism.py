@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal
 
 from residua import checks
@@ -17,13 +17,12 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms import relations
 from residua.mechanisms.explanation import Explanation, explain
 from residua.pld.pld import Pld
+from residua.sizes import DEEPEST
 
 Side = Literal["above", "below"]
 
 DEFAULT_ACCURACY = 1e-6
 """What discretising may cost in `eps` for one use."""
-DEEPEST = 32
-"""How deep descriptions may be nested in each other."""
 _CACHED = 4096
 
 
@@ -41,9 +40,10 @@ class Mechanism(ABC):
     """Where the pair is from."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """One `repr` for all, which a dataclass leaves alone where its class has one."""
+        """One `repr` and one hash for all; a dataclass leaves alone what its class has."""
         super().__init_subclass__(**kwargs)
         cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
+        cls.__hash__ = Mechanism.__hash__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         """What makes an equal one, without what is left out by default."""
@@ -54,6 +54,19 @@ class Mechanism(ABC):
         ]
         return f"{type(self).__name__}({', '.join(given)})"
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept, so that the hash of what is nested does not take a pass for each level."""
+        values = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return hash((self.kind, *values))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: hashes differ from process to process."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     @property
     def supported(self) -> tuple[str, ...]:
         """The relations this description has PLDs for; the first one is the default."""
@@ -62,14 +75,18 @@ class Mechanism(ABC):
     @property
     def parts(self) -> tuple[Mechanism, ...]:
         """The mechanisms that this one is made of, if any; equal ones once."""
-        inner = [getattr(self, field.name) for field in dataclasses.fields(self)]
-        flat = [v for value in inner for v in (value if isinstance(value, tuple) else (value,))]
-        return tuple(dict.fromkeys(v for v in flat if isinstance(v, Mechanism)))
+        return tuple(dict.fromkeys(self._inner))
 
     @property
+    def _inner(self) -> list[Mechanism]:
+        inner = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        flat = [v for value in inner for v in (value if isinstance(value, tuple) else (value,))]
+        return [v for v in flat if isinstance(v, Mechanism)]
+
+    @cached_property
     def depth(self) -> int:
-        """How deep mechanisms are nested in this one."""
-        return 1 + max((part.depth for part in self.parts), default=0)
+        """How deep mechanisms are nested in this one, itself included."""
+        return 1 + max((part.depth for part in self._inner), default=0)
 
     # -- privacy loss -------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
-from residua.provable.ranges import LONGEST_LIST
+from residua.sizes import LONGEST_PROVABLE_LIST
 
 SUM_TOLERANCE = 1e-9
 """How far from 1 given masses may sum; they are then normalised exactly."""
@@ -252,7 +252,7 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     if p.size == 1 and z[0] == 0.0 and at_infinity == 0.0:
         return identity()
     with np.errstate(over="ignore", under="ignore"):
-        if p.size <= LONGEST_LIST:
+        if p.size <= LONGEST_PROVABLE_LIST:
             q = np.array([tilted(*each) for each in zip(p.tolist(), z.tolist(), strict=True)])
         else:
             q = p * np.exp(-z)

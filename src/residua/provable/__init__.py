@@ -21,14 +21,13 @@ from residua.provable.forms import (
 )
 from residua.provable.plans import off_plan, planned, unprovable_composition
 from residua.provable.ranges import (
-    LARGEST_COUNT,
     LARGEST_SIZE,
     LEAST_SIZE,
-    LONGEST_LIST,
     Description,
     out_of_range,
     size_ranges,
 )
+from residua.sizes import LARGEST_PROVABLE_COUNT, LONGEST_PROVABLE_LIST, oversized
 
 LARGEST_TWO_SIDED = 8.0
 """Of sensitivities divided by the noise on a sample under replace-one, where both sides are
@@ -90,13 +89,13 @@ def unprovable(description: Description, config: Description, relation: str) -> 
         return _under_any(description, filters, relation)
     for leaf, copies in leaves_of(description):
         wrong = out_of_range(leaf, kind)
-        if wrong is None and not copies <= LARGEST_COUNT:
-            wrong = f"copies in one query must be at most {LARGEST_COUNT}, got {copies}"
+        if wrong is None and not copies <= LARGEST_PROVABLE_COUNT:
+            wrong = f"copies in one query must be at most {LARGEST_PROVABLE_COUNT}, got {copies}"
         if wrong is not None:
             return wrong
         leaves.append((leaf, copies))
-        if len(leaves) > LONGEST_LIST:
-            return f"at most {LONGEST_LIST} mechanisms can be composed in one query"
+        if len(leaves) > LONGEST_PROVABLE_LIST:
+            return f"at most {LONGEST_PROVABLE_LIST} mechanisms can be composed in one query"
     if kind == "plan":
         leaves = off_plan(leaves, planned(config), relation)
     allowed = _FORMS.get(kind, set()) | ({"discrete"} if _has_reserve(config) else set())
@@ -153,7 +152,9 @@ def unprovable_commit(to: Any, relation: str) -> str | None:
 
 def unprovable_filter(config: Description) -> str | None:
     """Why steps under a filter could not be proven whatever is asked, or None."""
-    kind = config["kind"]
+    kind, wrong = config["kind"], oversized(config)
+    if wrong is not None:
+        return f"the filter is too large: {wrong}"
     for place, each in enumerate(config["filters"] if kind == "union" else ()):
         wrong = unprovable_filter(each)
         if wrong is not None:
@@ -202,7 +203,7 @@ def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
         yield "rho", rho, LEAST_SIZE**2, 1e6
     for name in ("curve", "plan", "menu", "expect", "catalogue"):
         if isinstance(f.get(name), list):
-            yield f"the length of {name}", len(f[name]), 1, LONGEST_LIST
+            yield f"the length of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
 
 
 def _unprovable_natural(config: Description) -> str | None:

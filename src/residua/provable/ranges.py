@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from residua.sizes import LARGEST_PROVABLE_COUNT, LONGEST_PROVABLE_LIST
+
 Description = Mapping[str, Any]
 
 LEAST_SIZE = 1e-9
@@ -21,10 +23,6 @@ LEAST_CONVERTED = 1e-8
 """Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
 LARGEST_CUT = 600.0
 """Of the bound of truncated noise divided by its scale."""
-LONGEST_LIST = 256
-"""Of atoms, points of a curve, orders, or mechanisms that are composed."""
-LARGEST_COUNT = 1_000_000
-"""Of copies in one query."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
 LARGEST_SIGMA = 128.0
@@ -96,12 +94,12 @@ def size_ranges(
         yield "epsilons", each, LEAST_SIZE**2, LARGEST_SIZE
     for name in ("losses", "orders", "alphas", "sensitivities"):
         if name in f:
-            yield f"the number of {name}", len(f[name]), 1, LONGEST_LIST
+            yield f"the number of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
     if kind == "sampled_without_replacement":
         rate = ratio(f["sample_size"], f["source_size"])
         yield "sample_size / source_size", rate, LEAST_SHARE, 1.0
     if kind == "randomized_response":
-        yield "num_buckets", f["num_buckets"], 2, LARGEST_COUNT
+        yield "num_buckets", f["num_buckets"], 2, LARGEST_PROVABLE_COUNT
 
 
 def ratio(top: float, bottom: float) -> float:

@@ -52,9 +52,7 @@ from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable import unprovable
-
-MOST_COMPONENTS = 16
-"""A decision asks every live component."""
+from residua.sizes import MOST_COMPONENTS
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from residua.filters.describe import as_mechanism
 from residua.filters.potential.renyi_commit import Commit
 from residua.filters.query import described
 from residua.mechanisms.black_boxes.black_box import BlackBox
-from residua.mechanisms.codec import from_dict, parsed_json
+from residua.mechanisms.codec import check_size, from_dict, parsed_json
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.provable import unprovable, unprovable_commit
@@ -131,6 +131,8 @@ def _asked(given: Any) -> Asked:
     if isinstance(given, Pld):
         given = _described(given)
     if isinstance(given, Mechanism):
+        # What is recorded must be readable again.
+        check_size("query", given.to_dict())
         return Asked(given, given.to_json())
     if isinstance(given, Commit):
         if isinstance(given.to, Pld):

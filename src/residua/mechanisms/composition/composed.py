@@ -7,6 +7,7 @@ same direction throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from residua import checks
@@ -42,7 +43,7 @@ class Composed(Mechanism):
                 + "; ".join(f"{m.kind}: {', '.join(m.supported)}" for m in self.mechanisms)
             )
 
-    @property
+    @cached_property
     def supported(self) -> tuple[str, ...]:
         """The relations that all of them have."""
         known = [set(m.supported) for m in self.mechanisms]

@@ -8,8 +8,7 @@ from typing import ClassVar
 from residua import checks
 from residua.mechanisms.mechanism import Mechanism, Side, mechanism
 from residua.pld.pld import Pld
-
-_MOST = 1 << 53
+from residua.sizes import LARGEST_COUNT
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class SelfComposed(Mechanism):
     def __post_init__(self) -> None:
         mechanism("mechanism", self.mechanism)
         count = checks.count("count", self.count)
-        checks.require(count <= _MOST, "count", "at most 2**53", count)
+        checks.require(count <= LARGEST_COUNT, "count", "at most 2**53", count)
         checks.set_fields(self, count=count)
 
     @property

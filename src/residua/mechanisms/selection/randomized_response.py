@@ -23,8 +23,7 @@ from residua.mechanisms.relations import REPLACE_ONE, ZERO_OUT
 from residua.pld.arithmetic.rational import from_masses, response
 from residua.pld.constructors import from_exact, identity, infinite
 from residua.pld.pld import Pld
-
-_MOST = 1 << 53
+from residua.sizes import LARGEST_COUNT
 
 
 @checks.keyword_only(
@@ -52,7 +51,7 @@ class RandomizedResponse(Mechanism):
                 f"noise_parameter={checks.shown(self.noise_parameter)}"
             )
         buckets = checks.count("num_buckets", self.num_buckets)
-        checks.require(2 <= buckets <= _MOST, "num_buckets", "between 2 and 2**53", buckets)
+        checks.require(2 <= buckets <= LARGEST_COUNT, "num_buckets", "between 2 and 2**53", buckets)
         checks.set_fields(self, num_buckets=buckets)
         if self.eps is not None:
             checks.set_fields(self, eps=checks.non_negative("eps", self.eps))

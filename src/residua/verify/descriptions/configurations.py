@@ -15,6 +15,7 @@ from typing import Any
 
 from residua.provable import unprovable_filter
 from residua.records import canonical
+from residua.sizes import MOST_COMPONENTS, oversized
 from residua.verify.descriptions.fields import Malformed, read
 
 Check = Callable[[Any], bool]
@@ -23,8 +24,6 @@ _LEAST_EPS = 2.0**-1000
 _LEAST_MU = 1e-100
 _ABOVE_ONE = 1.0 + 1e-9
 _MOST_ROUNDS = 100_000
-MOST_COMPONENTS = 16
-"""Of a union, or of what `auto` becomes."""
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -179,6 +178,9 @@ def misconfigured(config: Any) -> str | None:
     """None where the configuration is one of its kind, else what is wrong."""
     if not isinstance(config, Mapping):
         return f"the filter is not an object: {config!r:.60}"
+    too_large = oversized(config)
+    if too_large is not None:
+        return f"the filter is too large: {too_large}"
     kind = config.get("kind")
     needed = _FIELDS.get(kind) if isinstance(kind, str) else None
     if needed is None:

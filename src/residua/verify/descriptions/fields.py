@@ -16,15 +16,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from residua.sizes import DEEPEST, LARGEST_COUNT, oversized
 from residua.verify.arithmetic.work_limit import work
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 Fields = Mapping[str, Any]
 Check = Callable[[Any], Any]
 
-DEEPEST = 32
-"""How many mechanisms may be nested in each other, the outermost one included."""
-LARGEST_COUNT = 1 << 53
 _LONGEST_LABEL = 200
 _SUM = 1e-9
 """How far from 1 masses may sum, and how far a tradeoff curve may bend the wrong way."""
@@ -42,6 +40,9 @@ class Malformed(Exception):
 
 def read(description: Any) -> dict[str, Any]:
     """The full form of a description."""
+    too_large = oversized(description)
+    if too_large is not None:
+        raise Malformed(f"the mechanism is too large: {too_large}")
     made, depth = _read(description, 1)
     if depth > DEEPEST:
         raise Malformed(f"mechanisms are nested {depth} deep, at most {DEEPEST} may be")

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from residua.records import canonical, digest
-from residua.verify.descriptions.configurations import MOST_COMPONENTS, misconfigured
+from residua.sizes import MOST_COMPONENTS
+from residua.verify.descriptions.configurations import misconfigured
 
 State = Mapping[str, Any]
 _LONGEST = 1500
