@@ -24,6 +24,7 @@ from residua.pld.arithmetic.exact import ExactAtoms, region
 from residua.pld.arithmetic.rational import Side
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 from residua.pld.discretise.finite import region_above
+from residua.sizes import LONGEST_PROVABLE_LIST
 
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
@@ -34,6 +35,8 @@ _BULK = 1e-6
 _HALVINGS = 60
 _STRIDE = 10
 """Of many orders, every tenth says about which one binds."""
+_MOST = LONGEST_PROVABLE_LIST
+"""Of orders that are used from above."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
 _GRID_BITS = 400
@@ -42,7 +45,14 @@ _ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
 
 
 def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
-    """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below."""
+    """The largest PLD with `D_α <= bounds` both ways at all `orders > 1`, from above or below.
+
+    From above, some of very many orders are enough: with fewer bounds the largest PLD is larger.
+    """
+    if side == "above" and orders.size > _MOST:
+        some = np.linspace(0, orders.size - 1, _MOST).round().astype(np.int64)
+        some = np.argsort(orders, kind="stable")[some]
+        orders, bounds = orders[some], bounds[some]
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
     deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS // 2, endpoint=False)

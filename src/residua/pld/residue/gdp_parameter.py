@@ -36,7 +36,8 @@ _BELOW = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 def gdp_parameter(L: Pld) -> float:
     """The least `nu` with `L ⪯ G_nu`, rounded up; inf if there is none."""
-    return float(gdp_parameter_bounds(L).hi)
+    # What is proven too small is not needed here, and takes far longer.
+    return _above(query("L", L))
 
 
 def gdp_parameter_bounds(L: Pld) -> Interval:
@@ -52,11 +53,18 @@ def closed_form_parameter(L: Pld) -> float:
 
 @lru_cache(maxsize=_CACHED)
 def _bounds(L: Pld) -> Interval:
+    closed, high = _closed_form(L), _above(L)
+    if closed is not None and closed[0] is not None:
+        return Interval(closed[0], high)
+    if high == math.inf:
+        return Interval(math.sqrt(_tail_variance(L)) * (1.0 - 4.0 * U), high)
+    return Interval(_refuted(L, high * high), high)
+
+
+@lru_cache(maxsize=_CACHED)
+def _above(L: Pld) -> float:
     closed = _closed_form(L)
-    if closed is None:
-        return _searched(L)
-    low, high = closed
-    return Interval(_refuted(L, high * high) if low is None else low, high)
+    return _searched(L) if closed is None else closed[1]
 
 
 @lru_cache(maxsize=_CACHED)
@@ -106,8 +114,8 @@ def _root(square: Fraction, down: bool) -> float:
     return root
 
 
-def _searched(L: Pld) -> Interval:
-    """Find where nothing is left. What is left grows at least as fast as the budget."""
+def _searched(L: Pld) -> float:
+    """Find where nothing is left, from above. What is left grows at least as fast as the budget."""
     low, high, left = max(float_down(L._exact_variance), 1e-12), math.inf, math.inf
     v = 2.0 * low
     for _ in range(_STEPS):
@@ -120,9 +128,7 @@ def _searched(L: Pld) -> Interval:
             v = max(high - left * (1.0 - _SETTLED) + 0.1 * _SETTLED * high, low)
         if v > _LARGEST or (high < math.inf and min(high - low, left) <= _SETTLED * high):
             break
-    if high == math.inf:
-        return Interval(math.sqrt(_tail_variance(L)) * (1.0 - 4.0 * U), math.inf)
-    return Interval(_refuted(L, high), math.sqrt(high) * (1.0 + 2.0 * U))
+    return math.sqrt(high) * (1.0 + 2.0 * U)
 
 
 def _tail_variance(L: Pld) -> float:

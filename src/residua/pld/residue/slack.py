@@ -52,6 +52,9 @@ _ACCURACY = 1e-3
 """Relative, asked for where a curve is read; the tents are above what is found in any case."""
 _COARSE = 0.08
 """The same for searches."""
+_MOST = 1 << 12
+"""Outcomes of a finite query up to which they are used as they are; tents above longer lists are
+fewer."""
 _TRUNCATED = 0.02
 """The share of the slack that truncation may take."""
 _ALL = 0.99
@@ -98,7 +101,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
     if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
-    tents = tents_above(rest, _level(eta), _FINE)
+    tents = tents_above(rest, _level(eta), _FINE, _MOST)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
