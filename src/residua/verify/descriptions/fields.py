@@ -106,7 +106,8 @@ def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
         depth += 1
     deepest = depth
     for name, (check, default) in rule.fields.items():
-        if name not in fields:
+        # Null says that an optional field is absent, to the library too.
+        if name not in fields or (default is None and fields[name] is None):
             if default is _REQUIRED:
                 raise Malformed(f"{kind} lacks the field {name!r}")
             if default is not None:
