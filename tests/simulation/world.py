@@ -36,7 +36,7 @@ from sqlalchemy.pool import NullPool
 import residua as rz
 from residua.ledger.api.opening import hold_against_anchor
 from residua.ledger.domain import clock, rules
-from residua.ledger.operations import committer, early_decisions, faults, group_commit
+from residua.ledger.operations import committer, early_rulings, faults, group_commit
 from residua.ledger.operations.committer import Gate
 from residua.ledger.storage.anchor import Anchor, Anchored, Marks
 from residua.ledger.storage.migrations import migrate
@@ -366,7 +366,7 @@ def determined(world: World) -> Iterator[None]:
         mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
         mock.patch.object(faults, "point", world.step),
         mock.patch.object(committer, "time", still),
-        mock.patch.object(early_decisions, "time", still),
+        mock.patch.object(early_rulings, "time", still),
         mock.patch.object(group_commit, "time", still),
         mock.patch.object(rules, "time", still),
     ):

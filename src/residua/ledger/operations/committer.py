@@ -366,6 +366,7 @@ class Gate:
             self._mute = None
         except _UNWRITTEN as error:
             if not self.owed and not isinstance(error, OSError):
+                self.look(())  # The store may have been recovered or replaced, which it says.
                 raise
             self._mute = error  # Whoever would write is told.
 
