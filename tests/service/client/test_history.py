@@ -205,7 +205,8 @@ def record_history(store: str, anchor: Path, seed: object) -> None:
                     time.sleep(chance.uniform(0.0, 0.5))
     check(entries, books_of(store, anchor))
     print(f"\n{seed}: {dict(counts)}, {len(between.requests)} requests through the proxy")
-    assert counts["told"] > RESTARTS * BETWEEN and counts["unknown"] > 0 and counts["unspent"] > 0
+    # Whether a call also learns that nothing was spent depends on the moment of each restart.
+    assert counts["told"] > RESTARTS * BETWEEN and counts["unknown"] > 0
     with rz.open_ledger(store, anchor=anchor, create=False) as ledger:
         report = ledger.verify()
         assert report.ok and report.proven > 0
