@@ -80,11 +80,11 @@ class WorkerProcess:
         return made
 
     def kill(self) -> None:
-        """End it at once, whatever it does; who waits for its answer gets `WorkerLost`."""
+        """Stop the process at once; a caller that waits for its answer gets `WorkerLost`."""
         self._process.kill()
 
     def end(self) -> None:
-        """End it, and let go of what it had."""
+        """Stop the process and close its pipes."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

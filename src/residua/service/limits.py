@@ -77,9 +77,9 @@ class Rate:
 class Turns:
     """So many things at once, shared fairly between names. Used from the event loop alone.
 
-    A name has at most `share` of them. Whoever comes when there is none left waits, in a queue for
-    each name; the next turn goes to the name that has the fewest, and among those to the one that
-    got its last turn first.
+    A name has at most `share` of them. When all are taken, a request waits in the queue of its
+    name. The next turn goes to the name that has the fewest, and among those to the one that got
+    its last turn first.
     """
 
     def __init__(self, most: int, share: int, queue: int, own_queue: int):
@@ -154,7 +154,7 @@ class Workers:
 
     @property
     def is_busy(self) -> bool:
-        """Whether who comes now must wait for a thread."""
+        """Whether a new request would have to wait for a thread."""
         return self._taken >= self._size
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
@@ -185,14 +185,14 @@ class Workers:
 
 
 def overloaded(why: str) -> Problem:
-    """The problem of who should come again a little later."""
+    """The problem for a caller that should retry a little later."""
     return Problem(
         503, "overloaded", f"{why}; nothing was spent, retry in 1 s", {"Retry-After": "1"}
     )
 
 
 def shutting_down() -> Problem:
-    """The problem of who comes too late."""
+    """The problem for a request that arrives during shutdown."""
     return Problem(503, "shutting-down", "the service is shutting down; nothing was spent")
 
 

@@ -126,7 +126,7 @@ class Gate:
         )
 
     def decide(self, page: Page, request: Request, compute: Compute = here) -> None:
-        """Decide what may take long, for who reads a page."""
+        """Decide in advance what may take long, for a caller that only reads the page."""
         if self._early.time_on(page, request) > 0:
             self._early.decide(page, request, compute)
 
