@@ -18,14 +18,15 @@
  *   - what a caller was told is in the store, or the ledger is read-only or retired.
  *
  * What is taken for granted: a transaction of the store is atomic, and one process writes at a time
- * (SQLite); there is one anchor; and a backup is put back while no request is under way, though
- * servers may have the ledger open.
+ * (SQLite); there is one anchor; and a backup is put back while no transaction is under way, though
+ * requests may be: a server may have asked the anchor and not yet read the store, or have committed
+ * and not yet told the anchor. So the anchor takes a record only if it is on one chain with what it
+ * knows, which the store tells and nothing changes later.
  *
  * With each of these macros something is left out that the protocol needs, and Spin finds what goes
- * wrong: NO_STORE_SYNC, NO_REPLAY_SYNC, NO_ANCHOR_SYNC, NO_ANCHOR, NO_LEARN, NO_KEYS, NO_LOCK,
- * NO_HOLDS. With RESTORE_ANYTIME a backup may be put back while a request is under way: a server that
- * has asked the anchor and not yet read the store, or has committed and not yet told the anchor, does
- * not notice.
+ * wrong: NO_STORE_SYNC, NO_REPLAY_SYNC, NO_ANCHOR_SYNC, NO_ANCHOR, NO_KEYS, NO_LOCK,
+ * NO_HOLDS, NO_CHAIN. (What a server asks the anchor before it reads the store spares it a commit
+ * that the anchor would not take; the promises do not need it.)
  */
 #ifndef CAP
 #define CAP 1
@@ -44,6 +45,9 @@
 #endif
 #ifndef RESTORES
 #define RESTORES 1
+#endif
+#ifndef EXPORTS
+#define EXPORTS RESTORES
 #endif
 #ifndef RECOVERS
 #define RECOVERS 2
@@ -65,11 +69,11 @@ typedef Anchor { byte incarnation; byte length; byte record }
 Store seen, synced, backup, exported;
 Anchor anchor_seen, anchor_synced;
 byte key_of[MOST];
+byte before[MOST]; /* the record that each was appended to */
 bit admitted[MOST];
 byte next = 1;
 byte lock;
 byte power, crashes, restores, recovers;
-byte busy;      /* servers in the middle of something */
 bit has_backup, has_export;
 
 /* What callers were told. */
@@ -99,18 +103,26 @@ inline append(key, yes) {
     assert(!FULL);
     key_of[next] = key;
     admitted[next] = yes;
+    before[next] = seen.record[seen.length];
     seen.length++;
     seen.record[seen.length] = next;
     next++
 }
 
-/* Whether the head of the store is before a mark, or another record of that number. */
-#define LACKS(store, at, what) \
-    (store.length < at || (store.length == at && store.record[at] != what))
-/* The same of any record of the store, and of the incarnation. */
+/* Whether a store lacks the record of a mark; and the same, or it is of another incarnation. */
+#define LACKS(store, at, what) (store.length < at || store.record[at] != what)
 #define BEHIND(store, mark) \
-    (store.incarnation != mark.incarnation || store.length < mark.length || \
-     store.record[mark.length] != mark.record)
+    (store.incarnation != mark.incarnation || LACKS(store, mark.length, mark.record))
+
+/* found: whether one of two records is under the other, or they are the same. */
+inline one_chain(one, other) {
+    found = (one > other -> one : other); /* made later */
+    do
+    :: found > one || found > other -> found = before[found]
+    :: else -> break
+    od;
+    found = found == (one < other -> one : other)
+}
 
 /* found: the record of a key, or 0; spent and held: what is taken. */
 inline account(key) {
@@ -181,10 +193,6 @@ dead:
         :: lock == me -> lock = 0
         :: else
         fi;
-        if
-        :: born -> busy--
-        :: else
-        fi;
         born = 0; incarnation = 0; key = 0; record = 0; length = 0; head = 0;
         mine = 0; mine_record = 0; others = 0; others_record = 0; replayed = 0; refused = 0
     }
@@ -195,7 +203,7 @@ end_read_only:
         anchor_seen.incarnation == seen.incarnation; /* else it is read-only */
         incarnation = seen.incarnation;
         others = anchor_seen.length; others_record = anchor_seen.record;
-        born = power; busy++
+        born = power
     }
     atomic { lock == 0 || born != power; LIVE;
         if
@@ -211,11 +219,11 @@ end_read_only:
     }
 
 idle:
-    atomic { busy--; key = 0; record = 0; length = 0; head = 0; replayed = 0; refused = 0 }
+    atomic { key = 0; record = 0; length = 0; head = 0; replayed = 0; refused = 0 }
     atomic {
         if
-        :: born != power -> busy++; goto dead
-        :: born == power && crashes < CRASHES -> crashes++; busy++; goto dead
+        :: born != power -> goto dead
+        :: born == power && crashes < CRASHES -> crashes++; goto dead
         :: born == power && holds -> key = COMMIT
         :: born == power -> key = HOLD
         :: born == power -> key = SPEND
@@ -223,15 +231,12 @@ idle:
         :: born == power -> key = SPEND + 1
 #endif
         fi;
-        busy++;
-#ifndef NO_LEARN
         /* Ask the anchor what others were told, before the store is read. */
         if
         :: anchor_seen.length > others ->
             others = anchor_seen.length; others_record = anchor_seen.record
         :: else
         fi
-#endif
     }
 
     /* Lock, read, compare with the anchor, and decide. */
@@ -304,6 +309,13 @@ anchor:
         :: anchor_seen.incarnation != incarnation -> goto dead /* begun anew by a recovery */
         :: else
         fi;
+#ifndef NO_CHAIN
+        d_step { one_chain(head, anchor_seen.record) };
+        if
+        :: !found -> goto dead /* a backup was put back meanwhile */
+        :: else -> found = 0
+        fi;
+#endif
         if
         :: length > anchor_seen.length -> anchor_seen.length = length; anchor_seen.record = head
         :: else
@@ -339,11 +351,9 @@ answer:
             :: else
             fi;
             check_told();
-#ifndef RESTORE_ANYTIME
-            assert(synced.length >= length && synced.record[length] == head);
+            assert(restores || (synced.length >= length && synced.record[length] == head));
 #ifndef NO_ANCHOR
             assert(anchor_synced.incarnation > incarnation || anchor_synced.length >= length)
-#endif
 #endif
         }
     };
@@ -359,17 +369,13 @@ dead:
         :: lock == OPERATOR -> lock = 0
         :: else
         fi;
-        if
-        :: born -> busy--
-        :: else
-        fi;
         born = 0; incarnation = 0
     }
 end_idle:
     atomic {
         recovers < RECOVERS && lock == 0 && BEHIND(seen, anchor_seen);
         recovers++;
-        lock = OPERATOR; born = power; busy++
+        lock = OPERATOR; born = power
     }
     atomic { LIVE;
         d_step {
@@ -421,6 +427,9 @@ end_idle:
     atomic { LIVE;
         if
         :: anchor_seen.incarnation > incarnation || seen.incarnation != incarnation -> goto dead
+        :: anchor_seen.incarnation != incarnation && !seen.retired &&
+           LACKS(seen, anchor_seen.length, anchor_seen.record) ->
+            goto dead /* what a server has acknowledged since it was asked */
         :: else
         fi;
         d_step {
@@ -478,12 +487,8 @@ end:
         fi;
         d_step { check_told() } }
     :: d_step { RESTORES && !has_backup && lock == 0 -> has_backup = 1; copy(backup, seen) }
-    :: d_step { RESTORES && !has_export && lock == 0 -> has_export = 1; copy(exported, seen) }
-#ifdef RESTORE_ANYTIME
+    :: d_step { EXPORTS && !has_export && lock == 0 -> has_export = 1; copy(exported, seen) }
     :: d_step { has_backup && restores < RESTORES && lock == 0 ->
-#else
-    :: d_step { has_backup && restores < RESTORES && lock == 0 && busy == 0 ->
-#endif
         restores++; copy(seen, backup); copy(synced, backup); check_told() }
     od
 }

@@ -22,6 +22,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Number: TypeAlias = float | Floats
 
 UNIT_ROUNDOFF = 2.0**-53
+"""The relative error of one correctly rounded operation, at most."""
+LEAST_EPS, LARGEST_EPS = 2.0**-1000, 600.0
+"""The sizes of loss, beside 0, that closed forms carry: `e^eps` and its products are floats."""
 
 
 class Verdict(StrEnum):
@@ -45,19 +48,19 @@ def up(x: Number) -> Number:
 def float_down(exact: Fraction) -> float:
     """The largest float at most `exact`."""
     near = float(exact)
-    return near if _compared(near, exact) <= 0 else math.nextafter(near, -math.inf)
+    return near if _compare(near, exact) <= 0 else math.nextafter(near, -math.inf)
 
 
 def float_up(exact: Fraction) -> float:
     """The smallest float at least `exact`."""
     near = float(exact)
-    return near if _compared(near, exact) >= 0 else math.nextafter(near, math.inf)
+    return near if _compare(near, exact) >= 0 else math.nextafter(near, math.inf)
 
 
 def floats_around(exact: Fraction) -> tuple[float, float]:
     """The largest float at most `exact`, and the smallest at least."""
     near = float(exact)
-    side = _compared(near, exact)
+    side = _compare(near, exact)
     below = near if side <= 0 else math.nextafter(near, -math.inf)
     return below, near if side >= 0 else math.nextafter(near, math.inf)
 
@@ -69,7 +72,7 @@ def quotient_up(over: float, under: float) -> float:
     return near if a * c * f >= e * b * d else math.nextafter(near, math.inf)
 
 
-def _compared(near: float, exact: Fraction) -> int:
+def _compare(near: float, exact: Fraction) -> int:
     """The sign of `near - exact`, in integers: a comparison of rationals takes far longer."""
     over, under = near.as_integer_ratio()
     return over * exact.denominator - exact.numerator * under

@@ -22,24 +22,30 @@ Floats = NDArray[np.float64]
 
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 
-_SHOWN = 60
-_LONGEST_NAME = 200
+MOST_SHOWN = 60
+"""Letters of a value that an error shows."""
+LONGEST_LABEL = 200
+"""The most characters of a name."""
+LIKENESS = 0.7
+"""From which a name may have been meant, as `difflib` measures it."""
 
 
 def shown(value: object) -> str:
     """A short `repr` for error messages."""
     text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
 
 
 def near(value: object, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?` where a name is much like a value, to end a message with."""
-    if not isinstance(value, str) or len(value) > _SHOWN:
+    """The end of a message, `; did you mean 'x'?`, if a name is much like the value."""
+    if not isinstance(value, str) or len(value) > MOST_SHOWN:
         return ""
     import difflib
 
     plain = {name.casefold().replace("-", "_"): name for name in names}
-    found = difflib.get_close_matches(value.casefold().replace("-", "_"), plain, n=1, cutoff=0.7)
+    found = difflib.get_close_matches(
+        value.casefold().replace("-", "_"), plain, n=1, cutoff=LIKENESS
+    )
     return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
 
@@ -54,7 +60,7 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     if type(value) is float and value == value:
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        _unmasked(name, value, expected)
+        _check_unmasked(name, value, expected)
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
         what = expected if "number" in expected else f"a number, {expected}"
@@ -67,8 +73,8 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     return number
 
 
-def _unmasked(name: str, value: Any, expected: str) -> None:
-    """What is behind a mask must not come in as if it were meant."""
+def _check_unmasked(name: str, value: Any, expected: str) -> None:
+    """Reject masked entries: their values are not meant to be used."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(f"{name} must be {expected}, got masked entries in {shown(value)}")
 
@@ -145,8 +151,8 @@ def flag(name: str, value: Any) -> bool:
 
 
 def items(name: str, value: Any, expected: str) -> tuple[Any, ...]:
-    """What a list (or anything that can be gone through, but text) holds; it may be empty."""
-    # An array of no dimension has the method and cannot be gone through.
+    """The items of a list, or of anything iterable but text; it may be empty."""
+    # An array of no dimension has the method and cannot be iterated.
     single = getattr(value, "shape", None) == ()
     if isinstance(value, str | bytes) or single or not hasattr(value, "__iter__"):
         raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
@@ -155,7 +161,7 @@ def items(name: str, value: Any, expected: str) -> tuple[Any, ...]:
 
 def numbers(name: str, value: Any) -> tuple[float, ...]:
     """A non-empty sequence of finite numbers, as a tuple of floats."""
-    _unmasked(name, value, "a list of numbers")
+    _check_unmasked(name, value, "a list of numbers")
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):
@@ -166,7 +172,7 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
 
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
-    _unmasked(name, value, expected)
+    _check_unmasked(name, value, expected)
     what = expected if "number" in expected else f"a number, {expected}"
     try:
         given = np.asarray(value)
@@ -266,14 +272,14 @@ def label(name: str, value: Any) -> str:
     """A name: one line of printable text, not too long."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a text, got {shown(value)}")
-    good = 0 < len(value) <= _LONGEST_NAME and value.isprintable() and value.strip() == value
+    good = 0 < len(value) <= LONGEST_LABEL and value.isprintable() and value.strip() == value
     if not good:
-        require(False, name, f"a line of 1 to {_LONGEST_NAME} printable characters", value)
+        require(False, name, f"a line of 1 to {LONGEST_LABEL} printable characters", value)
     return value
 
 
 def new_label(name: str, value: Any) -> str:
-    """A name that is given for the first time: composed (NFC), so that none looks like another."""
+    """A new name: composed (NFC), so that no two names look the same."""
     composed = unicodedata.is_normalized("NFC", label(name, value))
     require(composed, name, "in the composed form of Unicode (NFC)", value)
     return str(value)

@@ -5,12 +5,13 @@
     │   └── UnsupportedError   something of another library that has no proven loss here
     ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
     ├── TooLargeError        an exact computation would not fit; the message says its size
+    ├── TooExpensive         the limit on work or memory was reached; the message says of which
     ├── MissingPackage       (also ImportError) an extra is not installed; the message names it
-    ├── BudgetError          something would run that no filter admitted
+    ├── BudgetError          a step would run that no filter admitted
     ├── AccessDenied         the service asks for a token, or for one that permits more
-    ├── ServiceError         the service answered with a failure of its own
+    ├── ServiceError         the service answered with an internal failure
     ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
-    └── LedgerError          the ledger cannot do what it was asked to
+    └── LedgerError          the ledger cannot do what was requested
         ├── UnknownBudget    no budget has that name
         ├── BudgetExists     one has it already, or the data has a budget
         ├── RetiredBudget    it is closed
@@ -18,7 +19,7 @@
         ├── KeyReused        the same key came with another request
         ├── AlreadySpent     a replayed receipt: what it permits has run
         ├── Refused          a guard's budget refused, and nothing ran; has the reservation
-        ├── MechanismFailed  a guarded mechanism failed: always these words, the log has the rest
+        ├── MechanismFailed  a guarded mechanism failed: one constant message, details in the log
         ├── Contended        the budgets changed while a slow query was decided: nothing was spent
         ├── OutcomeUnknown   the connection died while committing; ask again with the same key
         ├── StoreUnavailable the database is away, read-only or full: nothing was spent
@@ -31,6 +32,8 @@
 A refusal is a value, never an exception; an exception is a malfunction or a
 wrong call. Messages say what was expected, the argument's name and its value.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -102,11 +105,26 @@ class MissingPackage(ResiduaError, ModuleNotFoundError):
 
 
 class BudgetError(ResiduaError):
-    """Something would run that no filter admitted; it did not."""
+    """A step would run that no filter admitted; it was stopped."""
 
 
 class TooLargeError(ResiduaError):
     """An exact computation would take too many states or atoms; the message says how many."""
+
+
+class TooExpensive(ResiduaError):
+    """What was asked takes more than the limit on work or memory; the message says which.
+
+    A filter that decides refuses instead.
+    """
+
+    def __init__(self, message: str, budget: object = None):
+        super().__init__(message)
+        self.budget = budget
+        """Whose limit was reached; for the code that set it."""
+
+    def __reduce__(self) -> tuple[type[TooExpensive], tuple[str]]:
+        return TooExpensive, (str(self),)
 
 
 class AccessDenied(ResiduaError):
@@ -122,7 +140,7 @@ class StateUnavailable(ResiduaError):
 
 
 class LedgerError(ResiduaError):
-    """The ledger cannot do what it was asked to."""
+    """The ledger cannot do what was requested."""
 
 
 class UnknownBudget(LedgerError, LookupError):
@@ -150,7 +168,7 @@ class AlreadySpent(LedgerError):
 
 
 class Refused(LedgerError):
-    """A guard's budget refused, so nothing ran. `answer` is what the ledger said."""
+    """A guard's budget refused, so nothing ran. `answer` is the ledger's answer."""
 
     def __init__(self, message: str, answer: object = None):
         super().__init__(message)

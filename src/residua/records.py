@@ -2,7 +2,7 @@
 
 Each budget has one chain. A record's hash is the SHA-256 of its canonical text, which holds the
 hash of the record before; so a head hash fixes everything under it. The meaning of a record never
-changes: what means something else gets another `v`, and old ones are read forever.
+changes: a new meaning gets another `v`, and old ones are read forever.
 
 Fields of every record, version 1:
 
@@ -56,6 +56,7 @@ from typing import Any
 from residua.errors import BrokenRecord
 
 VERSION = 1
+"""The version of records that are written, and the latest that is read."""
 NOTHING_BEFORE = "0" * 64
 LEAST_WINDOW = 1.0
 """The shortest window that a budget may have, in seconds."""
@@ -69,7 +70,7 @@ _ASKED = _MOVE | {
     "tables", "holds",
 }  # fmt: skip
 _CLOSE = _MOVE | {"reason", "below"}
-_LET_GO = _MOVE | {"hold", "reason", "group"}
+_RELEASE = _MOVE | {"hold", "reason", "group"}
 
 FIELDS: dict[str, frozenset[str]] = {
     "create": frozenset({
@@ -79,21 +80,21 @@ FIELDS: dict[str, frozenset[str]] = {
     "spend": _ASKED,
     "hold": _ASKED | {"hold", "expires"},
     "commit": _ASKED | {"hold"},
-    "cancel": _LET_GO,
-    "expire": _LET_GO,
+    "cancel": _RELEASE,
+    "expire": _RELEASE,
     "refresh": frozenset({"generation", "tables", "state"}),
     "retire": _CLOSE,
     "recover": _CLOSE,
     "resume": _MOVE | {"reason"},
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""
-_ALL = {type: fields | _COMMON for type, fields in FIELDS.items()}
-_ORDER = {type: itemgetter(*sorted(names)) for type, names in _ALL.items()}
-_FORM = {
+_ALL_FIELDS = {type: fields | _COMMON for type, fields in FIELDS.items()}
+_GETTERS = {type: itemgetter(*sorted(names)) for type, names in _ALL_FIELDS.items()}
+_TEMPLATES = {
     type: "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}"
-    for type, names in _ALL.items()
+    for type, names in _ALL_FIELDS.items()
 }
-"""How a record of each type is written: its fields in order, and what stands around them."""
+"""The text of a record of each type, with a place for each field, in order."""
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -105,12 +106,12 @@ def canonical(data: Any) -> str:
 
 
 class Canonical(str):
-    """A text that is canonical JSON already: what it says goes into another text as it is."""
+    """A text that is already canonical JSON, and goes into another text unchanged."""
 
     __slots__ = ()
 
 
-_WAYS: dict[type, Callable[[Any], str]] = {
+_WRITERS: dict[type, Callable[[Any], str]] = {
     Canonical: str,
     str: _quoted,
     int: str,
@@ -120,8 +121,8 @@ _WAYS: dict[type, Callable[[Any], str]] = {
 
 
 def written(value: Any) -> str:
-    """`canonical`, soon done for a plain value and for what was written before."""
-    return _WAYS.get(type(value), canonical)(value)
+    """`canonical`, quickly for a plain value and for text that is canonical already."""
+    return _WRITERS.get(type(value), canonical)(value)
 
 
 def digest(text: str | bytes) -> str:
@@ -197,7 +198,7 @@ class Record:
 
     @property
     def moves(self) -> bool:
-        """Whether the committed state is another one after it."""
+        """Whether it changes the committed state."""
         return "before" in self.body and self.body["before"] != self.body["after"]
 
 
@@ -208,21 +209,23 @@ def record(type: str, common: Mapping[str, Any], fields: Mapping[str, Any]) -> R
     """
     given = {**common, **fields, "type": type, "v": VERSION}
     _check(given, "a new record")
-    parts = [_WAYS.get(each.__class__, canonical)(each) for each in _ORDER[type](given)]
-    made = Record(_FORM[type] % tuple(parts))
-    # For who asks at once, unparsed; what it says of the others, `body` reads from the text.
+    parts = [_WRITERS.get(each.__class__, canonical)(each) for each in _GETTERS[type](given)]
+    made = Record(_TEMPLATES[type] % tuple(parts))
+    # The values that are at hand; `body` parses the rest from the text.
     object.__setattr__(made, "_values", given)
     object.__setattr__(made, "hash", digest(made.text))
     return made
 
 
 def read(text: str) -> Record:
-    """A record from its stored text, of any version there ever was.
+    """Parse a record from its stored text, of any version.
 
-    Text that is not canonical is not a record: two texts would otherwise say the same.
+    Text that is not canonical is not a record: two texts could otherwise mean the same.
     """
     try:
-        body = json.loads(text, object_pairs_hook=_no_doubles, parse_constant=_no_constant)
+        body = json.loads(
+            text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
+        )
     except (ValueError, RecursionError) as error:
         raise BrokenRecord(f"record is not JSON: {error}") from None
     if not isinstance(body, dict):
@@ -253,7 +256,7 @@ def follows(before: Record | None, after: Record) -> str | None:
     seq = 0 if before is None else before.seq + 1
     prev = NOTHING_BEFORE if before is None else before.hash
     if after.seq != seq:
-        return f"number {after.seq} stands where {seq} should"
+        return f"record number must be {seq}, got {after.seq}"
     if after.prev != prev:
         return f"prev is {after.prev[:12]}… and the record before hashes to {prev[:12]}…"
     if (before is None) != (after.type == "create"):
@@ -282,7 +285,9 @@ def lines(records: Iterable[Record]) -> Iterator[str]:
 def from_line(line: str) -> Record:
     """A record from a line of an export; its hash must agree."""
     try:
-        parsed = json.loads(line, object_pairs_hook=_no_doubles, parse_constant=_no_constant)
+        parsed = json.loads(
+            line, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
+        )
     except (ValueError, RecursionError) as error:
         raise BrokenRecord(f"line is not JSON: {error}") from None
     if not isinstance(parsed, dict) or set(parsed) != {"hash", "record"}:
@@ -300,12 +305,12 @@ def from_line(line: str) -> Record:
 
 def _check(body: Mapping[str, Any], what: str) -> None:
     kind = body.get("type")
-    wanted = _ALL.get(kind) if isinstance(kind, str) else None
+    wanted = _ALL_FIELDS.get(kind) if isinstance(kind, str) else None
     if wanted is None:
         raise BrokenRecord(f"{what}: type must be one of {', '.join(FIELDS)}, got {kind!r}")
     if body.keys() != wanted:
         missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
-        raise BrokenRecord(f"{what}: a {kind} lacks {missing} and has {extra} too many")
+        raise BrokenRecord(f"{what}: a {kind} must not lack {missing} nor have {extra}")
     for name, wanted_type in (("v", int), ("seq", int), ("budget", str), ("ledger", str),
                               ("prev", str), ("time", str), ("by", str)):  # fmt: skip
         if type(body[name]) is not wanted_type:
@@ -314,12 +319,12 @@ def _check(body: Mapping[str, Any], what: str) -> None:
         raise BrokenRecord(f"{what}: v must be {VERSION} and seq at least 0, got {body['v']!r}")
 
 
-def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("duplicate field")
     return out
 
 
-def _no_constant(text: str) -> Any:
+def _reject_constant(text: str) -> Any:
     raise ValueError(f"{text} is not a number of JSON")

@@ -1,9 +1,10 @@
-"""A process that computes for this one: a fresh interpreter, asked one thing after another.
+"""A process that computes for this one: a fresh interpreter that answers one request at a time.
 
-Not forked, for the caller may have threads. Nor spawned by `multiprocessing`, which would run the
-caller's script again up to here, and spend again what that spends on its way. Functions, arguments
-and results are pickled and go through pipes. The process ends when its pipe or its parent does; it
-ignores the signals that tell the parent to stop, so that what it computes can be finished.
+It is not forked, because the caller may have threads. It is not spawned by `multiprocessing`
+either, which would run the caller's script again up to here, and repeat what that spends.
+Functions, arguments and results are pickled and go through pipes. The process ends when its pipe or
+its parent does; it ignores the signals that tell the parent to stop, so that what it computes can
+be finished.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _BEGIN = (
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Several processes share the cores already, and each thread of these libraries takes memory."""
-_LOOK_EVERY = 1.0
-"""Seconds between two looks whether the parent is still there."""
+_CHECK_INTERVAL = 1.0
+"""Seconds between two checks that the parent still runs."""
 
 
 class WorkerLost(Exception):
@@ -47,18 +48,18 @@ class WorkerProcess:
 
         Args:
             memory: megabytes that it may have, where the system can limit that.
-            nice: how far it stands back for other processes.
+            nice: by how much its priority is lowered.
         """
         self.asked = 0
-        """How many things it was asked."""
+        """How many requests it got."""
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BEGIN],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**_without_ours(os.environ), **_ONE_THREAD},
+            env={**_without_settings(os.environ), **_ONE_THREAD},
         )
-        self._tell(sys.path)
-        self._tell((memory, nice))
+        self._send(sys.path)
+        self._send((memory, nice))
 
     @property
     def pid(self) -> int:
@@ -66,18 +67,21 @@ class WorkerProcess:
         return self._process.pid
 
     def ask(self, do: Callable[..., T], *arguments: Any) -> T:
-        """What a function returns there, or raises. Raises `WorkerLost` if the process ends."""
+        """Call a function in the process; return what it returns, or raise what it raises.
+
+        Raises `WorkerLost` if the process ends first.
+        """
         self.asked += 1
-        self._tell((do, arguments))
+        self._send((do, arguments))
         assert self._process.stdout is not None
         try:
-            raised, found = pickle.load(self._process.stdout)
+            raised, result = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
             raise self._lost() from None
         if raised:
-            raise found
-        made: T = found
-        return made
+            raise result
+        answer: T = result
+        return answer
 
     def kill(self) -> None:
         """Stop the process at once; a caller that waits for its answer gets `WorkerLost`."""
@@ -92,10 +96,10 @@ class WorkerProcess:
                 if pipe is not None:
                     pipe.close()
 
-    def _tell(self, something: Any) -> None:
+    def _send(self, value: Any) -> None:
         assert self._process.stdin is not None
-        # Pickled first: what cannot be is the caller's error, and leaves the process usable.
-        data = pickle.dumps(something)
+        # Pickled first: a value that cannot be pickled leaves the process usable.
+        data = pickle.dumps(value)
         try:
             self._process.stdin.write(data)
             self._process.stdin.flush()
@@ -107,16 +111,16 @@ class WorkerProcess:
         return WorkerLost(self._process.wait())
 
 
-def _without_ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without our settings, which may hold passwords and tokens."""
+def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without settings of residua, which may hold passwords and tokens."""
     return {name: text for name, text in environment.items() if not name.startswith("RESIDUA_")}
 
 
 def work() -> None:
-    """What a worker does until it is ended."""
+    """Answer requests until the process ends: what a worker runs."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    # Whatever else is printed, by any library, is no answer.
+    # Nothing else that is printed, by any library, is an answer.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -156,5 +160,5 @@ def _limit(memory: int | None, nice: int) -> None:
 def _watch(parent: int) -> None:
     """End with the parent, even one that was killed while this process computes."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_CHECK_INTERVAL)
     os._exit(1)

@@ -2,21 +2,18 @@
 
 Read it in this order:
 
-    rule                          what an analyst may ask next
-    natural_rule, update_rule,
-    plan_rule, filter_rule        sound and doubtful rules
-    any_order_renyi,
-    optimal_conversion,
-    several_budgets, shared_delta,
-    revived_union, replay_rule    rules that are not sound, for demonstration
-    finite, coarsen               queries as rational atoms, on a stated side
-    worst_case                    the exact value of a rule
-    strategy, simulate            the adversary that attains it, on paper and for real
-    freeness, amplification       when the natural filter is free, and why it is not
-    natural_cost, natural_filter,
-    buckets, natural_guarantee    the natural filter, told truthfully
-    discretise, additive_profile  profiles of losses, and the filter that adds them up
-    attack, suite                 every filter must survive, every unsound rule must fall
+    rule                     what an analyst may ask next: histories, plans, filters, updates
+    finite                   queries as rational atoms, on a stated side
+    worst_case               the exact value of a rule
+    strategy, simulate       the adversary that attains it, on paper and for real
+    freeness                 when the natural filter is free, and why it is not
+    attack, suite            every filter must survive, every unsound rule must fall
+    natural/cost, filter     the natural filter, and what it really guarantees
+    natural/discretise,
+    guarantee,
+    additive_profile,
+    post_processing          sizes of losses, and the filter that adds them up
+    unsound/                 rules that look safe and are not, for demonstration
 
 What is used most is at the top level (`rz.worst_case`). These are the parts of the proofs:
 
@@ -26,11 +23,15 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.view, post_processed, failure_bound  the additive filter from randomized responses
 """
 
-from residua.adversary.natural.buckets import largest_total, overflow
-from residua.adversary.natural.discretise import generalised_response, tail_mass
+from residua.adversary.natural.discretise import (
+    generalised_response,
+    largest_total,
+    overflow,
+    tail_mass,
+)
 from residua.adversary.natural.guarantee import Plan
 from residua.adversary.natural.post_processing import View, failure_bound, post_processed, view
-from residua.adversary.update_rule import natural_update
+from residua.adversary.rule import natural_update
 
 __all__ = [
     "Plan",

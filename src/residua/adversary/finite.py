@@ -9,33 +9,158 @@ of 64 bits or more, so that it stays symmetric:
 
 Everything else (Gaussians, Laplaces, mixtures) is replaced by a finite PLD just above or just
 below it (`pld/discretise/profile.py`), `accuracy` apart in `eps`, with atoms merged within that
-share (`coarsen.py`).
+share (`coarsen`).
 
 Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are monotone.
+
+**Fewer atoms**, on a stated side, make long games affordable. Two curves of a finite PLD matter:
+`h`, and its excess over that of `Id`, `e(x) = h(x) - (1 - x)_+`, which for `x < 1` is `x` times the
+reversed curve at `1/x`.
+
+* above: keep some kinks of `h` and connect the dots. A chord of a convex curve lies above it.
+* below: keep some corners of the testing region. Their hull lies inside it.
+
+Either moves `h` by at most `share · e(x)`. Such errors do not pile up beyond a factor: if
+`h_V` is off by at most `c · e_V`, then `h_{L ⊕ V}(x) = E h_V(x e^-Z)` is off by at most
+`c · E e_V(x e^-Z) = c (h_{L ⊕ V} - h_L)(x) <= c · e_{L ⊕ V}(x)`, and a supremum is off by no
+more than its members are. After `k` rounds the excess is within a factor `(1 ± share)^k`.
+
+Floats choose what is kept; the sides are proven whatever they choose. Results are rounded
+outwards to multiples of 2^-400.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 
-from residua.adversary.coarsen import coarsened
+import numpy as np
+
 from residua.bounds import Floats
-from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, floats, region
 from residua.pld.arithmetic.rational import Side, exp_of
 from residua.pld.curve.reads import right_half
-from residua.pld.discretise.finite import written_out
+from residua.pld.discretise.finite import region_above, written_out
 from residua.pld.discretise.profile import Profile, finite
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
-BITS = 64
-"""Masses of randomized responses are rounded to multiples of 2^-BITS, or finer."""
+GRID = 1 << 400
+"""Testing regions are rounded to multiples of `1 / GRID`."""
+FEW_ATOMS = 8
+"""Up to this many atoms none are merged."""
+
+
+def coarsen(atoms: ExactAtoms, side: Side, share: float) -> ExactAtoms:
+    """A PLD above or below `atoms`, of fewer atoms, whose excess is within `1 ± share`."""
+    if len(atoms) <= FEW_ATOMS:
+        return atoms
+    if side == "above":
+        return _connect_kinks(atoms, _kept_places(len(atoms), _Chords(atoms, share)))
+    return _inner_hull(atoms, _kept_places(len(atoms) + 1, _Corners(atoms, share)))
+
+
+def _connect_kinks(atoms: ExactAtoms, kept: list[int]) -> ExactAtoms:
+    x = [atoms.kink(i) for i in kept]
+    v = [atoms.height(i + 1, at.numerator, at.denominator) for i, at in zip(kept, x, strict=True)]
+    total = Fraction(atoms.q_den - atoms.q_inf, atoms.q_den)
+    return region_above(x, v, False, None, total)
+
+
+def _inner_hull(atoms: ExactAtoms, kept: list[int]) -> ExactAtoms:
+    points = []
+    for i in kept:
+        q = -(-atoms.q_tails[i] * GRID // atoms.q_den)
+        points.append((q, max(atoms.p_tails[i] * GRID // atoms.p_den, q)))
+    return region(points, GRID, GRID)
+
+
+def _kept_places(count: int, fine: Callable[[int, int], bool]) -> list[int]:
+    """The first, the last, and from each kept place the farthest that is still fine."""
+    kept = [0]
+    while kept[-1] < count - 1:
+        start, step = kept[-1], 1
+        while start + 2 * step < count and fine(start, start + 2 * step):
+            step *= 2
+        low, high = start + step, min(start + 2 * step, count) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fine(start, middle) else (low, middle - 1)
+        kept.append(min(low, count - 1))
+    return kept
+
+
+class _Chords:
+    """Whether a chord between two kinks stays within the share of the excess."""
+
+    def __init__(self, atoms: ExactAtoms, share: float):
+        self.share = share
+        p, q = floats(atoms.p, atoms.p_den), floats(atoms.q, atoms.q_den)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            self.x = p / q
+        p_up, q_up, p_down, q_down = _sums(atoms)
+        self.h = p_up[1:] - self.x * q_up[1:]
+        self.excess = np.where(self.x >= 1.0, self.h, self.x * q_down[:-1] - p_down[:-1])
+
+    def __call__(self, a: int, b: int) -> bool:
+        inner = slice(a + 1, b)
+        x, whole = self.x, self.h if _straddles_one(self.x, a, b) else self.excess
+        with np.errstate(all="ignore"):
+            weight = (x[inner] - x[a]) / (x[b] - x[a])
+            chord = whole[a] + weight * (whole[b] - whole[a])
+            return bool(np.all(chord - whole[inner] <= self.share * self.excess[inner]))
+
+
+class _Corners:
+    """Whether the corners between two may go: the curve loses most where their lines meet."""
+
+    def __init__(self, atoms: ExactAtoms, share: float):
+        self.share = share
+        p, q = floats(atoms.p, atoms.p_den), floats(atoms.q, atoms.q_den)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            self.ratios = p / q
+        self.p_up, self.q_up, self.p_down, self.q_down = _sums(atoms)
+
+    def __call__(self, a: int, b: int) -> bool:
+        with np.errstate(all="ignore"):
+            if self.q_up[a] <= 0.5:
+                x = (self.p_up[a] - self.p_up[b]) / (self.q_up[a] - self.q_up[b])
+            else:
+                x = (self.p_down[b] - self.p_down[a]) / (self.q_down[b] - self.q_down[a])
+            best = int(np.searchsorted(self.ratios, x, side="right"))
+            best = min(max(best, a), b)
+            here, left = self._excess(best, x), self._excess(a, x)
+            return bool(here - left <= self.share * here)
+
+    def _excess(self, corner: int, x: float) -> float:
+        if x >= 1.0:
+            return float(self.p_up[corner] - x * self.q_up[corner])
+        return float(x * self.q_down[corner] - self.p_down[corner])
+
+
+def _straddles_one(x: Floats, a: int, b: int) -> bool:
+    """Whether 1 lies between two kinks: the excess has another kink there."""
+    return bool(x[a] < 1.0 < x[b])
+
+
+def _sums(atoms: ExactAtoms) -> tuple[Floats, Floats, Floats, Floats]:
+    """Tails at and above each atom, and what lies below it, of `P` and of `Q`."""
+    p_up, q_up = floats(atoms.p_tails, atoms.p_den), floats(atoms.q_tails, atoms.q_den)
+    p_down = floats([atoms.p_den - t for t in atoms.p_tails], atoms.p_den)
+    q_down = floats([atoms.q_den - t for t in atoms.q_tails], atoms.q_den)
+    return p_up, q_up, p_down, q_down
+
+
+RESPONSE_BITS = 64
+"""Masses of randomized responses are rounded to multiples of 2^-RESPONSE_BITS, or finer."""
 ACCURACY = 1e-3
-"""In `eps`, of what is not finite."""
-_MOST_ATOMS = 1 << 16
-_MOST_FACTORS = 200
+"""The accuracy of queries that are not finite, in `eps`, unless another is asked for."""
+MOST_WRITTEN_ATOMS, MOST_FACTORS = 1 << 16, 200
+"""A composition of more is not written out atom by atom."""
+EXPONENT_BITS = 1.45
+"""At least `log2(e)`: bits of `e^-eps` for each unit of `eps`."""
 
 
 def is_exact(pld: Pld) -> bool:
@@ -51,17 +176,17 @@ def irrational_factors(pld: Pld) -> int | None:
     return sum(n for factor, n in pld.terms.items() if isinstance(factor, RandomizedResponse))
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def finite_atoms(pld: Pld, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
     """Rational atoms of a PLD that dominates the given one, or is dominated by it."""
     whole = _written_out(pld, side)
     return _smooth(pld, side, accuracy) if whole is None else whole
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
     """All atoms of a small composition of finite factors; None for anything else."""
-    if pld.gaussian is not None or sum(pld.terms.values()) > _MOST_FACTORS:
+    if pld.gaussian is not None or sum(pld.terms.values()) > MOST_FACTORS:
         return None
     whole = EXACT_IDENTITY
     for factor, n in pld.terms.items():
@@ -72,7 +197,7 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
         else:
             return None
         for _ in range(n):
-            if len(whole) * len(atoms) > _MOST_ATOMS:
+            if len(whole) * len(atoms) > MOST_WRITTEN_ATOMS:
                 return None
             whole = whole.compose(atoms)
     return whole
@@ -80,8 +205,8 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
 
 def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
     delta, eps = Fraction(factor.delta), Fraction(factor.eps)
-    # The smaller mass is about e^-eps: it keeps BITS digits of its own.
-    grid = max(1 << (BITS + int(1.45 * factor.eps) + 1), delta.denominator)
+    # The smaller mass is about e^-eps: it keeps that many digits more.
+    grid = max(1 << (RESPONSE_BITS + int(EXPONENT_BITS * factor.eps) + 1), delta.denominator)
     e = exp_of(eps, side)
     kept = 1 - delta
     p = kept * e / (1 + e) * grid
@@ -103,4 +228,4 @@ def _smooth(pld: Pld, side: Side, accuracy: float) -> ExactAtoms:
     made = finite(Profile(right, left, ends), accuracy, side)
     if made.is_identity:
         return EXACT_IDENTITY
-    return coarsened(written_out(made).exact, side, accuracy)
+    return coarsen(written_out(made).exact, side, accuracy)

@@ -7,20 +7,45 @@ asked, each with the state that follows. States are hashable values.
 
 A rule over mechanisms is one over PLDs of one direction; the game in the other direction has the
 reversed value, because `⊕` and `sup` commute with reversal.
+
+Four kinds of rule are given here: one that looks at the whole history, a plan (a fixed multiset of
+queries, to be asked in any order), a filter over a finite catalogue, and an update.
+
+**Plans.** The value is the composition of the plan, whatever the order and whatever is left out:
+the budget that is left is the composition of the queries that are left.
+
+**Filters.** The filter's pure `decide` is the rule; a refusal is a pass. The worst case of this
+rule is what the filter really lets through; it must lie below the filter's `guarantee`. A filter
+that can commit is asked to as well, where the catalogue has commits: to a batch, which is run at
+once, or to another filter, which releases nothing by itself.
+
+**Updates.** Admit `L ⪯ B`, then go on with `U(B, L)`. The state is the budget that is left. Nothing
+is checked of `U`: with the residue condition `U(B, L) ⊕ L ⪯ B` the value of the rule is at most
+`B`, without it it may be anything, and `worst_case` says what. (`UpdateFilter` refuses where the
+condition fails.)
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import comb
 from typing import Any, NamedTuple
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residua.filters.base import Filter
+from residua.filters.potential.renyi_commit import Commit, Potential
 from residua.filters.query import Query, as_query, loss_of
+from residua.filters.state import State
 from residua.pld.constructors import identity
+from residua.pld.lattice.supremum import supremum
+from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
+from residua.pld.pld import query as as_pld
 
 
 class Move(NamedTuple):
@@ -31,7 +56,7 @@ class Move(NamedTuple):
 
 
 class Rule(ABC):
-    """Base of all rules; subclasses are frozen values, one a file."""
+    """Base of all rules; subclasses are frozen values."""
 
     @property
     @abstractmethod
@@ -59,7 +84,7 @@ class Rule(ABC):
         return False
 
     def most_states(self, rounds: int) -> int | None:
-        """How many states at most are met in so many rounds, where that is known ahead."""
+        """The most states that are met in `rounds` rounds, if that is known in advance."""
         return None
 
 
@@ -112,3 +137,169 @@ def as_rounds(rounds: Any) -> int:
     count = checks.count("rounds", rounds)
     checks.require(count >= 1, "rounds", "1 or more", rounds)
     return count
+
+
+@dataclass(frozen=True)
+class PlanRule(Rule):
+    """Ask each query of the plan at most as often as it is in it; states are counts left."""
+
+    plan: Sequence[Query]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", as_queries(self.plan))
+
+    @cached_property
+    def losses(self) -> tuple[Pld, ...]:
+        return as_catalogue(self.plan)
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        every = [loss_of(query) for query in self.plan]
+        return tuple(every.count(loss) for loss in self.losses)
+
+    def _allowed(self, state: tuple[int, ...]) -> Iterable[tuple[Pld, Hashable]]:
+        for i, loss in enumerate(self.losses):
+            if state[i] > 0:
+                yield loss, (*state[:i], state[i] - 1, *state[i + 1 :])
+
+
+@dataclass(frozen=True, eq=False)
+class FilterRule(Rule):
+    """What a filter admits of a catalogue; states are the filter's."""
+
+    filter: Filter
+    catalogue: Sequence[Query | Commit]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.filter, Filter):
+            raise ArgumentTypeError(f"filter must be a Filter, got {checks.shown(self.filter)}")
+        given = list(self.catalogue) if isinstance(self.catalogue, list | tuple) else None
+        commits = [item for item in given or () if isinstance(item, Commit)]
+        rest = self.catalogue if given is None else [q for q in given if q not in commits]
+        asked = () if commits and not rest else as_queries(rest)
+        object.__setattr__(self, "catalogue", (*asked, *commits))
+
+    @cached_property
+    def queries(self) -> tuple[tuple[Query, Pld], ...]:
+        """Each query with its loss; a mechanism is asked as such."""
+        found: dict[Pld, Query] = {}
+        for query in self.catalogue:
+            if not isinstance(query, Commit):
+                found.setdefault(loss_of(query), query)
+        return tuple((query, loss) for loss, query in found.items() if not loss.is_identity)
+
+    @property
+    def start(self) -> State:
+        return self.filter.initial()
+
+    def _allowed(self, state: State) -> Iterable[tuple[Pld, Hashable]]:
+        for query, loss in self.queries:
+            decision = self.filter.decide(state, query)
+            if decision.admitted:
+                yield loss, decision.state
+        if isinstance(state, Potential) and not state.committed:
+            for commit in self.catalogue:
+                if isinstance(commit, Commit):
+                    decision = self.filter.decide(state, commit)  # type: ignore[arg-type]
+                    if decision.admitted:
+                        to = commit.to
+                        batch = identity() if isinstance(to, Filter) else loss_of(to)
+                        yield batch, decision.state
+
+
+def as_rule(filter: Any, catalogue: Sequence[Query | Commit]) -> FilterRule:
+    """The rule of a filter over a catalogue of queries (and of commits, where it takes them)."""
+    return FilterRule(filter, catalogue)
+
+
+MOST_COMPOSITIONS = 5_000
+"""Of fewer than `k` queries that are listed."""
+
+
+def closure(
+    losses: Sequence[Pld], rounds: int, limit: int = MOST_COMPOSITIONS
+) -> dict[tuple[int, ...], Pld]:
+    """`𝓛^{<rounds}`: the compositions of fewer than `rounds` queries; `Id` is the first.
+
+    Args:
+        losses: the queries `𝓛`.
+        rounds: `k`, 1 or more.
+        limit: how many compositions there may be.
+
+    Returns:
+        Each composition by how many of each query it takes.
+
+    Raises:
+        TooLargeError: there are more than `limit` of them.
+    """
+    size = comb(len(losses) + rounds - 1, rounds - 1)
+    if size > limit:
+        raise TooLargeError(
+            f"{len(losses)} queries have {size} compositions of fewer than {rounds},"
+            f" more than the limit of {limit}"
+        )
+    members: dict[tuple[int, ...], Pld] = {}
+    for length in range(rounds):
+        for chosen in combinations_with_replacement(range(len(losses)), length):
+            counts = tuple(chosen.count(i) for i in range(len(losses)))
+            members[counts] = sum((losses[i] for i in chosen), identity())
+    return members
+
+
+Update = Callable[[Pld, Pld], Pld]
+
+
+@dataclass(frozen=True)
+class UpdateRule(Rule):
+    """Admit what is below the budget that is left; states are budgets."""
+
+    budget: Pld
+    update: Update
+    catalogue: Sequence[Query]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
+        as_pld("budget", self.budget)
+        if not callable(self.update):
+            raise ArgumentTypeError(f"update must be callable, got {checks.shown(self.update)}")
+
+    @cached_property
+    def losses(self) -> tuple[Pld, ...]:
+        return as_catalogue(self.catalogue)
+
+    @property
+    def start(self) -> Pld:
+        return self.budget
+
+    def _allowed(self, state: Pld) -> Iterable[tuple[Pld, Hashable]]:
+        for loss in self.losses:
+            if dominated(loss, state).proven:
+                after = self.update(state, loss)
+                if not isinstance(after, Pld):
+                    raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
+                yield loss, after
+
+
+def natural_update(catalogue: Sequence[Query], rounds: int) -> Update:
+    """The largest update that could be sound: `U(B, L) = sup{L' ∈ 𝓛^{<k} : L ⊕ L' ⪯ B}`.
+
+    The natural filter is free for every budget exactly when this update satisfies the residue
+    condition, and then the two are the same filter.
+
+    Args:
+        catalogue: the queries `𝓛`, PLDs or mechanisms.
+        rounds: `k`, 1 or more.
+
+    Returns:
+        A function of a budget and a query, for `UpdateRule` and `UpdateFilter`. What is not proven
+        to fit is left out of the supremum, so the budget it returns is never too large for that.
+
+    Raises:
+        TooLargeError: more than 5,000 compositions of fewer than `k` queries.
+    """
+    members = tuple(closure(as_catalogue(catalogue), as_rounds(rounds)).values())
+
+    def update(budget: Pld, loss: Pld) -> Pld:
+        return supremum([after for after in members if dominated(loss + after, budget).proven])
+
+    return update

@@ -55,9 +55,19 @@ def simulate(
     confidence: float = 0.99,
     tilt: float = 0.0,
 ) -> Simulation:
-    """Play a strategy against a filter (or against no filter) and estimate the `h(x)` it achieves.
+    """Play a strategy many times and estimate the `h(x)` that it achieves.
 
-    What the filter refuses is passed over. With `tilt` above 0 large losses are drawn more often.
+    Args:
+        strategy: what is asked.
+        x: the threshold, `e^eps`.
+        filter: decides each query; a refused query is skipped. None admits everything.
+        samples: how many runs are played.
+        seed: random seed.
+        confidence: of the interval.
+        tilt: above 0, large losses are drawn more often, and scores are weighted back.
+
+    Returns:
+        The estimate, and an interval that contains the exact value with that confidence.
     """
     if not isinstance(strategy, Strategy):
         raise ArgumentTypeError(f"strategy must be a Strategy, got {checks.shown(strategy)}")
@@ -70,7 +80,7 @@ def simulate(
     play = _Play(x, filter, checks.between("tilt", tilt, 0.0, 100.0), np.random.default_rng(seed))
     play.run(strategy, samples, 0.0, 0.0, None if filter is None else filter.initial(), False)
     scores, counts = np.array(play.scores), np.array(play.counts)
-    most = play.most(strategy, 0.0, 0.0)
+    most = play.largest_score(strategy, 0.0, 0.0)
     estimate = float(scores @ counts) / samples
     return Simulation(
         x, estimate, interval(scores, counts, most, 1.0 - confidence), samples, play.refused
@@ -147,7 +157,7 @@ class _Play:
         self.counts.append(runs)
         self.refused += runs if refused else 0
 
-    def most(self, strategy: Strategy, loss: float, weight: float) -> float:
+    def largest_score(self, strategy: Strategy, loss: float, weight: float) -> float:
         """No less than the largest score that any run can have, whatever the filter says."""
         key = (id(strategy), round(loss, 9), round(weight, 9))
         if key not in self._most:
@@ -168,7 +178,7 @@ class _Play:
             if i == len(z) - 1:
                 best = max(best, math.exp(so_far))
             elif strategy.then:
-                best = max(best, self.most(strategy.then[i], loss + float(z[i]), so_far))
+                best = max(best, self.largest_score(strategy.then[i], loss + float(z[i]), so_far))
             else:
                 best = max(best, self._score(loss + float(z[i]), so_far))
         return best

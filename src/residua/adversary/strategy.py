@@ -14,15 +14,14 @@ by the query's, is what is left of it by some processing of the answer (Blackwel
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from residua import checks
-from residua.adversary.finite import ACCURACY, BITS, finite_atoms, irrational_factors
+from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irrational_factors
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.query import Query, as_query, described, loss_of
@@ -31,6 +30,7 @@ from residua.pld.arithmetic.rational import Side, from_masses
 from residua.pld.constructors import from_exact, identity
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 if TYPE_CHECKING:
     from residua.adversary.worst_case import Game, Values
@@ -58,7 +58,7 @@ class Strategy:
         if self.seen is not None:
             if irrational_factors(self.seen) is None:
                 raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
-            if _refuted(self.seen, self.loss):
+            if _is_refuted(self.seen, self.loss):
                 raise ArgumentError(
                     f"seen must be dominated by {described(self.query)}, got {described(self.seen)}"
                 )
@@ -96,11 +96,11 @@ class Strategy:
         """The PLD of the whole interaction in rationals, above it or below it.
 
         What is asked last is rounded to the side. Before that a rounded mass moves outcomes
-        between futures, which has no side of its own: total variation bounds it, `2^-64` for each
+        between futures, which is on neither side: total variation bounds it, `2^-64` for each
         irrational query of a path, and the testing region is moved by that much.
         """
         known: dict[int, ExactAtoms] = {}
-        return _moved(self._exact(side, accuracy, known), side, self._rounded({}))
+        return _shift_region(self._exact(side, accuracy, known), side, self._count_rounded({}))
 
     def _exact(self, side: Side, accuracy: float, known: dict[int, ExactAtoms]) -> ExactAtoms:
         if id(self) in known:
@@ -118,14 +118,14 @@ class Strategy:
         known[id(self)] = from_masses(p, q)
         return known[id(self)]
 
-    def _rounded(self, known: dict[int, int]) -> int:
+    def _count_rounded(self, known: dict[int, int]) -> int:
         """The most irrational queries of any path that are followed by others."""
         if not self.then:
             return 0
         if id(self) not in known:
             here = irrational_factors(self.loss if self.seen is None else self.seen)
             assert here is not None
-            known[id(self)] = here + max(after._rounded(known) for after in self.then)
+            known[id(self)] = here + max(after._count_rounded(known) for after in self.then)
         return known[id(self)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,19 +197,6 @@ STOP = Strategy(identity())
 """Ask nothing more."""
 
 
-def sequence(queries: Sequence[Query]) -> Strategy:
-    """Ask these queries one after another, whatever the answers."""
-    if not queries:
-        return STOP
-    after = sequence(queries[1:])
-    first = Strategy(queries[0])
-    if after is STOP:
-        return first
-    if not first.loss.is_finite:
-        return Strategy(sum((loss_of(q) for q in queries[1:]), first.loss))
-    return Strategy(queries[0], (after,) * len(first.outcomes("below")))
-
-
 def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
     """The strategy of a game that attains its lower side at the threshold `x`.
 
@@ -248,12 +235,12 @@ def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
     return best(game.rule.start, rounds, x)
 
 
-def _moved(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
-    """The testing region moved outwards or inwards by `roundings` units of 2^-BITS."""
+def _shift_region(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
+    """The testing region moved outwards or inwards by `roundings` units of 2^-RESPONSE_BITS."""
     if roundings == 0:
         return atoms
-    p_den, q_den = (lcm(den, 1 << BITS) for den in (atoms.p_den, atoms.q_den))
-    up, right = (roundings * (den >> BITS) for den in (p_den, q_den))
+    p_den, q_den = (lcm(den, 1 << RESPONSE_BITS) for den in (atoms.p_den, atoms.q_den))
+    up, right = (roundings * (den >> RESPONSE_BITS) for den in (p_den, q_den))
     if side == "below":
         up, right = -up, -right
     points = []
@@ -265,8 +252,8 @@ def _moved(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
     return region(points, q_den, p_den)
 
 
-@lru_cache(maxsize=1024)
-def _refuted(seen: Pld, loss: Pld) -> bool:
+@remembered(maxsize=1024)
+def _is_refuted(seen: Pld, loss: Pld) -> bool:
     return dominated(seen, loss).verdict is Verdict.NO
 
 

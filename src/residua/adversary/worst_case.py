@@ -15,7 +15,7 @@ own decision on the queries as given, the same in both.
 
 Unlimited rounds: if no history comes back to a state it has been in, the game ends by itself and
 its value is that of the longest history. Otherwise rounds are added until no state's value moves by
-more than `tolerance`; unless it stands still in every state, that is a statement about so many
+more than `tolerance`; unless no state's value moves at all, that is a statement about so many
 rounds and not a bound for more, and the result says so (`unlimited` is False).
 
 The states of a `HistoryRule` are histories, which never come back and need not end. If they end
@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from residua import checks
-from residua.adversary.coarsen import coarsened
-from residua.adversary.finite import ACCURACY, finite_atoms, is_exact
+from residua.adversary.finite import ACCURACY, coarsen, finite_atoms, is_exact
 from residua.adversary.rule import Move, Rule, as_rounds
 from residua.bounds import Interval, float_down, float_up
 from residua.errors import ArgumentTypeError, TooLargeError
@@ -50,12 +49,15 @@ if TYPE_CHECKING:
     from residua.adversary.strategy import Strategy
 
 LIMIT = 100_000
+"""The most states that are valued, unless another limit is given."""
 MOST_ROUNDS = 64
 """How many rounds are added, at most, where no number of them is given."""
 MOST_HISTORIES = 1 << 12
 """How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
-_MOST_ATOMS = 1 << 17
-_MANY_ATOMS = 1 << 11
+MOST_ATOMS = 1 << 17
+"""Of the composition of a query and what follows it."""
+MANY_ATOMS = 1 << 11
+"""From here on atoms of continuous losses are merged."""
 
 Progress = Callable[[int, int], None]
 """Called with the states valued so far and all of them."""
@@ -130,17 +132,28 @@ def worst_case(
     tolerance: float = 1e-6,
     progress: Progress | None = None,
 ) -> WorstCase:
-    """The value `pld(Γ)` of a rule in so many rounds, or (None) in any number of them.
+    """The value `pld(Γ)` of a rule: the exact worst case over all adaptive analysts.
 
-    `accuracy` is that of queries which are not finite, in `eps`. `coarse` merges atoms after each
-    round, upwards and downwards, so that the excess of the curve over `(1-x)_+` is known within
-    a factor `(1 ± coarse)^rounds`; None merges nothing, but within a tenth of `accuracy` where
-    queries are not finite and atoms are many. `limit` bounds the states that are valued; beyond it
-    a `TooLargeError` says how many there were.
+    Args:
+        rule: what may be asked.
+        rounds: how many queries may be asked. None means any number: rounds are added until the
+            value moves by no more than `tolerance`, and at most `MOST_ROUNDS` (64); of a
+            `HistoryRule`, at most `MOST_HISTORIES` (4,096) histories are followed.
+        accuracy: that of queries which are not finite, in `eps`.
+        coarse: merges atoms after each round, upwards and downwards, so that the excess of the
+            curve over `(1-x)_+` is known within a factor `(1 ± coarse)^rounds`. None merges
+            nothing, but within a tenth of `accuracy` where queries are not finite and atoms are
+            many.
+        limit: the most states that are valued.
+        tolerance: how far the value may still move when rounds are no longer added.
+        progress: called with the states valued so far and all of them.
 
-    Without `rounds`, rounds are added until the value moves by no more than `tolerance`, and at
-    most `MOST_ROUNDS` (64); of a `HistoryRule`, at most `MOST_HISTORIES` (4,096) histories are
-    followed. `unlimited` and `change` of the result say what was reached.
+    Returns:
+        The value, exact or between two proven sides; `unlimited` and `change` say what was reached
+        without `rounds`.
+
+    Raises:
+        TooLargeError: there are more states than `limit`, or too many atoms.
     """
     if not isinstance(rule, Rule):
         raise ArgumentTypeError(f"rule must be a Rule, got {checks.shown(rule)}")
@@ -150,11 +163,11 @@ def worst_case(
     limit = checks.count("limit", limit)
     tolerance = checks.between("tolerance", tolerance, 0.0, 1.0)
     if rounds is not None:
-        return _limited(Game(rule, accuracy, coarse, limit, progress), as_rounds(rounds))
+        return _solve_rounds(Game(rule, accuracy, coarse, limit, progress), as_rounds(rounds))
     if rule.keeps_history:
         few = min(limit, MOST_HISTORIES)
-        return _by_history_length(Game(rule, accuracy, coarse, few, progress), tolerance)
-    return _unlimited(Game(rule, accuracy, coarse, limit, progress), tolerance)
+        return _solve_histories(Game(rule, accuracy, coarse, few, progress), tolerance)
+    return _solve_any_rounds(Game(rule, accuracy, coarse, limit, progress), tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +200,7 @@ class Game:
 
     @property
     def exact(self) -> bool:
-        """Whether every query is what it stands for."""
+        """Whether every query is valued without rounding."""
         return self.coarse is None and all(is_exact(loss) for loss in self.met)
 
     @cached_property
@@ -209,7 +222,7 @@ class Game:
             layers.append(list(found))
         return layers
 
-    def all_states(self) -> list[Hashable] | None:
+    def acyclic_order(self) -> list[Hashable] | None:
         """Every state in an order in which none comes back, or None if one does."""
         done: dict[Hashable, None] = {}
         open_: set[Hashable] = set()
@@ -235,7 +248,7 @@ class Game:
                 enter(move.state)
         return list(done)[::-1]
 
-    def closed(self) -> list[Hashable]:
+    def reachable_states(self) -> list[Hashable]:
         """Every state that can be met."""
         found = dict.fromkeys([self.rule.start])
         waiting = [self.rule.start]
@@ -266,17 +279,17 @@ class Game:
         members = []
         for move in self.moves(state):
             first, rest = self.atoms(move.loss, side), after(move)
-            if len(first) * len(rest) > _MOST_ATOMS:
+            if len(first) * len(rest) > MOST_ATOMS:
                 raise TooLargeError(
                     f"the worst case has {len(first) * len(rest)} atoms or more, above"
-                    f" {_MOST_ATOMS}; ask for fewer rounds, or for coarse= to merge atoms"
+                    f" {MOST_ATOMS}; ask for fewer rounds, or for coarse= to merge atoms"
                 )
             members.append(first.compose(rest))
         found = reduce(exact_supremum, members, EXACT_IDENTITY)
         if self.coarse is not None:
-            return coarsened(found, side, self.coarse)
-        if self.continuous and len(found) > _MANY_ATOMS:
-            return coarsened(found, side, self.accuracy / 10.0)
+            return coarsen(found, side, self.coarse)
+        if self.continuous and len(found) > MANY_ATOMS:
+            return coarsen(found, side, self.accuracy / 10.0)
         return found
 
     def values(self, layers: list[list[Hashable]], rounds: int, side: Side) -> Values:
@@ -296,7 +309,7 @@ class Game:
         return values
 
 
-def _limited(game: Game, rounds: int) -> WorstCase:
+def _solve_rounds(game: Game, rounds: int) -> WorstCase:
     layers = game.layers(rounds)
     above = game.values(layers, rounds, "above")
     exact = game.exact
@@ -304,14 +317,14 @@ def _limited(game: Game, rounds: int) -> WorstCase:
     return WorstCase(rounds, False, 0.0, len(above), exact, game, above, below)
 
 
-def _unlimited(game: Game, tolerance: float) -> WorstCase:
-    order = game.all_states()
+def _solve_any_rounds(game: Game, tolerance: float) -> WorstCase:
+    order = game.acyclic_order()
     if order is not None:
         longest: dict[Hashable, int] = {}
         for state in reversed(order):
             longest[state] = max((1 + longest[m.state] for m in game.moves(state)), default=0)
-        return replace(_limited(game, max(longest[game.rule.start], 1)), unlimited=True)
-    states = game.closed()
+        return replace(_solve_rounds(game, max(longest[game.rule.start], 1)), unlimited=True)
+    states = game.reachable_states()
     above: Values = {(state, 0): EXACT_IDENTITY for state in states}
     below = above if game.exact else dict(above)
     for rounds in range(1, MOST_ROUNDS + 1):
@@ -328,28 +341,30 @@ def _unlimited(game: Game, tolerance: float) -> WorstCase:
             game.progress(rounds * len(states), MOST_ROUNDS * len(states))
         # A state whose value rests may still lead to one whose value does not.
         moved = [s for s in states if not above[s, rounds].same(above[s, rounds - 1])]
-        change = max((_moved(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0)
+        change = max(
+            (_curve_distance(above[s, rounds - 1], above[s, rounds]) for s in moved), default=0.0
+        )
         if not moved or change <= tolerance:
             break
     return WorstCase(rounds, not moved, change, len(states), below is above, game, above, below)
 
 
-def _by_history_length(game: Game, tolerance: float) -> WorstCase:
+def _solve_histories(game: Game, tolerance: float) -> WorstCase:
     """The same where states are histories: by the value of the empty one."""
     longest = _longest_history(game)
     if longest is not None:
-        return replace(_limited(game, max(longest, 1)), unlimited=True)
+        return replace(_solve_rounds(game, max(longest, 1)), unlimited=True)
     found: WorstCase | None = None
     before = EXACT_IDENTITY
     for rounds in range(1, MOST_ROUNDS + 1):
         try:
-            longer = _limited(game, rounds)
+            longer = _solve_rounds(game, rounds)
         except TooLargeError:
             if found is None:
                 raise
             return found
         value = longer.sides[0]
-        found, before = replace(longer, change=_moved(before, value)), value
+        found, before = replace(longer, change=_curve_distance(before, value)), value
         if found.change <= tolerance:
             break
     assert found is not None
@@ -365,7 +380,7 @@ def _longest_history(game: Game) -> int | None:
     return None if layers[-1] else len(layers) - 2
 
 
-def _moved(old: ExactAtoms, new: ExactAtoms) -> float:
+def _curve_distance(old: ExactAtoms, new: ExactAtoms) -> float:
     """The largest distance between two curves, one above the other: at a kink of either."""
     gaps = [new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))]
     kinks = [old.kink(i) for i in range(len(old))]

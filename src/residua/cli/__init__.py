@@ -3,8 +3,8 @@
 `main` is what the `residua` command calls. It needs Typer and Rich, which the core does not, so
 it asks for them by name before anything else is loaded.
 
-One command a file. To add one: write `cli/<name>.py` with an `app` (a `typer.Typer` holding one
-command, or several for a group), and give it a line in the table of `cli/app.py`.
+To add a command: write a function in the module of its subject, with the decorator of its `app`,
+and give it a line in the table of `cli/app.py`.
 """
 
 import os
@@ -35,14 +35,14 @@ def main() -> None:
         app()
     except SystemExit as leaving:
         # Typer wraps the stream where the pipe breaks outside a command, in the help.
-        if leaving.code == PIPE_CLOSED or sys.stdout is not printed or not _told():
-            _be_silent()
+        if leaving.code == PIPE_CLOSED or sys.stdout is not printed or not _flush():
+            _discard_output()
             sys.exit(PIPE_CLOSED)
         raise
 
 
-def _told() -> bool:
-    """Whether what was printed, and may still wait in a buffer, went out."""
+def _flush() -> bool:
+    """Write out what is still buffered; False if the reader closed the pipe."""
     try:
         if sys.__stdout__ is not None:
             sys.__stdout__.flush()
@@ -51,8 +51,8 @@ def _told() -> bool:
     return True
 
 
-def _be_silent() -> None:
-    """Let what is left in the buffer go nowhere, or Python complains as it ends."""
+def _discard_output() -> None:
+    """Discard what is left in the buffer: Python would report an error as it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

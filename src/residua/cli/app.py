@@ -1,6 +1,6 @@
-"""The command group: which command lives in which file, and what an error looks like.
+"""The command group: which command is in which module, and what an error looks like.
 
-A command's file is imported when the command is run, or listed by `--help`; the numerical core is
+A command's module is imported when the command is run, or listed by `--help`; the numerical core is
 imported when a command computes. So `residua --help` answers without loading numpy.
 """
 
@@ -22,42 +22,43 @@ from residua.errors import (
     NotALedger,
     OutcomeUnknown,
     ServiceError,
+    TooExpensive,
     TooLargeError,
 )
 
 __all__ = ["COMMANDS", "app"]
 
-# The order of `residua --help`. Each file holds `app`, a Typer of its own.
 COMMANDS = {
-    "demo": "residua.cli.tools.demo",
-    "mechanisms": "residua.cli.analysis.mechanisms",
-    "describe": "residua.cli.analysis.describe",
-    "delta": "residua.cli.analysis.delta",
-    "epsilon": "residua.cli.analysis.epsilon",
-    "order": "residua.cli.analysis.order",
-    "plan": "residua.cli.analysis.plan",
-    "recommend": "residua.cli.analysis.recommend",
-    "compare": "residua.cli.analysis.compare",
-    "init": "residua.cli.budgets.init",
-    "budget": "residua.cli.budgets.budget",
-    "check": "residua.cli.budgets.check",
-    "spend": "residua.cli.budgets.spend",
-    "reserve": "residua.cli.budgets.reserve",
-    "commit": "residua.cli.budgets.commit",
-    "cancel": "residua.cli.budgets.cancel",
-    "history": "residua.cli.budgets.history",
-    "export": "residua.cli.budgets.export",
-    "status": "residua.cli.budgets.status",
-    "recover": "residua.cli.budgets.recover",
-    "token": "residua.cli.budgets.token",
-    "serve": "residua.cli.budgets.serve",
-    "attack": "residua.cli.analysis.attack",
-    "natural": "residua.cli.analysis.natural",
-    "figures": "residua.cli.tools.figures",
-    "bench": "residua.cli.tools.bench",
-    "verify": "residua.cli.budgets.verify",
-    "version": "residua.cli.tools.version",
+    "demo": "tools.demo",
+    "mechanisms": "analysis.mechanisms",
+    "describe": "analysis.loss",
+    "delta": "analysis.loss",
+    "epsilon": "analysis.loss",
+    "order": "analysis.loss",
+    "plan": "analysis.planning",
+    "recommend": "analysis.planning",
+    "compare": "analysis.planning",
+    "init": "budgets.ledger",
+    "budget": "budgets.budget",
+    "check": "budgets.spending",
+    "spend": "budgets.spending",
+    "reserve": "budgets.spending",
+    "commit": "budgets.spending",
+    "cancel": "budgets.spending",
+    "history": "budgets.ledger",
+    "export": "budgets.ledger",
+    "status": "budgets.ledger",
+    "recover": "budgets.ledger",
+    "token": "budgets.service",
+    "serve": "budgets.service",
+    "attack": "analysis.adversary",
+    "natural": "analysis.adversary",
+    "figures": "tools.figures",
+    "bench": "tools.machine",
+    "verify": "budgets.verify",
+    "version": "tools.machine",
 }
+"""The module of each command, in the order of `residua --help`."""
 
 
 PIPE_CLOSED = 141
@@ -65,7 +66,14 @@ PIPE_CLOSED = 141
 
 The signal itself stays ignored: it would also end a command whose connection to a database breaks.
 """
-BAD_INPUT = (ArgumentError, ArgumentTypeError, MissingPackage, NotALedger, TooLargeError)
+BAD_INPUT = (
+    ArgumentError,
+    ArgumentTypeError,
+    MissingPackage,
+    NotALedger,
+    TooExpensive,
+    TooLargeError,
+)
 EXIT_CODES = {
     0: "done; the query was admitted, the proof found",
     1: "checked, and it does not hold (verify, attack); not all was drawn (figures)",
@@ -77,11 +85,11 @@ EXIT_CODES = {
     7: "undecided: neither proven nor refuted (verify)",
     PIPE_CLOSED: "the reader closed the pipe, as head does; what was done is done",
 }
-"""What a command's exit code means; no command has meanings of its own."""
+"""What a command's exit code means; the same for every command."""
 
 
 class LazyGroup(TyperGroup):
-    """A group that imports a command when it is asked for."""
+    """A group that imports a command when it is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -89,12 +97,12 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
-        command.name = cmd_name
-        return command
+        module = import_module(f"residua.cli.{COMMANDS[cmd_name]}")
+        group = typer.main.get_group(module.app)
+        return group.get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """A command by its name; one that is misspelt is told what may have been meant."""
+        """The command of a name; for a misspelt one the error suggests another."""
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             if near:
@@ -107,18 +115,17 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Errors are one line on standard error and an exit code of the table, no traceback."""
-        said: Exception
         try:
             return super().invoke(ctx)
         except BAD_INPUT as error:
-            code, said = 2, error
+            code, message = 2, str(error)
         except OutcomeUnknown as error:
-            code, said = 5, error
+            code, message = 5, str(error)
         except (LedgerError, AccessDenied, ServiceError) as error:
-            code, said = 4, error
+            code, message = 4, str(error)
         except BrokenPipeError:
             raise typer.Exit(PIPE_CLOSED) from None
-        print(f"residua {ctx.invoked_subcommand}: {said}", file=sys.stderr)
+        print(f"residua {ctx.invoked_subcommand}: {message}", file=sys.stderr)
         raise typer.Exit(code)
 
 

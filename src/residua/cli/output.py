@@ -1,8 +1,10 @@
-"""What commands print: one JSON object with `--json`, Rich tables otherwise.
+"""What commands print, draw and report while they work.
 
-Decimals shown to a reader keep their meaning: lower ends are rounded down and upper ends up, so a
-printed interval contains the computed one. JSON carries the floats themselves, every digit; since
-JSON has no infinity, an infinite value is the string "inf" there.
+With `--json` a command prints one JSON object, otherwise Rich tables. Decimals shown to a reader
+keep their meaning: lower ends are rounded down and upper ends up, so a printed interval contains
+the computed one. JSON carries the floats themselves, every digit; since JSON has no infinity, an
+infinite value is the string "inf" there. The numbers are complete without a picture, so a missing
+matplotlib is not a failure.
 """
 
 import json
@@ -10,33 +12,33 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
+from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from residua.errors import ArgumentError, ResiduaError
+
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+    from residua.adversary.strategy import Strategy
     from residua.bounds import Interval
 
-__all__ = [
-    "AsJson",
-    "below",
-    "above",
-    "bounds",
-    "columns",
-    "number",
-    "print_columns",
-    "print_fields",
-    "print_json",
-    "print_table",
-]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 DIGITS = 9
-MIN_BESIDE = 24
-"""The least room in which text is wrapped beside other fields."""
+"""Significant digits that tables show."""
+LEAST_COLUMN = 24
+"""The least width in which text is wrapped beside other fields."""
+PROGRESS_DELAY = 1.0
+"""Seconds before a progress bar is shown."""
 
 
 def below(x: float, digits: int = DIGITS) -> str:
@@ -61,7 +63,7 @@ def bounds(interval: "Interval") -> dict[str, float | str]:
 
 def print_json(value: dict[str, Any]) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    # Half of a pair, as damaged texts have, cannot be printed; this is how JSON escapes it.
+    # Half of a surrogate pair cannot be printed; this is how JSON escapes it.
     print(text.encode(errors="backslashreplace").decode())
 
 
@@ -93,7 +95,7 @@ def columns(
         if width is None:
             lines.append((first + row[-1]).rstrip())
             continue
-        beside = width - start >= MIN_BESIDE
+        beside = width - start >= LEAST_COLUMN
         indent = start if beside else 4
         text = textwrap.wrap(
             row[-1], max(width - indent, 1), break_long_words=False, break_on_hyphens=False
@@ -124,7 +126,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
     class Printer(Console):
         def on_broken_pipe(self) -> None:
-            """Rich would leave with 1, which means something else here."""
+            """Raise: Rich would exit with 1, which means something else here."""
             raise
 
     console = Printer(markup=False, highlight=False)
@@ -139,3 +141,92 @@ def _decimal(x: float, context: Context) -> str:
     if not context.flags[Inexact]:
         digits = digits.normalize(context)
     return f"{digits:f}" if -5 <= digits.adjusted() < context.prec else f"{digits:e}"
+
+
+Draw = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw the adversary, if there is one, to this file."),
+]
+
+
+def save_picture(draw: Callable[[], "Figure"], picture: Path) -> tuple[Path | None, str]:
+    """Draw and save a picture; return its path, or None and the reason."""
+    try:
+        figure = draw()
+    except ResiduaError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            return None, f"no picture: {error}"
+        raise
+    try:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(picture, dpi=150)
+    except (OSError, ValueError) as error:
+        raise ArgumentError(
+            f"out must be a directory to write in, got {picture.parent} ({error})"
+        ) from error
+    return picture, ""
+
+
+def draw_strategy(strategy: "Strategy | None", picture: Path | None) -> tuple[Path | None, str]:
+    """Draw an adversary, if one was found and a file for it was given."""
+    if picture is None:
+        return None, ""
+    if strategy is None:
+        return None, "no picture: no adversary was found to exceed it"
+    from residua.errors import TooLargeError
+    from residua.figures import style
+    from residua.figures.strategy import strategy_tree
+
+    about = {"Title": "The adversary", "Description": str(strategy)}
+    try:
+        return style.save(strategy_tree(strategy), picture, about), ""
+    except TooLargeError as error:
+        return None, f"no picture: {error}"
+    except ResiduaError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            return None, f"no picture: {error}"
+        raise
+
+
+def print_picture(wanted: Path | None, picture: Path | None, trouble: str) -> None:
+    """Print where a picture is, or why there is none, if one was asked for."""
+    if wanted is not None:
+        print(f"\n{trouble}" if picture is None else f"\nthe adversary, drawn: {picture}")
+
+
+@contextmanager
+def progress(
+    title: str, console: "Console | None" = None, delay: float = PROGRESS_DELAY, plain: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar on standard error, only on a terminal and only after a while.
+
+    Args:
+        title: what the bar says until something else is reported.
+        console: where it is shown.
+        delay: seconds before it is shown.
+        plain: whether each report is a line of text where there is no terminal.
+
+    Returns:
+        A function to report with: what comes next, how much is done, and of how much.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = console or Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task(title, total=None)
+
+    def report(what: str, done: int, total: int) -> None:
+        if plain and not console.is_terminal:
+            print(f"{what or title} ({done + 1} of {total})", file=console.file, flush=True)
+        bar.update(task, description=what or title, completed=done, total=total)
+
+    timer = Timer(delay, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield report
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()

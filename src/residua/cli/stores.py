@@ -1,11 +1,12 @@
-"""Where the budgets are: a file, a database or a service, all with the same verbs.
+"""Where the budgets are: a file, a database or a service, all with the same commands.
 
 `--store` takes the path of a file, `sqlite:///…`, `postgresql://…`, or the address of a service
-(`http://…`), for which `--token` opens the door. Without it, `RESIDUA_STORE` and
-`RESIDUA_TOKEN` in the environment count, then the file `budgets.db` in this directory. What
-`RESIDUA_ANCHOR` and `RESIDUA_ACCEPT_ASYNC_STANDBY` say to a service holds here too, so that both
-go by the same anchor.
+(`http://…`), which asks for `--token`. Without them, `RESIDUA_STORE` and `RESIDUA_TOKEN` in the
+environment are used, then the file `budgets.db` in this directory. `RESIDUA_ANCHOR` and
+`RESIDUA_ACCEPT_ASYNC_STANDBY` mean what they mean to a service, so that both use the same anchor.
 """
+
+from __future__ import annotations
 
 import ast
 import getpass
@@ -30,12 +31,11 @@ from residua.errors import (
 if TYPE_CHECKING:
     from residua.ledger.api.ledger import Ledger
 
-__all__ = ["DEFAULT", "AnchorText", "Store", "TokenText", "books", "ledger_at", "warn"]
 
 DEFAULT = "sqlite:///budgets.db"
 _SETTINGS = ("RESIDUA_ANCHOR", "RESIDUA_ACCEPT_ASYNC_STANDBY")
 _UNKNOWN = re.compile(r"budget ('.*'|\".*\")$")
-"""How the name ends an error about a budget that is not there, or not to be seen."""
+"""The name at the end of an error about an unknown or hidden budget."""
 
 Store = Annotated[
     str,
@@ -43,7 +43,7 @@ Store = Annotated[
         envvar="RESIDUA_STORE",
         metavar="URL",
         show_envvar=False,
-        help="A file, sqlite:///..., postgresql://..., or a service, http://...; or RESIDUA_STORE.",
+        help="A file, sqlite:///..., postgresql://... or http://... (or RESIDUA_STORE).",
     ),
 ]
 TokenText = Annotated[
@@ -52,7 +52,7 @@ TokenText = Annotated[
         envvar="RESIDUA_TOKEN",
         metavar="TOKEN",
         show_envvar=False,
-        help="For a service. Better in RESIDUA_TOKEN, where other users do not see it.",
+        help="The token for a service; set RESIDUA_TOKEN to hide it from other users.",
     ),
 ]
 AnchorText = Annotated[
@@ -62,7 +62,7 @@ AnchorText = Annotated[
         envvar="RESIDUA_ANCHOR",
         metavar="PATH|URL",
         show_envvar=False,
-        help="The anchor, if it is not the default one; or RESIDUA_ANCHOR.",
+        help="The anchor, if it is not the default one (or RESIDUA_ANCHOR).",
     ),
 ]
 
@@ -73,20 +73,20 @@ def is_service(store: str) -> bool:
 
 
 @contextmanager
-def books(store: str, token: str | None = None, *, read_only: bool = False) -> Iterator[Any]:
-    """The budgets at a store: a ledger, or a client with the same verbs."""
-    with _opened(store, token, read_only) as found:
+def open_store(store: str, token: str | None = None, *, read_only: bool = False) -> Iterator[Any]:
+    """Open a store: a ledger, or a client with the same methods."""
+    with _open(store, token, read_only) as found:
         try:
             yield found
         except (UnknownBudget, AccessDenied) as error:
-            said = _of_token(str(error), token)
-            raise type(error)(f"{said}{_nearest(said, found)}") from None
+            message = _with_token_options(str(error), token)
+            raise type(error)(f"{message}{_suggestion(message, found)}") from None
         except ArgumentError as error:
             raise _with_flag(error) from None
 
 
 @contextmanager
-def _opened(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
+def _open(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
     if is_service(store):
         need("sqlalchemy")
         from residua.service.client import Client
@@ -101,13 +101,13 @@ def _opened(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
 
 
 def warn(read_only: str | None) -> None:
-    """Tell who reads that the numbers may be old: nothing can be spent from this ledger."""
+    """Warn that the numbers may be old: nothing can be spent from this ledger."""
     if read_only is not None:
         print(f"warning: read-only: {read_only}", file=sys.stderr)
 
 
 def _with_flag(error: ArgumentError) -> ArgumentError:
-    """An error about a relation that is not declared, by the name of the flag."""
+    """An error about an undeclared relation, with the name of the flag."""
     begins = "assume_budget_relation must be true, or a relation declared: "
     if not str(error).startswith(begins):
         return error
@@ -117,45 +117,45 @@ def _with_flag(error: ArgumentError) -> ArgumentError:
     )
 
 
-def _of_token(said: str, token: str | None) -> str:
-    """What a service says of a token, by the names that it has on the command line."""
-    if "Authorization" in said:
+def _with_token_options(message: str, token: str | None) -> str:
+    """A service's error about a token, with the names of the options."""
+    if "Authorization" in message:
         if token is None:
             return "the service asks for a token: give --token, or set RESIDUA_TOKEN"
         return "the token (--token or RESIDUA_TOKEN) must be as rz_ID_SECRET, got something else"
-    if said.startswith("the token "):
-        return said.replace("the token", "the token (--token or RESIDUA_TOKEN)", 1)
-    return said
+    if message.startswith("the token "):
+        return message.replace("the token", "the token (--token or RESIDUA_TOKEN)", 1)
+    return message
 
 
-def _nearest(said: str, books: Any) -> str:
-    """Which budget may have been meant by one that is not there: of those that a caller sees."""
-    named = _UNKNOWN.search(said)
+def _suggestion(message: str, ledger: Any) -> str:
+    """The name of a budget that may have been meant, of those that the caller may see."""
+    named = _UNKNOWN.search(message)
     if named is None:
         return ""
     from residua import checks
 
     try:
-        return checks.near(ast.literal_eval(named[1]), _names(books))
+        return checks.near(ast.literal_eval(named[1]), _budget_names(ledger))
     except (ResiduaError, SyntaxError, ValueError):
         return ""
 
 
-def _names(books: Any) -> list[str]:
-    if not hasattr(books, "store"):
-        return [one.name for one in books.budgets()]
+def _budget_names(ledger: Any) -> list[str]:
+    if not hasattr(ledger, "store"):
+        return [one.name for one in ledger.budgets()]
     from sqlalchemy import select
 
     from residua.ledger.storage.schema import budgets
 
-    with books.store.reading() as connection:
+    with ledger.store.reading() as connection:
         return list(connection.execute(select(budgets.c.name)).scalars())
 
 
 @contextmanager
 def ledger_at(
     store: str, *, create: bool, read_only: bool = False, anchor: str | None = None
-) -> Iterator["Ledger"]:
+) -> Iterator[Ledger]:
     """The ledger at a file or database, with the anchor that is given or that the settings name."""
     if is_service(store):
         raise ArgumentError(
@@ -168,7 +168,7 @@ def ledger_at(
 
     settings = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
     chosen = {**from_environment(settings), **({"anchor": anchor} if anchor else {})}
-    ledger = open_ledger(store, principal=_who(), create=create, read_only=read_only, **chosen)
+    ledger = open_ledger(store, principal=_user(), create=create, read_only=read_only, **chosen)
     try:
         yield ledger
     finally:
@@ -176,15 +176,47 @@ def ledger_at(
 
 
 def need(*packages: str) -> None:
-    """Say what to install where a package is missing."""
+    """Raise `MissingPackage`, which says what to install, if a package is missing."""
     for name in packages:
         if find_spec(name) is None:
             raise MissingPackage("this command", name)
 
 
-def _who() -> str:
-    """Whom the ledger records: the user of this machine."""
+def _user() -> str:
+    """The principal that the ledger records: the user of this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return "local"
+
+
+def expected_heads(given: list[str] | None) -> Any:
+    """The value of `--expect-head`: a single hash, or budgets with their heads."""
+    if given is not None and len(given) == 1 and "=" not in given[0] and ":" not in given[0]:
+        return _hash("--expect-head", given[0])
+    return heads_by_budget("--expect-head", given)
+
+
+def heads_by_budget(option: str, given: list[str] | None) -> dict[str, Any] | None:
+    """The heads of budgets, each with its number if that was given."""
+    if not given:
+        return None
+    marks: dict[str, Any] = {}
+    for text in given:
+        name, equals, rest = text.rpartition("=")
+        if not equals:
+            raise ArgumentError(f"{option} must name the budget (BUDGET=HASH), got {text!r}")
+        seq, colon, hash = rest.rpartition(":")
+        if colon and not seq.isdigit():
+            raise ArgumentError(f"{option} must be BUDGET=SEQ:HASH, got {text!r}")
+        marks[name] = (int(seq), _hash(option, hash)) if colon else _hash(option, hash)
+    return marks
+
+
+def _hash(option: str, text: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
+        raise ArgumentError(
+            f"{option} must be a whole hash, 64 of 0 to 9 and a to f as a receipt has it,"
+            f" got {text!r}"
+        )
+    return text

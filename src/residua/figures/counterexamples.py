@@ -19,9 +19,16 @@ import numpy as np
 
 from residua.adversary.freeness import triple_budget
 from residua.adversary.natural.cost import natural_cost
+from residua.adversary.unsound.demonstrations import (
+    APPROXIMATE_BUDGET,
+    GAMBLE,
+    GAUSSIAN_QUERIES,
+    LARGE,
+    SMALL,
+    STEADY,
+)
 from residua.figures import style
-from residua.figures.lines import delta_line, thinned, tradeoff_line
-from residua.figures.picture import Picture
+from residua.figures.picture import Picture, delta_line, thin, tradeoff_line
 from residua.figures.style import as_math
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
@@ -32,8 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Counterexample", "CounterexamplePicture", "gaussian_budgets", "natural_filter_fails"]
 
-_EPS = np.linspace(0.0, 4.0, 321)
-_SHADE = "#F6D5BF"
+EPS_GRID = np.linspace(0.0, 4.0, 321)
+"""Where delta is drawn."""
+SHADE = "#F6D5BF"
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,8 @@ class Counterexample:
         return self.real - self.promised
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
+        """The budget, the queries and the gap, in a clause of the caption."""
         first, a, c = self.words
         return (
             f"budget {self.budget_words}; {first}, then {a} or {c}: delta {self.real:.4f} where"
@@ -79,11 +88,11 @@ class CounterexamplePicture(Picture):
 
     @property
     def caption(self) -> str:
-        told = "; ".join(
-            f"({letter}) {p.told}" for letter, p in zip("ab", self.panels, strict=True)
+        panels = "; ".join(
+            f"({letter}) {p.summary}" for letter, p in zip("ab", self.panels, strict=True)
         )
         return (
-            f"{self.opening} {told}. Either plan, fixed in advance, stays within the budget;"
+            f"{self.opening} {panels}. Either plan, fixed in advance, stays within the budget;"
             " choosing between them after the first answer does not. Above: tradeoff curves, lower"
             " is less private. Below: delta beyond that of the budget."
         )
@@ -133,16 +142,15 @@ class GaussianBudgetsFail(CounterexamplePicture):
 
 def natural_filter_fails() -> NaturalFilterFails:
     """Approximate queries on an approximate budget, and pure queries in three rounds."""
-    steady, gamble = approximate_dp(1.404, 0.0208), approximate_dp(0.0847, 0.478)
     one, more = pure_dp(1.0), pure_dp(1.2)
     return NaturalFilterFails(
         (
             counterexample(
                 "approximate-DP queries and budget",
-                (approximate_dp(1.395, 0.509), "R_{1.395, 0.509}"),
-                (steady, gamble, steady),
+                (APPROXIMATE_BUDGET, "R_{1.395, 0.509}"),
+                (STEADY, GAMBLE, STEADY),
                 ("R_{1.404, 0.0208}", "R_{0.0847, 0.478}", "R_{1.404, 0.0208}"),
-                [steady, gamble],
+                [STEADY, GAMBLE],
                 2,
             ),
             counterexample(
@@ -159,24 +167,22 @@ def natural_filter_fails() -> NaturalFilterFails:
 
 def gaussian_budgets() -> GaussianBudgetsFail:
     """A Gaussian budget, and a Gaussian budget with a delta."""
-    half, pure, smooth = pure_dp(0.5), pure_dp(0.78), gaussian(mu=0.8599)
-    small, large = approximate_dp(0.84, 0.028), approximate_dp(0.33, 0.155)
     return GaussianBudgetsFail(
         (
             counterexample(
                 "a Gaussian budget",
                 (gaussian(mu=1.0), "G_1"),
-                (half, pure, smooth),
+                GAUSSIAN_QUERIES,
                 ("R_0.5", "R_0.78", "G_0.8599"),
-                [half, pure, smooth],
+                GAUSSIAN_QUERIES,
                 2,
             ),
             counterexample(
                 "a Gaussian budget with a delta",
                 (gaussian(mu=1.0) + approximate_dp(0.0, 0.2), "G_1 ⊕ R_{0, 0.2}"),
-                (small, large, small),
+                (SMALL, LARGE, SMALL),
                 ("R_{0.84, 0.028}", "R_{0.33, 0.155}", "R_{0.84, 0.028}"),
-                [small, large],
+                [SMALL, LARGE],
                 2,
             ),
         )
@@ -191,7 +197,7 @@ def counterexample(
     catalogue: Sequence[Pld],
     rounds: int,
 ) -> Counterexample:
-    """Work one out: the plans must fit, and the natural filter must be broken by its worst case."""
+    """Compute a counterexample: both plans fit, and the worst case breaks the natural filter."""
     promise, named = budget
     first, *futures = asked
     assert all(first + after <= promise for after in futures), "either plan fits"
@@ -219,9 +225,7 @@ def _draw_curves(axes: Axes, panel: Counterexample) -> None:
     promised, real = tradeoff_line(panel.budget), tradeoff_line(panel.adaptive)
     alpha = np.unique(np.concatenate([promised[0], real[0]]))
     high, low = (np.interp(alpha, *line) for line in (promised, real))
-    axes.fill_between(
-        alpha, low, high, where=list(low < high), interpolate=True, color=_SHADE, lw=0
-    )
+    axes.fill_between(alpha, low, high, where=list(low < high), interpolate=True, color=SHADE, lw=0)
     axes.plot(*promised, label=as_math(f"budget {panel.budget_words}"), **style.BUDGET)
     for words, after, how in zip((a, c), panel.futures, (style.FIRST, style.SECOND), strict=True):
         line = tradeoff_line(panel.first + after)
@@ -234,20 +238,20 @@ def _draw_curves(axes: Axes, panel: Counterexample) -> None:
 
 
 def _draw_excess(axes: Axes, panel: Counterexample) -> None:
-    eps = np.unique(np.append(_EPS, panel.eps))
+    eps = np.unique(np.append(EPS_GRID, panel.eps))
     promised = delta_line(panel.budget, eps)
     plans = [delta_line(panel.first + after, eps) - promised for after in panel.futures]
-    real = thinned(eps, delta_line(panel.adaptive, eps) - promised)
+    real = thin(eps, delta_line(panel.adaptive, eps) - promised)
     axes.axhline(0.0, **style.BUDGET)
     for plan, how in zip(plans, (style.FIRST, style.SECOND), strict=True):
-        axes.plot(*thinned(eps, plan), **how)
+        axes.plot(*thin(eps, plan), **how)
     axes.plot(*real, **style.REAL)
     axes.fill_between(
-        real[0], 0.0, real[1], where=list(real[1] > 0.0), interpolate=True, color=_SHADE, lw=0
+        real[0], 0.0, real[1], where=list(real[1] > 0.0), interpolate=True, color=SHADE, lw=0
     )
     axes.plot([panel.eps], [panel.gap], marker="o", color=style.REAL["color"])
     low = max(-2.5 * panel.gap, min(float(plan.min()) for plan in plans))
-    axes.set(xlim=(0.0, _EPS[-1]), ylim=(1.1 * low, 1.45 * panel.gap))
+    axes.set(xlim=(0.0, EPS_GRID[-1]), ylim=(1.1 * low, 1.45 * panel.gap))
     axes.set(xlabel="ε", ylabel="δ beyond the budget's")
-    told = f"δ = {panel.real:.4f} for {panel.promised:.4f}\nat ε = {panel.eps:.3f}"
-    style.say(axes, told, 0.97, 0.95, ha="right", va="top")
+    text = f"δ = {panel.real:.4f} for {panel.promised:.4f}\nat ε = {panel.eps:.3f}"
+    style.annotate(axes, text, 0.97, 0.95, ha="right", va="top")

@@ -2,7 +2,7 @@
 
 A line is the safe side: the upper bound of delta, the lower bound of the type II error. The shaded
 band reaches to the other end of the proven interval; where the interval is narrow, and it mostly
-is, the band is no thicker than the line. Where a PLD stands above a loss that had to be
+is, the band is as thin as the line. Where a PLD is above a loss that had to be
 discretised, the one below it can be given too, and the band reaches to its far end.
 """
 
@@ -22,24 +22,10 @@ if TYPE_CHECKING:
     from residua.bounds import Interval
     from residua.pld.pld import Pld
 
-__all__ = ["curves", "hockey_stick", "tradeoff"]
+__all__ = ["curves"]
 
-# Below this a logarithmic axis ends; smaller deltas are left out.
 LEAST_DELTA = 1e-12
-
-
-def hockey_stick(plds: Mapping[str, "Pld"], eps: ArrayLike | None = None) -> "Figure":
-    """delta against eps on a logarithmic scale, one line for each labelled PLD."""
-    figure, (axes,) = new_figure(panels=1)
-    _draw_hockey_stick(axes, _checked(plds), eps)
-    return figure
-
-
-def tradeoff(plds: Mapping[str, "Pld"], alpha: ArrayLike | None = None) -> "Figure":
-    """Least type II error against type I error, one line for each labelled PLD."""
-    figure, (axes,) = new_figure(panels=1)
-    _draw_tradeoff(axes, _checked(plds), alpha)
-    return figure
+"""Where the logarithmic axis of delta ends; what is smaller is left out."""
 
 
 def curves(
@@ -47,10 +33,21 @@ def curves(
     eps: ArrayLike | None = None,
     below: Mapping[str, "Pld"] | None = None,
 ) -> "Figure":
-    """Both pictures side by side; `below` has the lower PLDs of some labels."""
+    """Draw delta against eps, and least type II error against type I error, side by side.
+
+    Args:
+        plds: one line for each labelled PLD.
+        eps: where delta is read; 0 to 4 by default.
+        below: the lower PLDs of some labels, to which the bands reach.
+
+    Raises:
+        ArgumentError: no PLD is given.
+    """
+    if not isinstance(plds, Mapping) or not plds:
+        raise ArgumentError(f"plds must map at least one label to a Pld, got {plds!r}")
     figure, (left, right) = new_figure(panels=2)
-    _draw_hockey_stick(left, _checked(plds), eps, below)
-    _draw_tradeoff(right, plds, None, below)
+    _draw_hockey_stick(left, plds, eps, below or {})
+    _draw_tradeoff(right, plds, below or {})
     return figure
 
 
@@ -58,13 +55,13 @@ def _draw_hockey_stick(
     axes: "Axes",
     plds: Mapping[str, "Pld"],
     eps: ArrayLike | None,
-    below: Mapping[str, "Pld"] | None = None,
+    below: Mapping[str, "Pld"],
 ) -> None:
     grid = np.linspace(0.0, 4.0, 161) if eps is None else _floats(eps)
     top = LEAST_DELTA
     for label, pld in plds.items():
         lo, hi = _ends(pld.delta_bounds(grid))
-        if below and label in below:
+        if label in below:
             lo, _ = _ends(below[label].delta_bounds(grid))
         top = max(top, float(hi.max()))
         shown = hi > LEAST_DELTA
@@ -80,17 +77,12 @@ def _draw_hockey_stick(
     axes.legend()
 
 
-def _draw_tradeoff(
-    axes: "Axes",
-    plds: Mapping[str, "Pld"],
-    alpha: ArrayLike | None,
-    below: Mapping[str, "Pld"] | None = None,
-) -> None:
-    grid = np.linspace(0.0, 1.0, 201) if alpha is None else _floats(alpha)
+def _draw_tradeoff(axes: "Axes", plds: Mapping[str, "Pld"], below: Mapping[str, "Pld"]) -> None:
+    grid = np.linspace(0.0, 1.0, 201)
     axes.plot([0, 1], [1, 0], color="0.7", linestyle=":", label="no loss at all")
     for label, pld in plds.items():
         lo, hi = _ends(pld.tradeoff_bounds(grid))
-        if below and label in below:
+        if label in below:
             _, hi = _ends(below[label].tradeoff_bounds(grid))
         (line,) = axes.plot(grid, lo, label=label)
         axes.fill_between(grid, lo, hi, color=line.get_color(), alpha=0.25, linewidth=0)
@@ -101,12 +93,6 @@ def _draw_tradeoff(
     axes.set_ylabel("least type II error τ(α)")
     axes.set_title("Tradeoff curve")
     axes.legend()
-
-
-def _checked(plds: Mapping[str, "Pld"]) -> Mapping[str, "Pld"]:
-    if not isinstance(plds, Mapping) or not plds:
-        raise ArgumentError(f"plds must map at least one label to a Pld, got {plds!r}")
-    return plds
 
 
 def _floats(values: ArrayLike) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from residua.figures.counterexamples import (
 )
 from residua.figures.gdp_residue import GdpResiduePicture, gdp_residue_panels
 from residua.figures.natural_guarantee import GuaranteePicture, guarantee_by_rounds
-from residua.figures.strategy_gain import StrategyPicture, strategy_gain
+from residua.figures.strategy import StrategyPicture, strategy_gain
 
 if TYPE_CHECKING:
     from residua.figures.picture import Picture

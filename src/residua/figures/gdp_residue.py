@@ -22,8 +22,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.figures import style
-from residua.figures.lines import delta_line, thinned, tradeoff_line
-from residua.figures.picture import Picture
+from residua.figures.picture import Picture, delta_line, thin, tradeoff_line
 from residua.figures.style import as_math
 from residua.pld.constructors import gaussian, pure_dp
 from residua.pld.pld import Pld
@@ -36,9 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GdpResiduePicture", "ResiduePanel", "gdp_residue_panels"]
 
-_EPS = np.linspace(-3.0, 5.0, 321)
-_ALONE: dict[str, Any] = {"linewidth": 1.1, "linestyle": (0, (4, 1.5, 1, 1.5, 1, 1.5))}
-"""How a residual budget by itself differs from its composition with the query."""
+RESIDUE_EPS_GRID = np.linspace(-3.0, 5.0, 321)
+"""Where delta is drawn; below 0 it is that of the reversed curve."""
+BUDGET_ALONE: dict[str, Any] = {"linewidth": 1.1, "linestyle": (0, (4, 1.5, 1, 1.5, 1, 1.5))}
+"""How a line of a residual budget by itself differs from its composition with the query."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class GdpResiduePicture(Picture):
 
     @property
     def caption(self) -> str:
-        told = "; ".join(
+        panels = "; ".join(
             f"({letter}) {p.words} on G_{p.mu:g} leaves mu = {p.mu_naive:.4f} by the GDP filter and"
             f" {p.mu_res:.4f} by the residue filter, a gain of {p.gain:.4f}"
             for letter, p in zip("abc", self.panels, strict=True)
         )
         a, b, c = (f"{math.ceil(1e4 * p.unused) / 1e4:.4f}" for p in self.panels)
         return (
-            f"A query on a Gaussian budget. {told}. Above: tradeoff curves of the budget, the"
+            f"A query on a Gaussian budget. {panels}. Above: tradeoff curves of the budget, the"
             " query, what each filter leaves, and the query composed with it. Below: the delta of"
             " the budget that no later query can use; the residue filter leaves at most"
             f" {a}, {b} and {c} unused, and its curve touches 0, so no larger Gaussian could be"
@@ -108,7 +108,7 @@ class GdpResiduePicture(Picture):
         )
         for letter, panel, top, low in zip("abc", self.panels, above, below, strict=True):
             _draw_curves(top, panel)
-            _draw_waste(low, panel)
+            _draw_unused(low, panel)
             top.set_title(
                 f"({letter}) {as_math(f'{panel.words} on G_{panel.mu:g}')}", fontsize=10.5
             )
@@ -141,34 +141,38 @@ def _draw_curves(axes: Axes, panel: ResiduePanel) -> None:
     curves = (
         ("budget", gaussian(mu=panel.mu), style.BUDGET),
         ("query", panel.query, style.QUERY),
-        ("what the GDP filter leaves", gaussian(mu=panel.mu_naive), style.FIRST | _ALONE),
+        ("what the GDP filter leaves", gaussian(mu=panel.mu_naive), style.FIRST | BUDGET_ALONE),
         ("query and what the GDP filter leaves", _composed(panel, panel.mu_naive), style.FIRST),
-        ("what the residue filter leaves", gaussian(mu=panel.mu_res), style.REAL | _ALONE),
+        ("what the residue filter leaves", gaussian(mu=panel.mu_res), style.REAL | BUDGET_ALONE),
         ("query and what the residue filter leaves", _composed(panel, panel.mu_res), style.REAL),
     )
     for label, pld, how in curves:
         axes.plot(*tradeoff_line(pld), label=label, **how)
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="type I error", ylabel="least type II error")
     axes.set_aspect("equal")
-    told = (
+    text = (
         f"$\\mu_{{\\mathrm{{naive}}}}$ = {panel.mu_naive:.4f}\n"
         f"$\\mu_{{\\mathrm{{res}}}}$ = {panel.mu_res:.4f}\ngain {panel.gain:.4f}"
     )
-    style.say(axes, told, 0.97, 0.96, ha="right", va="top")
+    style.annotate(axes, text, 0.97, 0.96, ha="right", va="top")
 
 
-def _draw_waste(axes: Axes, panel: ResiduePanel) -> None:
+def _draw_unused(axes: Axes, panel: ResiduePanel) -> None:
     for mu, how in ((panel.mu_naive, style.FIRST), (panel.mu_res, style.REAL)):
-        axes.plot(*thinned(_EPS, _unused(panel, mu)), **how)
+        axes.plot(*thin(RESIDUE_EPS_GRID, _unused(panel, mu)), **how)
     axes.axhline(0.0, **style.BUDGET)
-    axes.set(xlim=(_EPS[0], _EPS[-1]), xlabel="ε", ylabel="δ of the budget, unused")
+    axes.set(
+        xlim=(RESIDUE_EPS_GRID[0], RESIDUE_EPS_GRID[-1]),
+        xlabel="ε",
+        ylabel="δ of the budget, unused",
+    )
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 3))
 
 
 def _unused(panel: ResiduePanel, mu: float) -> Floats:
     """Delta of the budget beyond that of the query composed with `G_mu`."""
     budget = gaussian(mu=panel.mu)
-    return delta_line(budget, _EPS) - delta_line(_composed(panel, mu), _EPS)
+    return delta_line(budget, RESIDUE_EPS_GRID) - delta_line(_composed(panel, mu), RESIDUE_EPS_GRID)
 
 
 def _composed(panel: ResiduePanel, mu: float) -> Pld:

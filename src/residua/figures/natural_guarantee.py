@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["GuaranteePicture", "guarantee_by_rounds"]
 
 ROUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 30, 50, 100, 200)
+"""The numbers of rounds that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class GuaranteePicture(Picture):
     title: ClassVar[str] = "What the natural filter really guarantees"
 
     def at(self, rounds: int) -> float:
-        """The proven `eps'` in so many rounds."""
+        """The proven `eps'` in a number of rounds."""
         return self.proven[self.rounds.index(rounds)].eps
 
     @property
@@ -52,11 +53,11 @@ class GuaranteePicture(Picture):
     @property
     def caption(self) -> str:
         last = self.rounds[-1]
-        told = ", ".join(f"{_above(self.at(k))} in {k}" for k in dict.fromkeys((10, 100, last)))
+        proven = ", ".join(f"{_above(self.at(k))} in {k}" for k in dict.fromkeys((10, 100, last)))
         return (
             f"A natural filter with budget ({self.eps:g}, {self.delta:g}) is not proven to keep it."
             f" What is proven at delta = {self.target_delta:g}, for arbitrary symmetric queries"
-            f" chosen adaptively, is eps = {told} rounds. Composing the budget with itself"
+            f" chosen adaptively, is eps = {proven} rounds. Composing the budget with itself"
             f" gives {_above(self.composed[self.rounds.index(self.last_composed)])} in"
             f" {self.last_composed} rounds and nothing at this delta in"
             f" {self.rounds[self.rounds.index(self.last_composed) + 1]}."
@@ -107,7 +108,7 @@ def guarantee_by_rounds(
     delta: float = 1e-6,
     rounds: tuple[int, ...] = ROUNDS,
 ) -> GuaranteePicture:
-    """Work the guarantee out for each number of rounds, at ten times delta."""
+    """Compute the guarantee for each number of rounds, at ten times delta."""
     proven, composed = [], []
     for done, k in enumerate(rounds, 1):
         found = natural_guarantee(eps, delta, k)

@@ -29,8 +29,8 @@ __all__ = [
     "canvas",
     "new_figure",
     "save",
-    "say",
-    "wrapped",
+    "annotate",
+    "wrap",
 ]
 
 BUDGET: dict[str, Any] = {"color": "#000000", "linewidth": 2.2, "linestyle": "-"}
@@ -42,7 +42,7 @@ SECOND: dict[str, Any] = {
     "linestyle": (0, (6, 1.5, 1.2, 1.5)),
 }
 REAL: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.9, "linestyle": "-"}
-"""What a line stands for: a budget, a query by itself, one plan, the other plan, what is real."""
+"""Lines for a budget, a query by itself, one plan, the other plan, and what is real."""
 
 CYCLE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442",
@@ -50,18 +50,19 @@ CYCLE = (
 )  # fmt: skip
 """For pictures with many lines; beyond eight of them, after Tol (2021)."""
 
-_CAPTION_SIZE = 9.0
-_LETTERS = 14.2
-"""Letters of a caption to the inch."""
-_LINE = 0.172
-"""Height of a line of it, in inches."""
+CAPTION_SIZE = 9.0
+"""Of the letters of a caption, in points."""
+LETTERS_PER_INCH = 14.2
+"""Of a caption."""
+LINE_HEIGHT = 0.172
+"""Of a line of a caption, in inches."""
 _TIED = "\N{NO-BREAK SPACE}"
 """At which no line is broken."""
 _NAME = re.compile(r"\b([RG])_(\{[^}]*\}|[0-9.]*[0-9])")
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """A figure of its own, with panels side by side; says what to install where it cannot."""
+    """A new figure, with panels side by side; says what to install where it cannot."""
     figure = _figure(6.4 * panels, 5.2, 0.0)
     axes = list(figure.subplots(1, panels, squeeze=False)[0])
     for one in axes:
@@ -73,14 +74,14 @@ def canvas(
     width: float, height: float, caption: str = "", **grid: Any
 ) -> tuple[Figure, list[list[Axes]]]:
     """A figure with rows of panels (`grid` as for `subplots`), and its caption below them."""
-    lines = wrapped(caption, int(width * _LETTERS))
-    below = _LINE * len(lines) + (0.12 if lines else 0.0)
+    lines = wrap(caption, int(width * LETTERS_PER_INCH))
+    below = LINE_HEIGHT * len(lines) + (0.12 if lines else 0.0)
     share = below / (height + below)
     figure = _figure(width, height + below, share)
     if lines:
         figure.text(
             0.1 / width, 0.06 / (height + below), "\n".join(lines),
-            fontsize=_CAPTION_SIZE, color="0.2", va="bottom", linespacing=1.25,
+            fontsize=CAPTION_SIZE, color="0.2", va="bottom", linespacing=1.25,
         )  # fmt: skip
     rows = figure.subplots(**{"nrows": 1, "ncols": 1, "squeeze": False, **grid})
     panels = [list(row) for row in rows]
@@ -90,32 +91,32 @@ def canvas(
     return figure, panels
 
 
-def say(axes: Axes, text: str, x: float, y: float, **how: Any) -> None:
-    """Text in a panel, at a share of its width and height, on a background of its own."""
+def annotate(axes: Axes, text: str, x: float, y: float, **how: Any) -> None:
+    """Text in a panel, at a share of its width and height, on its own background."""
     box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.75"}
     settings = {"transform": axes.transAxes, "fontsize": 9, "bbox": box, **how}
     axes.text(x, y, text, **settings)
 
 
-def wrapped(caption: str, letters: int) -> list[str]:
+def wrap(caption: str, letters: int) -> list[str]:
     """A caption in lines, with `R_{1.4, 0.02}` as `R(1.4, 0.02)`, none of them broken.
 
     Mathematics would be placed letter by letter, and an SVG's text could not be searched.
     """
-    whole = _NAME.sub(_called, caption)
+    whole = _NAME.sub(_as_text, caption)
     return [line.replace(_TIED, " ") for line in textwrap.wrap(whole, letters)]
 
 
 def as_math(words: str) -> str:
     """Names of PLDs in a text as mathematics: `R_1.2`, `R_{1.4, 0.02}`, `G_1`."""
-    return _NAME.sub(_subscript, words)
+    return _NAME.sub(_as_subscript, words)
 
 
-def _called(found: re.Match[str]) -> str:
+def _as_text(found: re.Match[str]) -> str:
     return f"{found[1]}({found[2].strip('{}')})".replace(" ", _TIED)
 
 
-def _subscript(found: re.Match[str]) -> str:
+def _as_subscript(found: re.Match[str]) -> str:
     below = found[2].strip("{}").replace(", ", r",\,")
     return f"${found[1]}_{{{below}}}$"
 

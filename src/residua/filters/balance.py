@@ -1,4 +1,4 @@
-"""What is left of a budget, said in one way everywhere: Python, JSON, command line and pages.
+"""What is left of a budget, in the same form in Python, in JSON, on the command line and on pages.
 
 A balance has four numbers that mean the same for every filter: the share of the capacity that is
 left, the guarantee, the largest `eps` with an `eps`-DP query that is admitted now, and how many
@@ -27,7 +27,7 @@ from residua.filters.describe import plain_pld
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query, described
 from residua.filters.wording import Amounts, few, number, rounded
-from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.mechanisms.black_boxes import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 
@@ -69,7 +69,7 @@ class Balance:
     share: float
     """The share of the capacity that is left, in [0, 1], rounded down to six digits."""
     guarantee: Pld
-    """What the whole interaction is proven to be dominated by."""
+    """A PLD that is proven to dominate the whole interaction."""
     largest_eps: float
     """The largest `eps` with `PureDp(eps)` admitted now, rounded down to six digits; 0 if none."""
     more_like_last: int | None

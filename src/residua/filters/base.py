@@ -1,11 +1,11 @@
-"""What every filter is: a frozen configuration, a pure decision, and a session.
+"""The base of all filters: a frozen configuration, a pure decision, and a session.
 
 A filter is a value. `initial()` gives its first state and `decide(state, query)` says, without
 side effects, whether the query is admitted and which state follows; dry runs, ledgers, exact
 worst cases and verifiers share that function. A session keeps the current state: `spend` (`request`
 is the same) decides and moves on, `check` only decides. Threads may share a session.
 
-A refusal spends nothing and does not end the filter: to refuse is what an analyst does who passes
+A refusal spends nothing and does not end the filter: a refusal is like an analyst who passes
 (`Id`), and it depends on public history alone. An interactive mechanism is charged whole when it
 starts. That is enough, however the analyst interleaves several of them: every valid filter for
 non-interactive mechanisms is one for interactive mechanisms that run concurrently, where privacy is
@@ -25,19 +25,17 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive
 from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
-from residua.filters.decision import Decision
+from residua.filters.decision import Decision, too_expensive
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
-
-NOTHING_FITS = "nothing of this kind fits"
-"""What a refusal says that has nothing to recommend."""
+from residua.work_limit import OPERATIONS, limited
 
 MOST_EPS = 600.0
 """The largest `eps` of a randomized response."""
@@ -87,8 +85,25 @@ class Filter(ABC):
         """`decide`, with the arguments checked."""
 
     def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
-        """Whether `query` is admitted in `state`, and the state that follows. Pure."""
-        return self._decide(self.own(state), self._asked(query), checked_relation(relation))
+        """Whether `query` is admitted in `state`, and the state that follows. Pure.
+
+        What takes more work than the limit (`residua.work_limit`) is refused.
+        """
+        return self._decide_within(self.own(state), self._asked(query), checked_relation(relation))
+
+    def _decide_within(
+        self, state: Any, query: Query, relation: str | None, most: int = OPERATIONS
+    ) -> Decision:
+        """`_decide`, which refuses what takes more than so many operations."""
+        try:
+            with limited("it", most) as budget:
+                found = self._decide(state, query, relation)
+        except TooExpensive as error:
+            if error.budget is not budget:
+                raise
+            return too_expensive(self, state, query, relation, str(error))
+        found._leave(most - budget.done)
+        return found
 
     def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query; faster where the state that follows is not needed."""
@@ -121,7 +136,7 @@ class Filter(ABC):
         return False
 
     def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost | None:
-        """What a query takes of the one amount there is, where it takes less the more is left.
+        """The cost of a query on the single amount, where it falls with what is left.
 
         From an amount to bounds of the exact cost, which does not increase with the amount; what is
         charged is the upper one. None where it is refused, and for filters that are not like that.
@@ -135,7 +150,7 @@ class Filter(ABC):
     def balance_in(
         self, state: State, last: Query | None = None, *, relation: str | None = None
     ) -> Balance:
-        """What is left in a state, said as for every other filter. Pure.
+        """What is left in a state, in the form common to all filters. Pure.
 
         Args:
             state: a state of this filter.
@@ -158,7 +173,7 @@ class Filter(ABC):
 
     @property
     def most_eps(self) -> float:
-        """What the largest `eps`-DP query that fits is looked for up to."""
+        """The upper end of the search for the largest `eps`-DP query that fits."""
         return MOST_EPS
 
     @property
@@ -168,7 +183,7 @@ class Filter(ABC):
 
     @property
     def capacity(self) -> Any:
-        """What there is to spend."""
+        """The whole budget."""
         return self.remaining_in(self.initial())
 
     def own(self, state: Any) -> State:
@@ -222,7 +237,7 @@ class Filter(ABC):
                     f"relation must be {kept}, under which earlier queries were admitted,"
                     f" got {meant!r}"
                 )
-            decision = self._decide(self._state, asked, relation)
+            decision = self._decide_within(self._state, asked, relation)
             # Spent before it is shown anywhere, whatever interrupts.
             self._desk.state = decision.state
             self._desk.relation = kept or (meant if decision.admitted else None)
@@ -245,7 +260,7 @@ class Filter(ABC):
         """Decide only: nothing is spent, and the reason says what would be."""
         with self._desk.lock:
             state, last = self._state, self._desk.last
-        decision = self._decide(state, self._asked(query), checked_relation(relation))
+        decision = self._decide_within(state, self._asked(query), checked_relation(relation))
         checked = dataclasses.replace(decision, checked=True)
         checked._follows(last)
         return checked
@@ -257,7 +272,7 @@ class Filter(ABC):
 
     @property
     def balance(self) -> Balance:
-        """What is left now, said as for every other filter."""
+        """What is left now, in the form common to all filters."""
         with self._desk.lock:
             state, last, relation = self._state, self._desk.last, self._desk.relation
         return balance_of(self, state, last, relation)
@@ -296,7 +311,7 @@ class Filter(ABC):
 
     def _repr_html_(self) -> str:
         """What is kept and what is left, with the curve of the guarantee, for notebooks."""
-        from residua.pld import svg
+        from residua.figures.svg import profiles, table
 
         left = self.remaining
         rows = [
@@ -310,7 +325,7 @@ class Filter(ABC):
         rest = left if isinstance(left, Pld) else getattr(left, "pld", None)
         if isinstance(rest, Pld):
             curves["left"] = rest
-        return svg.table(rows) + svg.profiles(curves)
+        return table(rows) + profiles(curves)
 
     # -- descriptions -------------------------------------------------------------------
 
@@ -349,7 +364,7 @@ class Filter(ABC):
         return state_from_json(self, text)
 
     def tables(self, state: State) -> dict[str, bytes]:
-        """What someone who re-proves steps needs of a state beside its JSON, by name."""
+        """The tables of a state that a verifier needs beside its JSON, by name."""
         return {}
 
     # -- for subclasses -----------------------------------------------------------------
@@ -380,12 +395,11 @@ class Filter(ABC):
                 decision.state, "would be left" if decision.checked else "left"
             )
             return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left}"
-        need = self._need(decision)
+        need = decision.need
         if left is None:
             left = self.share_left_words(decision._before)
         if advice is None:
-            fit = decision.largest
-            advice = NOTHING_FITS if fit is None else f"{described(fit)} would fit"
+            advice = decision.advice
         return f"{decision.outcome}: {asked} {need}; {left}; {advice}"
 
     def _need(self, decision: Decision) -> str:
@@ -409,7 +423,7 @@ class Filter(ABC):
         return balance_left_words(share, details, left)
 
     def cost_words(self, decision: Decision) -> str:
-        """What an admitted query costs, in words."""
+        """The cost of an admitted query, in words."""
         return _words(decision.cost)
 
 
@@ -419,7 +433,7 @@ def is_unspent(filter: Filter) -> bool:
 
 
 def unspent_copy(filter: Filter) -> Filter:
-    """The same filter with a session of its own, which has spent nothing."""
+    """The same filter with a separate session, which has spent nothing."""
     made: Filter = object.__new__(type(filter))
     made.__dict__.update(filter.__dict__)
     object.__setattr__(made, "_desk", _Desk())

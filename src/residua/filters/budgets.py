@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-from residua.mechanisms.black_boxes.rdp import Rdp
-from residua.mechanisms.black_boxes.zcdp import Zcdp
+from residua.mechanisms.black_boxes import Rdp, Zcdp
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
+from residua.work_limit import remembered_property
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class ApproximateDpBudget:
         """The smaller of each number."""
         return ApproximateDpBudget(min(self.eps, other.eps), min(self.delta, other.delta))
 
-    @cached_property
+    @remembered_property
     def pld(self) -> Pld:
         """The largest PLD within it."""
         return approximate_dp(self.eps, self.delta)
@@ -50,7 +49,7 @@ class RenyiBudget:
         rho = min(self.rho, other.rho) if other.alpha == self.alpha else self.rho
         return RenyiBudget(self.alpha, rho)
 
-    @cached_property
+    @remembered_property
     def pld(self) -> Pld:
         """The largest PLD within it, rounded up."""
         return Rdp((self.alpha,), (self.rho,)).pld()
@@ -75,7 +74,7 @@ class RenyiCurveBudget:
         rhos = tuple(min(rho, known.get(alpha, rho)) for alpha, rho in pairs)
         return RenyiCurveBudget(self.alphas, rhos)
 
-    @cached_property
+    @remembered_property
     def pld(self) -> Pld:
         """The largest PLD within it, rounded up."""
         return Rdp(self.alphas, self.rhos).pld()
@@ -97,7 +96,7 @@ class ZcdpBudget:
         """The smaller of each number."""
         return ZcdpBudget(min(self.rho, other.rho), min(self.delta, other.delta))
 
-    @cached_property
+    @remembered_property
     def pld(self) -> Pld:
         """The largest PLD within it, rounded up."""
         return Zcdp(self.rho, delta=self.delta).pld()

@@ -1,8 +1,8 @@
 """Filters and their states as JSON, both ways and strictly.
 
 `{"kind": "gdp_residue", "mu": 1.0}`: the kind, then every field. A state is
-`{"kind": …, "of": …, "left": ["0.75"]}`: amounts are exact and stand in quotes. `version` is left
-out while it is 1. Anything unknown, missing, doubled or of the wrong type is an error.
+`{"kind": …, "of": …, "left": ["0.75"]}`: amounts are exact and in quotes. `version` is left
+out while it is 1. Anything unknown, missing, duplicate or of the wrong type is an error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from residua.filters.base import Filter
 from residua.filters.describe import as_mechanism
 from residua.filters.kinds import KINDS, filter_class
 from residua.filters.state import State
+from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.codec import check_size, parsed_json
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
-from residua.mechanisms.composition.self_composed import SelfComposed
-from residua.mechanisms.kinds import KINDS as MECHANISMS
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
@@ -156,7 +156,7 @@ def _repeated(query: Any) -> dict[str, Any]:
 
 
 def _run(name: str, given: Any) -> Any:
-    """What `_repeated` wrote."""
+    """The inverse of `_repeated`."""
     if not isinstance(given, Mapping) or "kind" in given or "mechanism" not in given:
         return _parsed(given)
     _only_known(name, given, ("mechanism", "repeat"))

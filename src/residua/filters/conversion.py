@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 _PRECISION = 40
 _KEPT = 20
@@ -25,7 +25,7 @@ _SLACK = Decimal("1e-30")
 """A division by `α - 1 >= 1e-9` may cost nine of the forty digits."""
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
     """The largest `rho` for which `D_α <= rho` implies `(eps, delta)`-DP, rounded down.
 
@@ -42,7 +42,7 @@ def renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
     return Fraction(Context(prec=_KEPT, rounding=ROUND_FLOOR).create_decimal(rho))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def best_order(eps: Fraction, delta: Fraction, power: float = 1.0) -> Fraction:
     """The order with the largest `rho / α^power`: for zCDP (1), or for a given growth."""
     e, d = float(eps), float(delta)
@@ -55,7 +55,7 @@ def best_order(eps: Fraction, delta: Fraction, power: float = 1.0) -> Fraction:
     return Fraction(f"{a[k]:.10g}")
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def order_for(loss: Pld, eps: float, delta: float) -> float:
     """About the order at which Rényi accounting within `(eps, delta)` admits most copies."""
     a = 1.0 + np.geomspace(0.1, 1e5, 120)

@@ -1,10 +1,10 @@
-"""How many copies of a query are admitted one after another.
+"""Count how many copies of a query are admitted one after another.
 
 The answer is that of requesting one by one until the first refusal. Filters that charge a query the
 same whatever is left (pure, basic, Rényi, zCDP, GDP) say it in closed form: `n` times the cost `c`
 fits what is left if and only if `n <= left / c`, in rationals. Where the cost falls with what is
 left (GDP residues) most requests are jumped over (`decreasing_cost.py`). Plans count what is
-planned in closed form. Elsewhere (menus, queries off a plan, rules of your own) each request is
+planned in closed form. Elsewhere (menus, queries off a plan, custom rules) each request is
 decided.
 
 Counting ends after a number of decisions, and then the count is a lower bound. That number is small
@@ -15,8 +15,6 @@ A component that admits every query stays live, so the union admits at least as 
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +23,7 @@ from residua.filters import decreasing_cost
 from residua.filters.noise import is_sampled
 from residua.filters.query import Query
 from residua.filters.state import Left, State
+from residua.work_limit import OPERATIONS, UNLIMITED, limited
 
 if TYPE_CHECKING:
     from residua.filters.base import DecreasingCost, Filter
@@ -37,8 +36,8 @@ MOST_DECIDED = 1000
 MOST_ONE_BY_ONE, MOST_RESIDUES, MOST_SHOWN = 50_000, 2_000, 20
 """How many requests are decided one by one at most; by a target residue filter; and by one with a
 reserve if they are sampled and the count is shown: then it must not depend on the time."""
-PATIENCE = 20.0
-"""How many seconds of processor time such decisions take at most for a count that is not shown."""
+PATIENCE = OPERATIONS // 2
+"""How many operations such decisions take at most, about, for a count that is not shown."""
 
 
 class Count(NamedTuple):
@@ -77,20 +76,21 @@ def count_decided(
     """
     rounds, after = filter.skip(state, queries, most // len(queries), relation)
     done, decisions = rounds * len(queries), MOST_ONE_BY_ONE
-    residues, ends = _target_residues(filter, state, queries, relation), math.inf
+    residues, ends = _target_residues(filter, state, queries, relation), UNLIMITED
     if residues:
         slow = any(map(is_sampled, queries)) and any(each.reserve > 0.0 for each in residues)
         decisions = MOST_SHOWN if slow and shown else MOST_RESIDUES
         certain = _certain(filter, state, queries, most, relation)
         if certain >= done + decisions:
             return Count(certain, True)
-        ends = time.thread_time() + PATIENCE if slow and not shown else ends
+        ends = PATIENCE if slow and not shown else ends
     limit = min(most, done + decisions)
-    while done < limit and time.thread_time() < ends:
-        decision = filter.decide(after, queries[done % len(queries)], relation=relation)
-        if not decision.admitted:
-            return Count(done, False)
-        done, after = done + 1, decision.state
+    with limited("counting", UNLIMITED) as budget:
+        while done < limit and budget.done < ends:
+            decision = filter.decide(after, queries[done % len(queries)], relation=relation)
+            if not decision.admitted:
+                return Count(done, False)
+            done, after = done + 1, decision.state
     return Count(done, True)
 
 

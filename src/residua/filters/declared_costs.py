@@ -1,4 +1,4 @@
-"""Costs that are known without a PLD.
+"""Declared costs: those that are known without a PLD.
 
 A bound of a black box in the filter's own unit is charged as it is written. The largest PLD within
 the bound would cost more: rounded up, it has mass at infinity, which no divergence survives. The
@@ -16,15 +16,10 @@ from functools import lru_cache
 
 from residua.filters.amounts import written
 from residua.filters.query import Query, loss_of, relation_of
-from residua.mechanisms.black_boxes.black_box import BlackBox
-from residua.mechanisms.black_boxes.gdp import Gdp
-from residua.mechanisms.black_boxes.rdp import Rdp
-from residua.mechanisms.black_boxes.zcdp import Zcdp
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.black_boxes import BlackBox, Gdp, Rdp, Zcdp
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
+from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 
@@ -71,7 +66,7 @@ def _half_square(noise: DiscreteGaussian) -> Fraction:
 def split(
     query: Query, relation: str | None, stated: Callable[[Mechanism], Amounts | None]
 ) -> tuple[Amounts | None, Pld]:
-    """What the parts of a query state that they take, all together, and the loss of the others."""
+    """The sum of the costs that parts of a query declare, and the loss of the other parts."""
     if isinstance(query, Pld):
         return None, query
     if not _may_state(type(query)):
@@ -93,7 +88,7 @@ def _may_state(kind: type[Mechanism]) -> bool:
 
 
 def leaves(query: Mechanism) -> list[tuple[Mechanism, int]]:
-    """What a composition is made of, and how often."""
+    """The parts of a composition, and how often each occurs."""
     if isinstance(query, SelfComposed):
         return [(part, n * query.count) for part, n in leaves(query.mechanism)]
     if isinstance(query, Composed):

@@ -1,4 +1,4 @@
-"""Counting where a query costs less the more is left, without deciding every request.
+"""Count requests whose cost falls with what is left, without deciding every one.
 
 Of one amount `s` a request takes `ĉ(s)`, within a relative `slack` above an exact cost `c(s)` that
 does not increase with `s`. So where `k` requests lead from `s` to `s'`,
@@ -180,7 +180,7 @@ def _counted(
 
 
 def _least(high: float, costs: Sequence[Cost]) -> float | None:
-    """What a round takes at least, from `high` or less; None if it is not admitted from there."""
+    """The least cost of a round, from `high` or less; None if it is not admitted from there."""
     state, taken = high, 0.0
     for cost in costs:
         bounds = cost(state)
@@ -191,7 +191,7 @@ def _least(high: float, costs: Sequence[Cost]) -> float | None:
 
 
 def _most(low: float, costs: Sequence[Cost], slack: float) -> float | None:
-    """What a round takes at most, from `low` or more; None if it is not admitted from there."""
+    """The greatest cost of a round, from `low` or more; None if it is not admitted from there."""
     state, taken = low, 0.0
     for cost in costs:
         bounds = cost(state)

@@ -1,4 +1,4 @@
-"""Queries as mechanisms, so that they can be written down."""
+"""Describe queries as mechanisms, so that they can be recorded."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import Any
 
 from residua.errors import ArgumentError
 from residua.filters.query import Query, described
-from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
-from residua.mechanisms.black_boxes.pure_dp import PureDp
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.black_boxes import ApproximateDp, PureDp
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.gaussian import Gaussian
-from residua.mechanisms.noise.laplace import Laplace
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residua.mechanisms.selection.exponential_mechanism import ExponentialMechanism
+from residua.mechanisms.noise import Gaussian, Laplace
+from residua.mechanisms.sampled import SubsampledGaussian
+from residua.mechanisms.selection import ExponentialMechanism
 from residua.pld.families import laplace
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.bounded_range import BoundedRange

@@ -11,6 +11,7 @@ import numpy as np
 from residua.filters.amounts import rounded_up, written
 from residua.pld.pld import Pld
 from residua.pld.residue.zcdp_parameter import zcdp_parameter
+from residua.work_limit import remembered
 
 _WIDTH = 1e-6
 _NOTHING = Fraction(0)
@@ -42,7 +43,7 @@ def renyi_cost(loss: Pld, alpha: float) -> Fraction | None:
 
 
 # Not of the Gaussian part: equal PLDs may have been written differently.
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _renyi(rest: Pld, alpha: float) -> Fraction | None:
     sides = [rest] if rest.is_symmetric else [rest, rest.reverse()]
     bounds = [side.renyi_bounds(alpha) for side in sides]

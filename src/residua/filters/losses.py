@@ -14,7 +14,7 @@ from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.pld import Pld
+from residua.pld.pld import Pld, composition
 from residua.pld.support.support_ends import largest_loss_bounds
 
 
@@ -90,12 +90,12 @@ def missing_mass(loss: Pld) -> Fraction:
 
 def without_infinity(loss: Pld) -> Pld | None:
     """`L°` with `L = R_{0,d} ⊕ L°`, factor by factor; None where a factor does not split."""
-    kept = Pld(loss.gaussian, {})
+    kept = [Pld(loss.gaussian, {})]
     for factor, n in loss.terms.items():
         if not factor.mass_at_infinity and not factor.mass_at_minus_infinity:
-            kept += Pld(None, {factor: n})
+            kept.append(Pld(None, {factor: n}))
         elif isinstance(factor, RandomizedResponse):
-            kept += n * pure_dp(factor.eps)
+            kept.append(n * pure_dp(factor.eps))
         elif not (isinstance(factor, Atoms) and factor.atom_count == 1 and factor.is_symmetric):
             return None
-    return kept
+    return composition(kept)

@@ -1,4 +1,4 @@
-"""The same query with more noise, or with fewer steps: what a refusal recommends.
+"""The advice of a refusal: the same query with more noise, or with fewer steps.
 
 Every kind of query with a noise parameter becomes less of a loss as the noise grows, so the least
 noise that fits is found by bisection. What comes out is rounded to the private side and checked.
@@ -17,8 +17,7 @@ from itertools import pairwise
 from residua.errors import ArgumentError
 from residua.filters.losses import is_only_delta
 from residua.filters.query import Query
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import (
     approximate_dp,
@@ -177,7 +176,7 @@ def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
 def least(
     make: Noisy, fits: Callable[[Queries], bool], most: float = _MOST, *, coarse: bool = False
 ) -> Queries | None:
-    """What `make` gives for the least noise that fits, by bisection from 1; None if none fits.
+    """The result of `make` for the least noise that fits, by bisection from 1; None if none fits.
 
     `make` takes the noise and how many digits its parameters are rounded to, on the private side;
     what it returns None for does not fit. Where less noise may fit and more not, what is found

@@ -1,15 +1,14 @@
-"""What a filter is asked: a PLD, or a mechanism that knows its PLDs.
+"""Queries to a filter: PLDs, or mechanisms that know their PLDs.
 
 One direction is enough. A mechanism's loss in the direction `add` is that of `(Q, P)` where
-`remove` is that of `(P, Q)`: whoever dominates one dominates, reversed, the other. Our budgets
-are symmetric and are checked on all of `x > 0`, so a check of either direction covers both. What
-is *not* symmetric is looked at from both ends where it is used (Rényi divergences, largest
-losses).
+`remove` is that of `(P, Q)`: a PLD that dominates one dominates, reversed, the other. Our budgets
+are symmetric and are checked on all of `x > 0`, so a check of either direction covers both.
+Quantities that are *not* symmetric (Rényi divergences, largest losses) are computed from both ends
+where they are used.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from residua import checks
@@ -17,6 +16,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 Query = Pld | Mechanism
 
@@ -38,7 +38,7 @@ def loss_of(query: Query, relation: str | None = None) -> Pld:
     return query if isinstance(query, Pld) else _loss(query, relation)
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
     return mechanism.pld(relation=relation_of(mechanism, relation))
 

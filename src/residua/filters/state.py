@@ -21,7 +21,7 @@ class Left(State):
     left: tuple[Fraction, ...]
 
     within: ClassVar[str | None] = None
-    """The filter that has found it to be one of its own, by its fingerprint."""
+    """The fingerprint of the filter that has checked that it is one of its states."""
     text: ClassVar[str | None] = None
     """Its JSON, as that filter wrote it."""
     _hash: ClassVar[int | None] = None
@@ -32,7 +32,7 @@ class Left(State):
         return self
 
     def __getstate__(self) -> dict[str, object]:
-        # Whoever reads it elsewhere looks at it again; and a text has another hash there.
+        # Another process checks it again; and a text has another hash there.
         return {"of": self.of, "left": self.left}
 
     def __hash__(self) -> int:

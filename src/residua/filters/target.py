@@ -1,4 +1,4 @@
-"""The `(eps, delta)` that a filter is to keep, and what one query needs of it by itself."""
+"""The `(eps, delta)` that a filter must keep, and how much of it one query needs by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How amounts are shown: every number is derived from what is left, rounded down to six digits.
+"""Text for amounts: every number is derived from what is left, rounded down to six digits.
 
 What a query costs, what was spent and what is held are exact differences of such numbers, and the
 capacity is what is left at the start. So the costs that are shown add up to what was spent, and
@@ -37,7 +37,7 @@ def rounded(amount: Fraction, *, up: bool = False) -> Decimal:
 
 
 def difference(more: Decimal, less: Decimal) -> Decimal:
-    """What lies between two numbers that are shown, exactly."""
+    """The exact difference of two numbers that are shown."""
     return _EXACT.subtract(more, less)
 
 
@@ -55,13 +55,13 @@ def left_words(amounts: Amounts) -> str:
 
 
 def cost_words(before: Amounts, after: Amounts) -> str:
-    """What a query costs: the difference of what is shown as left before and after it."""
+    """The cost of a query: the difference of what is shown as left before and after it."""
     both = zip(before, after, strict=True)
     return few([f"{unit} {_cost(high, low)}" for (unit, high), (_, low) in both])
 
 
 def need_words(left: Amounts, price: Sequence[Fraction]) -> str:
-    """What a refused query needs; of many units, only those of which there is too little."""
+    """The needs of a refused query; of many units, only those of which there is too little."""
     parts, lacking = [], []
     for (unit, there), needed in zip(left, price, strict=True):
         if needed > there:

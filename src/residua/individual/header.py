@@ -1,4 +1,4 @@
-"""What a state is a state of: the filter, the unit, and how budgets are counted.
+"""What a state is of: the filter, the unit, and how budgets are counted.
 
 It is kept beside the state as JSON and compared whenever a state is opened, so a state is
 never charged under another filter than the one it was created with.
@@ -14,10 +14,11 @@ from typing import Any
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.codec import from_json
-from residua.individual.pricing.budgets import IndividualFilter, individual_filter, units_of
+from residua.individual.pricing.cost_model import IndividualFilter, individual_filter, units_of
 from residua.individual.pricing.units import Units
 
 FORMAT = 1
+"""The version of the header, which is stored with a state."""
 SUBJECT = "subject"
 SUBJECT_EPOCH = "subject-epoch"
 KEY_TYPES = ("int64", "string")
@@ -25,7 +26,7 @@ KEY_TYPES = ("int64", "string")
 
 @dataclass(frozen=True)
 class Header:
-    """`subject_type` and `epoch_type` are None until the first table says what keys are."""
+    """The types are None until the first table, whose keys set them."""
 
     filter: IndividualFilter
     unknown: str

@@ -1,7 +1,13 @@
 """Tables of losses as they come in, made uniform: keys of a known type, losses as floats.
 
 Arrow tables and batches, pandas data frames, dictionaries of columns, and paths of Parquet files.
-Messages say how many rows are wrong and never show a key or a loss of anybody.
+Messages say how many rows are wrong and never show a key or a loss.
+
+**Fingerprint.** A table of losses has one that does not depend on the order of its rows. Each row
+is mixed into 64 bits, and two functions of these are added up over the rows modulo `2^64`: whatever
+the order, the batches or the engine, the sums are the same. Keys are unique, so a table is a set of
+rows. This tells one table from another by accident of the caller, with 128 bits; it is not a
+commitment against someone who crafts collisions.
 """
 
 from __future__ import annotations
@@ -14,26 +20,103 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.individual.digest import fingerprint
 from residua.individual.header import Header
-from residua.individual.pricing.budgets import capacities_in_units
-from residua.individual.pricing.cost_model import COLUMNS
-from residua.individual.pricing.levels import Levels
+from residua.individual.pricing.cost_model import COLUMNS, capacities_in_units
+from residua.individual.pricing.pricing import Levels
+
+Words = NDArray[np.uint64]
+
+FINGERPRINT_SUMS = 2
+"""Independent 64-bit sums over the rows."""
+_RANDOM = np.random.Generator(np.random.PCG64(20)).integers(1, 2**63, size=4100, dtype=np.uint64)
+COLUMN_SEEDS, ODD_FACTORS = _RANDOM[:4], _RANDOM[4:] | np.uint64(1)
+"""Fixed random constants: one for each column, and one for each byte of a text."""
+SECOND_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""The golden ratio in 64 bits, which makes the second sum of the first."""
+BLOCK_ROWS = 1 << 15
+"""Rows that are hashed at a time."""
+LARGEST_EXACT = 2**53
+"""Whole numbers up to here are floats."""
+
+
+def fingerprint(columns: list[Any]) -> tuple[int, ...]:
+    """The sums over the rows of one batch; of several batches they add up modulo `2^64`."""
+    sums = [0, 0]
+    for start in range(0, len(columns[0]) if columns else 0, BLOCK_ROWS):
+        # Texts become many times their size for a moment, so a block at a time.
+        words = [_words(column[start : start + BLOCK_ROWS]) for column in columns]
+        state = np.zeros(1, dtype=np.uint64)
+        for word, seed in zip(words, COLUMN_SEEDS, strict=False):
+            state = _mix((word + seed) ^ state)
+        second = state * SECOND_FACTOR
+        second ^= second >> np.uint64(32)
+        for i, rows in enumerate((state, second)):
+            sums[i] = (sums[i] + int(np.add.reduce(rows))) % 2**64
+    return tuple(sums)
+
+
+def combine_fingerprints(sums: list[tuple[int, ...]]) -> str:
+    """The fingerprint of a whole table, from those of its batches."""
+    totals = [sum(part[i] for part in sums) % 2**64 for i in range(FINGERPRINT_SUMS)]
+    return "".join(f"{total:016x}" for total in totals)
+
+
+def _mix(x: Words) -> Words:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    x = x ^ (x >> np.uint64(30))
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+def _words(column: Any) -> Words:
+    """A column as 64 bits a row: integers and floats as they are, texts hashed."""
+    if isinstance(column, np.ndarray):
+        return np.ascontiguousarray(column).view(np.uint64)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        return _texts(column)
+    return np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).view(np.uint64)
+
+
+def _texts(column: Any) -> Words:
+    """Multilinear hashing: `Σ (byte + 1) r_i` with odd constants `r_i`, and the length."""
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)
+    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = column.buffers()[2]
+    raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, np.uint8)
+    raw = raw[offsets[0] : offsets[-1]]
+    lengths = np.diff(offsets)
+    starts = offsets[:-1] - offsets[0]
+    place = np.arange(raw.size, dtype=np.int64) - np.repeat(starts, lengths)
+    terms = (raw.astype(np.uint64) + np.uint64(1)) * ODD_FACTORS[place % ODD_FACTORS.size]
+    # A factor tells later rounds of the constants apart.
+    terms *= (place // ODD_FACTORS.size).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    sums = np.zeros(lengths.size, dtype=np.uint64)
+    filled = lengths > 0
+    if filled.any():
+        sums[filled] = np.add.reduceat(terms, starts[filled])
+    return np.asarray(sums + lengths.astype(np.uint64) * ODD_FACTORS[0])
+
 
 CAPACITY = "capacity"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What one look at a batch of losses brings; findings of several batches are added up."""
+    """What inspecting a batch of losses shows; findings of several batches are added up."""
 
     rows: int
     missing: int
     malformed: int
-    """Columns of keys with texts that are none."""
+    """Columns of keys with texts that are not valid UTF-8."""
     null: int
     not_finite: int
     negative: int
@@ -53,7 +136,7 @@ def path_of(value: Any) -> str | None:
 
 
 def as_table(value: Any, name: str = "losses") -> pa.Table:
-    """Whatever holds columns, as an Arrow table."""
+    """Anything that holds columns, as an Arrow table."""
     path = path_of(value)
     if path is not None:
         try:
@@ -82,7 +165,7 @@ def as_table(value: Any, name: str = "losses") -> pa.Table:
 
 
 def _column(name: str, key: Any, column: Any) -> Any:
-    """Values as an Arrow column; what is wrong with them may show somebody's, so is not said."""
+    """Values as an Arrow column; an error would show values, so it says nothing of them."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -162,11 +245,11 @@ def _cast(name: str, column: Any, wanted: Any) -> Any:
         return column
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return column.cast(wanted)
-    # Not while handling the other: that shows somebody's value, and would be kept as context.
+    # Outside the handler: the other error shows a value, and would be kept as context.
     raise ArgumentTypeError(f"{name} must fit {wanted}, got {column.type} that does not")
 
 
-def look(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findings:
+def inspect_batch(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findings:
     """Count what is wrong with a batch, and take its fingerprint."""
     keys = [batch.column(name) for name in header.keys]
     missing = sum(key.null_count for key in keys)
@@ -201,7 +284,7 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def complain(header: Header, column: str | None, found: list[Findings]) -> None:
+def check_findings(header: Header, column: str | None, found: list[Findings]) -> None:
     """Raise if anything is wrong with losses."""
     missing = sum(one.missing for one in found)
     if missing:
@@ -219,7 +302,7 @@ def complain(header: Header, column: str | None, found: list[Findings]) -> None:
         raise ArgumentError(f"{column} must be non-negative and finite, got {negative} below zero")
 
 
-def complain_of_duplicates(header: Header, duplicates: int) -> None:
+def check_no_duplicates(header: Header, duplicates: int) -> None:
     if duplicates:
         raise ArgumentError(
             f"{' and '.join(header.keys)} must be unique, got {duplicates} repeated rows"
@@ -253,7 +336,9 @@ def newcomers(header: Header, table: pa.Table) -> tuple[Header, pa.Table]:
     """A table of subjects as keys and `left`, in units."""
     given = _capacities(header, table)
     header, keys = uniform(header, table, None)
-    complain(header, None, [look(header, batch, None) for batch in keys.to_batches()])
+    check_findings(
+        header, None, [inspect_batch(header, batch, None) for batch in keys.to_batches()]
+    )
     left = np.full(keys.num_rows, header.units.capacity, dtype=np.int64)
     if given is not None:
         left = capacities_in_units(header.filter, given)

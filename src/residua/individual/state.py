@@ -7,25 +7,36 @@
 
 **Who is out of budget is data.** What is left of anyone's budget, and who takes part in a query,
 must never be released: answers are computed on the active set, with noise, and only they are.
-`docs/individual.md` has the theorem and its conditions.
+`docs/proofs/individual.md` has the theorem and its conditions.
+
+**Addresses.** `memory:` is this process; `duckdb:///file.db` (or `duckdb:file.db`) is DuckDB;
+`parquet:DIR` is a directory of Parquet files, with `engine="spark"` (the default there) or
+`engine="numpy"`.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
 from residua import checks
+from residua.errors import ArgumentError, ArgumentTypeError, MissingPackage
 from residua.filters.query import Query
 from residua.individual.engines.engine import Store
+from residua.individual.engines.memory import MemoryStore
+from residua.individual.header import Header, header
 from residua.individual.losses import flat
-from residua.individual.pricing.budgets import IndividualFilter, in_parameter, parameter
-from residua.individual.pricing.cost_model import check_request
-from residua.individual.pricing.levels import given_levels
-from residua.individual.result import SpendResult
-from residua.individual.spend_request import Order, checked_id
+from residua.individual.pricing.cost_model import (
+    IndividualFilter,
+    check_request,
+    in_parameter,
+    parameter,
+)
+from residua.individual.pricing.pricing import given_levels
+from residua.individual.spend_request import SpendRequest, SpendResult, check_id
 from residua.pld.pld import Pld
 
 
@@ -43,34 +54,42 @@ class State:
         mechanism: Query | None = None,
         levels: Any = None,
     ) -> SpendResult:
-        """Charge each subject its own loss; `active` of the result are those that may take part.
-
-        `losses` is an Arrow table, a pandas frame or the path of a Parquet file, with a column
-        `subject` (and `epoch`, if the state has epochs) and one of `nu` (Gaussian), `eps` (pure
-        DP) or `sensitivity` (of the one `mechanism`, Gaussian or Laplace noise); or with none of
-        these and a `mechanism` that is the same for all. A loss may depend on the public
-        transcript and on that subject's own data, and on nothing else.
-
-        The new state is durable when this returns. The same `spend_id` again charges nothing and
-        returns the same active set with `replayed` true: the charge permits one release, which may
-        have happened already. The same `spend_id` with other losses is an error. `levels` are up to
-        1,024 public values that `eps` (or `sensitivity`) is rounded up onto, in place of the
-        built-in ones.
+        """Charge each subject its own loss; the new state is durable when this returns.
 
         **The active set depends on data and must not be released.** Compute the answer on exactly
         these subjects, with noise that does not depend on them.
+
+        Args:
+            losses: an Arrow table, a pandas frame or the path of a Parquet file, with a column
+                `subject` (and `epoch`, if the state has epochs) and one of `nu` (Gaussian), `eps`
+                (pure DP) or `sensitivity` (of the one `mechanism`, Gaussian or Laplace noise); or
+                with none of these and a `mechanism` that is the same for all. A loss may depend
+                on the public transcript and on that subject's own data, and on nothing else.
+            spend_id: names the spend. The same id again charges nothing and returns the same
+                active set with `replayed` true: the charge permits one release, which may have
+                happened already.
+            mechanism: what a column `sensitivity` scales, or what all subjects are charged for.
+            levels: up to 1,024 public values that `eps` (or `sensitivity`) is rounded up onto, in
+                place of the built-in ones.
+
+        Returns:
+            The subjects that may take part, as `active`.
+
+        Raises:
+            ArgumentError: the losses are not good, or the same `spend_id` came with others.
+            StateUnavailable: the store cannot be used now; nothing was spent.
         """
-        order = Order(
-            checked_id(spend_id),
+        request = SpendRequest(
+            check_id(spend_id),
             mechanism,
             None if levels is None else tuple(given_levels(levels).tolist()),
         )
         if mechanism is not None:
             check_request("sensitivity", mechanism, None)
-        return self._store.spend(order, losses)
+        return self._store.spend(request, losses)
 
     def enroll(self, subjects: Any) -> None:
-        """Add subjects that are not there yet.
+        """Add new subjects.
 
         A table with `subject` (and `epoch`), and `capacity` where it differs from the filter's:
         in the filter's own parameter, `mu`, `eps` or `rho`, and at most that of the filter.
@@ -96,7 +115,7 @@ class State:
         return self.filter.guarantee
 
     def guarantee_over(self, epochs: int) -> Pld:
-        """What everything reveals of a subject that is present in so many epochs."""
+        """What everything reveals of a subject that is present in this many epochs."""
         return checks.count("epochs", epochs) * self.guarantee
 
     def export_sensitive_state_never_release(self) -> pa.Table:
@@ -117,7 +136,7 @@ class State:
         return table.append_column("remaining", remaining).replace_schema_metadata(digits)
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self._store.close()
 
     def __enter__(self) -> State:
@@ -138,3 +157,85 @@ class State:
             f"individual.create({self._store.where!r}, filter={header.filter!r},"
             f" unknown={header.unknown!r}{epochs})"
         )
+
+
+_ENGINES = {"memory": ("numpy",), "duckdb": ("duckdb",), "parquet": ("spark", "numpy")}
+
+
+def create(
+    address: str,
+    *,
+    filter: Any,
+    unknown: str = "start",
+    epochs: bool = False,
+    unit: str | None = None,
+    engine: str | None = None,
+    relation: str = "add-remove",
+    spark: Any = None,
+) -> State:
+    """Create a state, or open an existing one of the same filter and unit.
+
+    Args:
+        address: `memory:`, `duckdb:///FILE` or `parquet:DIR`.
+        filter: the filter that each subject gets.
+        unknown: what happens to subjects that are not in the state: `start` gives them the
+            filter's capacity, `exclude` leaves them out.
+        epochs: whether keys are pairs (subject, epoch), each with its own budget.
+        unit: with epochs, `subject-epoch` (the default) charges each pair on its own; under
+            `subject` a subject takes part with all the epochs it has in a query or with none.
+        engine: `spark` (the default) or `numpy`, for Parquet.
+        relation: `add-remove`, the only relation that is supported.
+        spark: the Spark session to use.
+
+    Raises:
+        ArgumentError: the address is not one, or another state is there.
+    """
+    asked = header(filter, unknown, epochs, unit, relation)
+    return State(_store(address, engine, asked, spark))
+
+
+def open(address: str, *, engine: str | None = None, spark: Any = None) -> State:
+    """Open an existing state, with the filter and unit that it was created with."""
+    return State(_store(address, engine, None, spark))
+
+
+def _store(address: Any, engine: Any, asked: Header | None, spark: Any) -> Store:
+    kind, place = _parse(address)
+    engines = _ENGINES[kind]
+    chosen = engines[0] if engine is None else checks.one_of("engine", engine, engines)
+    if spark is not None and chosen != "spark":
+        raise ArgumentError(f"spark goes with engine='spark', got engine={chosen!r}")
+    if kind == "memory":
+        if asked is None:
+            raise ArgumentError("address must be on disk to be opened, got 'memory:'")
+        return MemoryStore(asked, address)
+    if kind == "duckdb":
+        try:
+            from residua.individual.engines.duckdb import DuckStore
+        except ModuleNotFoundError as error:
+            raise MissingPackage.behind(error, f"the address {address!r}") from None
+
+        return DuckStore(place, address, asked)
+    from residua.individual.engines.parquet import ParquetStore
+
+    if chosen == "spark":
+        from residua.individual.engines.spark import SparkEngine
+
+        return ParquetStore(place, address, asked, SparkEngine(spark))
+    from residua.individual.engines.memory import NumpyEngine
+
+    return ParquetStore(place, address, asked, NumpyEngine())
+
+
+def _parse(address: Any) -> tuple[str, Path]:
+    if not isinstance(address, str):
+        raise ArgumentTypeError(f"address must be a string, got {checks.shown(address)}")
+    kind, colon, rest = address.partition(":")
+    wanted = "'memory:', 'duckdb:///FILE' or 'parquet:DIR'"
+    if not colon or kind not in _ENGINES or (kind == "memory") != (rest == ""):
+        raise ArgumentError(f"address must be {wanted}, got {address!r}")
+    # As in SQLAlchemy: three slashes are a relative path, four an absolute one.
+    if kind == "duckdb" and rest.startswith("///"):
+        rest = rest[3:]
+    checks.require(bool(rest) or kind == "memory", "address", wanted, address)
+    return kind, Path(rest)

@@ -43,15 +43,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
-        return _loaded(f"residua.interop.{name}")
+        return _load(f"residua.interop.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'residua.interop' has no attribute {name!r}")
-    value = getattr(_loaded(_HOME[name]), name)
+    value = getattr(_load(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
-def _loaded(module: str) -> Any:
+def _load(module: str) -> Any:
     """Import a module of this package; says what to install where its library is missing."""
     try:
         return import_module(module)

@@ -32,10 +32,10 @@ from residua.errors import ArgumentError, ArgumentTypeError, BudgetError, Unsupp
 from residua.filters.base import Filter
 from residua.filters.decision import Decision
 from residua.mechanisms import relations
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.mechanisms.sampled import SubsampledGaussian
 from residua.pld.constructors import identity
 
 NAME = "residua"
@@ -44,7 +44,7 @@ _OPTIMIZERS = ("DPOptimizer", "DPPerLayerOptimizer", "DPOptimizerFastGradientCli
 
 
 def steps_of(noise_multiplier: float, sample_rate: float, steps: int = 1) -> Mechanism:
-    """The mechanism of so many steps of DP-SGD with Poisson sampling."""
+    """The mechanism of `steps` steps of DP-SGD with Poisson sampling."""
     one = SubsampledGaussian(noise_multiplier, sample_rate)
     return one if steps == 1 else SelfComposed(one, steps)
 
@@ -157,11 +157,18 @@ class BudgetedTraining:
     ) -> Decision:
         """Ask the filter for an epoch; if it is admitted, noise and sampling are set for it.
 
-        Noise, rate and `expected_batch_size`, by which Opacus divides sums of gradients, must be
-        given: what `make_private` has set depends on the number of records, which is private. A
-        public guess of that number times the rate will do; it scales the learning rate and
-        nothing else. Without `steps`, `1 / sample_rate` of them. What was left of an earlier epoch
-        is given up, not given back.
+        What `make_private` has set depends on the number of records, which is private, so the
+        first three must be given. What was left of an earlier epoch is lost.
+
+        Args:
+            noise_multiplier: the noise of each step, in units of `max_grad_norm`.
+            sample_rate: with which probability a step takes each record.
+            expected_batch_size: by which Opacus divides sums of gradients. A public guess of the
+                number of records times the rate will do; it only scales the learning rate.
+            steps: how many steps the epoch has, `1 / sample_rate` by default.
+
+        Returns:
+            The filter's decision.
         """
         sampler = self.data_loader.batch_sampler
         sigma = checks.positive("noise_multiplier", _public("noise_multiplier", noise_multiplier))

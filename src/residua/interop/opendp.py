@@ -34,16 +34,20 @@ import numpy as np
 from opendp.mod import Measurement, PrivacyProfile
 
 from residua import checks
-from residua.bounds import float_down
+from residua.bounds import LARGEST_EPS, float_down
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, UnsupportedError
 from residua.ledger.api.guard import Guard
 from residua.ledger.domain import arguments
 from residua.mechanisms import relations
-from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
-from residua.mechanisms.black_boxes.from_tradeoff import FromTradeoff
-from residua.mechanisms.black_boxes.pure_dp import PureDp
-from residua.mechanisms.black_boxes.rdp import Rdp
-from residua.mechanisms.black_boxes.zcdp import Zcdp
+from residua.mechanisms.black_boxes import (
+    CURVE_ORDERS,
+    LARGEST_DIVERGENCE,
+    ApproximateDp,
+    FromTradeoff,
+    PureDp,
+    Rdp,
+    Zcdp,
+)
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
 from residua.pld.arithmetic.rational import exp_of
@@ -64,20 +68,27 @@ _FIXED_SIZE = re.compile(r"\bsize=[0-9]")
 _MARGINS = "margins=[{"
 """Both as OpenDP writes a domain: vectors and arrays of one size, and frames with margins."""
 
-_ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
-_WIDEST = 600.0
-_POINTS = 120
+PROFILE_POINTS = 120
+"""Where a privacy profile is read, beside its end."""
+PROFILE_TAIL = 1e-15
+"""How far above its lowest point a profile need not be followed."""
 
 
 def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None) -> Mechanism:
-    """The mechanism that a measurement is at an input distance, for one neighbouring relation.
+    """The mechanism that a measurement is at an input distance. The measurement is not run.
 
-    For a metric on data sets the relation follows from it (add-remove for symmetric and
-    insert-delete distance, replace-one for change-one and Hamming distance, and wherever the domain
-    fixes the number of records) and `d_in` is what one neighbour changes; a larger `d_in` is for
-    units of several records. For any other metric both must be given: what its distances mean is
-    not for us to guess. Raises `UnsupportedError` where the measure has no proven loss here, and
-    for add-remove on a domain that fixes the number of records. The measurement is not run.
+    Args:
+        measurement: an OpenDP measurement.
+        d_in: the input distance. On data sets it is what one neighbour changes unless it is given;
+            a larger one is for units of several records. For any other metric it must be given.
+        relation: the neighbouring relation. For a metric on data sets it follows from the metric:
+            add-remove for symmetric and insert-delete distance, replace-one for change-one and
+            Hamming distance, and wherever the domain fixes the number of records. For any other
+            metric it must be given.
+
+    Raises:
+        UnsupportedError: the measure has no proven loss here, or the relation is add-remove on a
+            domain that fixes the number of records.
     """
     if not isinstance(measurement, Measurement):
         raise ArgumentTypeError(
@@ -95,7 +106,7 @@ def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None)
     except (ResiduaError, KeyboardInterrupt):
         raise
     except Exception as error:
-        # Maps are code of their own, and OpenDP's errors are not ours.
+        # Maps run OpenDP's code, and its errors are not ours.
         raise UnsupportedError(
             f"privacy map must give a loss at d_in = {distance!r}, got {_in_a_line(error)}",
             measurement,
@@ -133,17 +144,28 @@ def guard_opendp(
     key: str | None = None,
     ttl: float = 60.0,
 ) -> Callable[..., Any]:
-    """The measurement as a function of the data that pays before it runs, and runs once a payment.
+    """The measurement as a function of the data that spends before it runs, and runs once a spend.
 
-    `budgets` names one budget of the ledger or several, all under one neighbouring relation; the
-    measurement is charged under that relation, and one that has none for it is refused here.
-    `d_in` is how far apart data sets are that differ in one *unit* of the budget: where the unit is
-    a person with up to five records, 5 under add-remove on symmetric distance.
+    An interactive measurement is charged in full when it starts.
 
-    Each call has a key of its own unless `guard_key=` (or `key`) names one. Raises `Refused`,
-    `AlreadySpent` for a key whose run was permitted before, and `MechanismFailed`, always in the
-    same words, whatever goes wrong inside; what was paid does not come back. A measurement that
-    holds a conversation is charged whole when it starts.
+    Args:
+        ledger: where the spends are recorded.
+        budgets: the name of one budget or several, all under one neighbouring relation; the
+            measurement is charged under that relation.
+        measurement: an OpenDP measurement.
+        d_in: how far apart data sets are that differ in one *unit* of the budget: where the unit
+            is a person with up to five records, 5 under add-remove on symmetric distance.
+        key: names the spend; each call has its own key unless this or `guard_key=` is given.
+        ttl: seconds for which the budget is held while the measurement starts.
+
+    Returns:
+        A function of the data. It raises `Refused`, `AlreadySpent` for a key whose run was
+        permitted before, and `MechanismFailed`, always with the same message, whatever goes wrong
+        inside; what was spent does not come back.
+
+    Raises:
+        ArgumentError: the budgets have different relations.
+        UnsupportedError: the measurement has no proven loss under the relation.
     """
     if d_in is None:
         raise ArgumentTypeError("d_in must be the distance that one unit makes, got None")
@@ -153,10 +175,10 @@ def guard_opendp(
         raise ArgumentError(f"budgets must have one neighbouring relation, got {declared}")
     mechanism = from_opendp(measurement, d_in, next(iter(declared.values())))
 
-    def measured(data: Any) -> Any:
+    def measure(data: Any) -> Any:
         return measurement(data)
 
-    return Guard(ledger, names[0] if one else names, mechanism, key, ttl, False)(measured)
+    return Guard(ledger, names[0] if one else names, mechanism, key, ttl, False)(measure)
 
 
 def _neighbours(measurement: Any, d_in: Any, relation: str | None) -> tuple[str, Any]:
@@ -210,7 +232,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _as_written(bound: float) -> float:
-    """A bound that a map worked out, as a float that is no less as it is written.
+    """A bound that a map computed, as a float whose decimal is not less than it.
 
     Filters charge the decimal that a float is written as, which may be half a unit in the last
     place below it. Up to fifteen digits that decimal is what was meant.
@@ -239,8 +261,10 @@ def _from_orders(curve: Any, relation: str) -> Mechanism:
         raise ArgumentTypeError(
             f"privacy map must be a function of the order, got {checks.shown(curve)}"
         )
-    found = {order: checks.real("privacy map", curve(order)) for order in _ORDERS}
-    finite = {order: _as_written(eps) for order, eps in found.items() if 0.0 <= eps <= 1e6}
+    found = {order: checks.real("privacy map", curve(order)) for order in CURVE_ORDERS}
+    finite = {
+        order: _as_written(eps) for order, eps in found.items() if 0.0 <= eps <= LARGEST_DIVERGENCE
+    }
     if not finite:
         raise ArgumentError("privacy map must give a finite loss at some order, got none")
     return Rdp(tuple(finite), tuple(finite.values()), relation=relation)
@@ -251,9 +275,9 @@ def _from_profile(profile: Any, relation: str) -> Mechanism:
         raise ArgumentTypeError(
             f"privacy map must be a privacy profile, got {checks.shown(profile)}"
         )
-    eps = np.linspace(0.0, _reach(profile), _POINTS).tolist()
+    eps = np.linspace(0.0, _reach(profile), PROFILE_POINTS).tolist()
     deltas = [checks.probability("delta of the privacy profile", profile.delta(e)) for e in eps]
-    last = checks.probability("delta of the privacy profile", profile.delta(_WIDEST))
+    last = checks.probability("delta of the privacy profile", profile.delta(LARGEST_EPS))
     for smaller, larger in pairwise([*deltas, last]):
         if not larger <= smaller + 1e-9:
             raise ArgumentError(
@@ -281,8 +305,8 @@ def _from_profile(profile: Any, relation: str) -> Mechanism:
 
 def _reach(profile: Any) -> float:
     """How far the profile is read: to where it is, but for 1e-15, as low as it gets."""
-    low, high = 0.0, _WIDEST
-    least = float(profile.delta(high)) + 1e-15
+    low, high = 0.0, LARGEST_EPS
+    least = float(profile.delta(high)) + PROFILE_TAIL
     while high - low > 1e-9 * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if float(profile.delta(middle)) <= least else (middle, high)

@@ -3,35 +3,37 @@
     rz.mechanisms.Laplace(scale=2.0).pld()
     rz.mechanisms.from_json('{"kind": "gaussian", "sigma": 4.0}')
 
-One mechanism a file; each names its dominating pair and where that is from.
+Each names its dominating pair and where that is from. A new mechanism is a class in the module of
+its family and an entry in `codec.KINDS`.
 """
 
-from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
-from residua.mechanisms.black_boxes.from_atoms import FromAtoms
-from residua.mechanisms.black_boxes.from_tradeoff import FromTradeoff
-from residua.mechanisms.black_boxes.gdp import Gdp
-from residua.mechanisms.black_boxes.pure_dp import PureDp
-from residua.mechanisms.black_boxes.rdp import Rdp
-from residua.mechanisms.black_boxes.zcdp import Zcdp
-from residua.mechanisms.codec import from_json
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
-from residua.mechanisms.explanation import Explanation
-from residua.mechanisms.kinds import KINDS
-from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
-from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
-from residua.mechanisms.noise.gaussian import Gaussian
-from residua.mechanisms.noise.laplace import Laplace
-from residua.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
-from residua.mechanisms.noise.truncated_laplace import TruncatedLaplace
+from residua.mechanisms.black_boxes import (
+    ApproximateDp,
+    FromAtoms,
+    FromTradeoff,
+    Gdp,
+    PureDp,
+    Rdp,
+    Zcdp,
+)
+from residua.mechanisms.codec import KINDS, from_json
+from residua.mechanisms.composition import Composed, SelfComposed
+from residua.mechanisms.mechanism import Explanation, Mechanism
+from residua.mechanisms.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    MixtureOfGaussians,
+    TruncatedLaplace,
+)
 from residua.mechanisms.relations import ADD_REMOVE, RELATIONS, REPLACE_ONE, ZERO_OUT
-from residua.mechanisms.sampled.poisson_sampled import PoissonSampled
-from residua.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residua.mechanisms.selection.exponential_mechanism import ExponentialMechanism
-from residua.mechanisms.selection.randomized_response import RandomizedResponse
-from residua.mechanisms.selection.report_noisy_max import ReportNoisyMax
+from residua.mechanisms.sampled import (
+    PoissonSampled,
+    SampledWithoutReplacement,
+    SubsampledGaussian,
+)
+from residua.mechanisms.selection import ExponentialMechanism, RandomizedResponse, ReportNoisyMax
 
 __all__ = [
     "ADD_REMOVE",

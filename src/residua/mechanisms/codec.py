@@ -2,7 +2,7 @@
 
 `{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}`: the kind in snake case, then every field.
 `version` is left out while it is 1. On reading, fields with defaults may be missing, `steps` is
-short for `self_composed`, and anything unknown, doubled or of the wrong type is an error.
+short for `self_composed`, and anything unknown, duplicate or of the wrong type is an error.
 """
 
 from __future__ import annotations
@@ -16,13 +16,42 @@ from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.mechanisms.composition.self_composed import SelfComposed
-from residua.mechanisms.kinds import KINDS
+from residua.mechanisms import black_boxes, composition, noise, sampled, selection
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.sizes import DEEPEST, DEEPEST_TEXT, LARGEST_COUNT, oversized
 
+KINDS: dict[str, type[Mechanism]] = {
+    cls.kind: cls
+    for cls in (
+        noise.Gaussian,
+        noise.Laplace,
+        noise.DiscreteGaussian,
+        noise.DiscreteLaplace,
+        noise.TruncatedLaplace,
+        selection.RandomizedResponse,
+        selection.ExponentialMechanism,
+        selection.ReportNoisyMax,
+        sampled.SubsampledGaussian,
+        noise.MixtureOfGaussians,
+        sampled.PoissonSampled,
+        sampled.SampledWithoutReplacement,
+        black_boxes.PureDp,
+        black_boxes.ApproximateDp,
+        black_boxes.Gdp,
+        black_boxes.Zcdp,
+        black_boxes.Rdp,
+        black_boxes.FromAtoms,
+        black_boxes.FromTradeoff,
+        composition.Composed,
+        composition.SelfComposed,
+    )
+}
+"""The kinds of mechanism, by the name they have in JSON."""
+LONGEST_INTEGER = 400
+"""The most digits of a whole number in JSON; the largest float has 309."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
-"""Brackets, and strings, in which they do not count."""
+"""Brackets and strings; brackets inside strings do not count."""
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:
@@ -56,7 +85,7 @@ def from_json(given: str | bytes | Mapping[str, Any]) -> Mechanism:
 
 
 def parsed_json(name: str, given: Any) -> Any:
-    """What a JSON text says, read strictly; what is not text passes through."""
+    """The value of a JSON text, parsed strictly; what is not a text passes through."""
     if isinstance(given, bytes | bytearray):
         try:
             given = bytes(given).decode()
@@ -69,7 +98,10 @@ def parsed_json(name: str, given: Any) -> Any:
     try:
         return _decoder(name).decode(given)
     except json.JSONDecodeError as error:
-        raise ArgumentError(f"{name} must be valid JSON, got {error}") from None
+        where = f"{error.msg} at character {error.pos}"
+        raise ArgumentError(
+            f"{name} must be valid JSON, got {checks.shown(given)} ({where})"
+        ) from None
 
 
 def _nesting(text: str) -> int:
@@ -89,14 +121,14 @@ def _nesting(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _decoder(name: str) -> json.JSONDecoder:
-    """For texts of that name: a field stands once, numbers are finite and of ordinary size."""
+    """A strict decoder for `name`: no duplicate fields, numbers finite and of ordinary size."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) != len(pairs):
             seen: set[str] = set()
             for field, _ in pairs:
-                checks.require(field not in seen, name, "without doubled fields", field)
+                checks.require(field not in seen, name, "without duplicate fields", field)
                 seen.add(field)
         return fields
 
@@ -104,7 +136,7 @@ def _decoder(name: str) -> json.JSONDecoder:
         raise ArgumentError(f"{name} must be valid JSON with finite numbers, got {text}")
 
     def whole(text: str) -> int:
-        checks.require(len(text) < 400, name, "made of numbers of ordinary size", text)
+        checks.require(len(text) < LONGEST_INTEGER, name, "made of numbers of ordinary size", text)
         return int(text)
 
     return json.JSONDecoder(object_pairs_hook=once, parse_constant=constant, parse_int=whole)
@@ -153,11 +185,11 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
             )
     required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
     checks.has_fields(kind, fields, required)
-    made = cls(**{name: _parsed(value, depth + 1) for name, value in fields.items()})
+    made = cls(**{name: _parse(value, depth + 1) for name, value in fields.items()})
     return made if steps is None else SelfComposed(made, steps)
 
 
-def _parsed(value: Any, depth: int) -> Any:
+def _parse(value: Any, depth: int) -> Any:
     """Nested objects are mechanisms, lists become tuples."""
     if isinstance(value, Mapping):
         return from_dict(value, depth)
@@ -167,5 +199,5 @@ def _parsed(value: Any, depth: int) -> Any:
                 raise ArgumentTypeError(
                     f"lists must hold numbers or mechanisms, got {checks.shown(item)}"
                 )
-        return tuple(_parsed(item, depth) for item in value)
+        return tuple(_parse(item, depth) for item in value)
     return value

@@ -12,15 +12,17 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 
-from residua.bounds import float_down, float_up
+from residua.bounds import LARGEST_EPS, LEAST_EPS, float_down, float_up
 from residua.mechanisms.mechanism import Side
 from residua.pld import constructors
 from residua.pld.pld import Pld
 
-_MU = (1e-100, 1e100)
-_EPS = (2.0**-1000, 600.0)
-_MIXTURE = (1e-12, 20.0)
-_RATE = 1e-100
+LEAST_MU, LARGEST_MU = 1e-100, 1e100
+"""The GDP parameters that are carried."""
+LEAST_RATIO, LARGEST_RATIO = 1e-12, 20.0
+"""The ratios of sensitivity to noise of the mixtures of Gaussians that are carried."""
+LEAST_RATE = 1e-100
+"""The least sampling rate that is carried."""
 
 
 def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pld:
@@ -28,10 +30,10 @@ def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pl
     if sensitivity == 0.0:
         return constructors.identity()
     ratio = times * Fraction(sensitivity) / Fraction(sigma)
-    if ratio > _MU[1]:
-        return constructors.infinite() if side == "above" else constructors.gaussian(mu=_MU[1])
-    if ratio < _MU[0]:
-        return constructors.gaussian(mu=_MU[0]) if side == "above" else constructors.identity()
+    if ratio > LARGEST_MU:
+        return constructors.infinite() if side == "above" else constructors.gaussian(mu=LARGEST_MU)
+    if ratio < LEAST_MU:
+        return constructors.gaussian(mu=LEAST_MU) if side == "above" else constructors.identity()
     if times * sensitivity == float("inf"):
         return constructors.gaussian(sigma=sigma / times, sensitivity=sensitivity)
     return constructors.gaussian(sigma=sigma, sensitivity=times * sensitivity)
@@ -40,24 +42,24 @@ def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pl
 def laplace(scale: float, sensitivity: float, side: Side) -> Pld:
     """Laplace noise of any positive `scale`."""
     eps = Fraction(sensitivity) / Fraction(scale)
-    if eps == 0 or _EPS[0] <= eps <= _EPS[1]:
+    if eps == 0 or LEAST_EPS <= eps <= LARGEST_EPS:
         return constructors.laplace(scale, sensitivity)
     return laplace_of(eps, side)
 
 
 def laplace_of(eps: Fraction, side: Side) -> Pld:
     """Laplace noise with this ratio of sensitivity to scale, rounded to the safe side."""
-    return _carried(eps, side, lambda e: constructors.laplace(1.0, e))
+    return _nearest_carried(eps, side, lambda e: constructors.laplace(1.0, e))
 
 
 def pure_dp(eps: Fraction, side: Side) -> Pld:
     """`R_eps` for any `eps >= 0`, rounded to a float on the safe side."""
-    return _carried(eps, side, constructors.pure_dp)
+    return _nearest_carried(eps, side, constructors.pure_dp)
 
 
 def bounded_range(eps: Fraction, side: Side, atomic: float = 0.0) -> Pld:
     """`B_eps` for any `eps >= 0`, rounded to a float on the safe side."""
-    return _carried(eps, side, lambda e: constructors.bounded_range(e, atomic=atomic))
+    return _nearest_carried(eps, side, lambda e: constructors.bounded_range(e, atomic=atomic))
 
 
 def subsampled_gaussian(
@@ -66,22 +68,22 @@ def subsampled_gaussian(
     """Gaussian noise on a Poisson sample, for any positive `sigma`."""
     if sensitivity == 0.0 or rate == 0.0:
         return constructors.identity()
-    ratio = Fraction(sensitivity) / Fraction(sigma)
     if rate == 1.0:
         return gaussian(sigma, sensitivity, side, 2 if direction == "replace" else 1)
-    if rate < _RATE:
+    if rate < LEAST_RATE:
         if side == "below":
             return constructors.identity()
-        rate = _RATE
-    if ratio > _MIXTURE[1] and side == "above":
+        rate = LEAST_RATE
+    ratio = Fraction(sensitivity) / Fraction(sigma)
+    if ratio > LARGEST_RATIO and side == "above":
         return constructors.seen_when_sampled(rate, direction)
-    if _MIXTURE[0] <= ratio <= _MIXTURE[1]:
+    if LEAST_RATIO <= ratio <= LARGEST_RATIO:
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
-    if ratio < _MIXTURE[0]:
+    if ratio < LEAST_RATIO:
         if side == "below":
             return constructors.identity()
-        return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[0])
-    return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=_MIXTURE[1])
+        return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=LEAST_RATIO)
+    return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=LARGEST_RATIO)
 
 
 def mixture_of_gaussians(
@@ -90,10 +92,10 @@ def mixture_of_gaussians(
     """`Σ p_i N(s_i, σ²)` against `N(0, σ²)`, for any positive `sigma`."""
     most = max(sensitivities, default=0.0)
     ratio = Fraction(most) / Fraction(sigma) if most > 0.0 else Fraction(1)
-    if _MIXTURE[0] <= ratio <= _MIXTURE[1]:
+    if LEAST_RATIO <= ratio <= LARGEST_RATIO:
         return constructors.mixture_of_gaussians(sigma, sensitivities, probabilities)
     # The largest sensitivity moves to the end of the range, and the others no further.
-    end = _MIXTURE[ratio > 1]
+    end = LARGEST_RATIO if ratio > 1 else LEAST_RATIO
     moved = tuple(float(min(Fraction(s) / Fraction(sigma), Fraction(end))) for s in sensitivities)
     if ratio < 1:
         moved = tuple(end if s == most else r for s, r in zip(sensitivities, moved, strict=True))
@@ -105,21 +107,21 @@ def mixture_of_gaussians(
     return made if side == "above" or ratio > 1 else constructors.identity()
 
 
-def _carried(eps: Fraction, side: Side, make: Callable[[float], Pld]) -> Pld:
+def _nearest_carried(eps: Fraction, side: Side, make: Callable[[float], Pld]) -> Pld:
     """A family that increases in `eps`, at the nearest `eps` on the safe side that it carries."""
     if eps == 0:
         return constructors.identity()
-    if eps > _EPS[1]:
-        return constructors.infinite() if side == "above" else make(_EPS[1])
-    if eps < _EPS[0]:
-        return make(_EPS[0]) if side == "above" else constructors.identity()
+    if eps > LARGEST_EPS:
+        return constructors.infinite() if side == "above" else make(LARGEST_EPS)
+    if eps < LEAST_EPS:
+        return make(LEAST_EPS) if side == "above" else constructors.identity()
     if side == "below":
         return make(float_down(eps))
     return make(charged_up(eps))
 
 
 def charged_up(value: Fraction) -> float:
-    """A float that is at least `value`, and so is the decimal that it is written as.
+    """A float that is at least `value`, as is the decimal that it is written as.
 
     Filters charge that decimal: where a parameter is worked out, it must not be less than what the
     parameter stands for.

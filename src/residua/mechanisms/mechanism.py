@@ -9,28 +9,38 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from residua import checks
+from residua.bounds import Interval
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms import relations
-from residua.mechanisms.explanation import Explanation, explain
 from residua.pld.pld import Pld
 from residua.sizes import DEEPEST
+from residua.work_limit import remembered
 
 Side = Literal["above", "below"]
+Check = Callable[[str, Any], Any]
+"""Takes the name and the value of a field; returns the value to keep, or raises."""
 
 DEFAULT_ACCURACY = 1e-6
 """What discretising may cost in `eps` for one use."""
-_CACHED = 4096
+FINEST_ACCURACY, COARSEST_ACCURACY = 1e-9, 1.0
+"""The accuracies that can be asked for."""
+CACHED_PLDS = 4096
+"""How many mechanisms keep their PLDs, each for one relation, accuracy and side."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mechanism(ABC):
-    """Base of all descriptions. Subclasses are frozen dataclasses, one a file."""
+    """Base of all descriptions. Subclasses are frozen dataclasses."""
 
     kind: ClassVar[str]
+    field_checks: ClassVar[Mapping[str, Check]] = MappingProxyType({})
+    """The check of each field, in the order in which errors are raised."""
     version: ClassVar[int] = 1
     relations: ClassVar[tuple[str, ...]] = relations.RELATIONS
     """Relations it has PLDs for; the first is taken where none is named."""
@@ -39,14 +49,18 @@ class Mechanism(ABC):
     reference: ClassVar[str]
     """Where the pair is from."""
 
+    def __post_init__(self) -> None:
+        for name, check in self.field_checks.items():
+            checks.set_fields(self, **{name: check(name, getattr(self, name))})
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """One `repr` and one hash for all; a dataclass leaves alone what its class has."""
+        """Share one `repr` and one hash: a dataclass keeps those that its class defines."""
         super().__init_subclass__(**kwargs)
         cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
         cls.__hash__ = Mechanism.__hash__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """What makes an equal one, without what is left out by default."""
+        """The call that makes an equal mechanism, without the fields that have their default."""
         given = [
             f"{field.name}={value!r}"
             for field in dataclasses.fields(self)
@@ -59,7 +73,7 @@ class Mechanism(ABC):
 
     @cached_property
     def _hash(self) -> int:
-        """Kept, so that the hash of what is nested does not take a pass for each level."""
+        """Cached, so that hashing nested mechanisms does not take a pass for each level."""
         values = (getattr(self, field.name) for field in dataclasses.fields(self))
         return hash((self.kind, *values))
 
@@ -79,8 +93,8 @@ class Mechanism(ABC):
 
     @property
     def _inner(self) -> list[Mechanism]:
-        inner = [getattr(self, field.name) for field in dataclasses.fields(self)]
-        flat = [v for value in inner for v in (value if isinstance(value, tuple) else (value,))]
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        flat = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
         return [v for v in flat if isinstance(v, Mechanism)]
 
     @cached_property
@@ -97,18 +111,27 @@ class Mechanism(ABC):
         accuracy: float = DEFAULT_ACCURACY,
         side: Side = "above",
     ) -> dict[str, Pld]:
-        """The PLD of each direction of a relation (the mechanism's own first one by default).
+        """The PLD of each direction of a neighbouring relation.
 
-        Above: each dominates what the mechanism really loses. Closed forms are exact on both
-        sides; where a curve must be discretised, `accuracy` is what one use may cost in `eps`.
+        Args:
+            relation: the mechanism's own first one by default.
+            accuracy: what one use may cost in `eps` where a curve must be discretised. Closed
+                forms are exact.
+            side: "above" for PLDs that dominate what the mechanism really loses, or "below".
+
+        Returns:
+            The PLD of each direction by its name, `remove` or `replace` first.
+
+        Raises:
+            ArgumentError: the mechanism has no pair for this relation.
         """
         name = self.relation_or_first(relation)
-        width = checks.between("accuracy", accuracy, 1e-9, 1.0)
+        width = checks.between("accuracy", accuracy, FINEST_ACCURACY, COARSEST_ACCURACY)
         checks.one_of("side", side, ("above", "below"))
-        return dict(_built(self, name, width, side))
+        return dict(_cached_plds(self, name, width, side))
 
     def relation_or_first(self, relation: str | None) -> str:
-        """Check that there are PLDs for a relation; the first one where none is named."""
+        """Check that there are PLDs for a relation; None is the first one that has."""
         known = self.supported
         name = relations.relation(known[0] if relation is None and known else relation)
         if name not in known:
@@ -126,34 +149,52 @@ class Mechanism(ABC):
         accuracy: float = DEFAULT_ACCURACY,
         side: Side = "above",
     ) -> Pld:
-        """The PLD of one direction (`remove`, or `replace` under replace-one, by default)."""
-        every = self.plds(relation, accuracy=accuracy, side=side)
+        """The PLD of one direction: by default `remove`, or `replace` under replace-one.
+
+        The other arguments and errors are those of `plds`.
+        """
+        plds = self.plds(relation, accuracy=accuracy, side=side)
         if direction is None:
-            return next(iter(every.values()))
-        return every[checks.one_of("direction", direction, tuple(every))]
+            return next(iter(plds.values()))
+        return plds[checks.one_of("direction", direction, tuple(plds))]
 
     @abstractmethod
     def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
         """The PLDs, uncached; every direction of the relation, in order."""
 
     def explain(self, relation: str | None = None, *, delta: float = 1e-6) -> Explanation:
-        """What is known of this mechanism's loss, how, and what that costs."""
-        return explain(self, relation, delta)
+        """What is known of this mechanism's loss, how, and what the bounds cost.
+
+        Args:
+            relation: the neighbouring relation, the mechanism's own first one by default.
+            delta: where `eps` is given for each direction.
+
+        Returns:
+            Both sides of the loss of each direction, and remarks; `print` it.
+        """
+        level = checks.probability("delta", delta)
+        name = self.relation_or_first(relation)
+        below = self.plds(name, side="below")
+        rows = []
+        for direction, pld in self.plds(name).items():
+            low = float(below[direction].epsilon_bounds(level).lo)
+            rows.append(Direction(direction, pld, Interval(low, max(low, pld.epsilon(level)))))
+        return Explanation(self, name, level, tuple(rows), self.notes())
 
     def notes(self) -> tuple[str, ...]:
-        """Remarks for `explain`, if any; those of the parts with their kind."""
-        found = (f"{part.kind}: {note}" for part in self.parts for note in part.notes())
-        return tuple(dict.fromkeys(found))
+        """Remarks for `explain`, if any; those of the parts begin with their kind."""
+        remarks = (f"{part.kind}: {note}" for part in self.parts for note in part.notes())
+        return tuple(dict.fromkeys(remarks))
 
     def pairs(self) -> tuple[str, ...]:
-        """The dominating pair in a line of text, then a line for each kind that is inside."""
-        inside: dict[str, str] = {}
-        waiting = [*self.parts]
-        while waiting:
-            part = waiting.pop(0)
-            inside[part.kind] = part.pair
-            waiting += part.parts
-        return (self.pair, *(f"{kind}: {pair}" for kind, pair in inside.items()))
+        """The dominating pair in a line of text, then a line for each kind of part."""
+        of_parts: dict[str, str] = {}
+        queue = [*self.parts]
+        while queue:
+            part = queue.pop(0)
+            of_parts[part.kind] = part.pair
+            queue += part.parts
+        return (self.pair, *(f"{kind}: {pair}" for kind, pair in of_parts.items()))
 
     # -- description --------------------------------------------------------------------
 
@@ -180,13 +221,51 @@ class Mechanism(ABC):
         return made
 
 
-@lru_cache(maxsize=_CACHED)
-def _built(mechanism: Mechanism, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """One direction: the PLD above, and proven bounds of `eps` at the `delta` asked for."""
+
+    name: str
+    pld: Pld
+    epsilon: Interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What is known of a mechanism's privacy loss, for people to read; `print` it."""
+
+    mechanism: Mechanism
+    relation: str
+    delta: float
+    directions: tuple[Direction, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.mechanism!r}",
+            *(f"  pair       {pair}" for pair in self.mechanism.pairs()),
+            f"  reference  {self.mechanism.reference}",
+            f"  relation   {self.relation}",
+        ]
+        for one in self.directions:
+            lines.append(f"  {one.name:<9}  {one.pld!r}")
+            lines.append(
+                f"             eps at delta {self.delta:g}: "
+                f"between {one.epsilon.lo:.9g} and {one.epsilon.hi:.9g}"
+            )
+        lines += [f"  note       {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+@remembered(maxsize=CACHED_PLDS)
+def _cached_plds(
+    mechanism: Mechanism, relation: str, accuracy: float, side: Side
+) -> dict[str, Pld]:
     return mechanism._plds(relation, accuracy, side)
 
 
-def mechanism(name: str, value: Any) -> Mechanism:
-    """Check that an argument is a mechanism."""
+def check_mechanism(name: str, value: Any) -> Mechanism:
+    """Check that an argument is a mechanism, not nested too deeply."""
     if not isinstance(value, Mechanism):
         raise ArgumentTypeError(f"{name} must be a mechanism, got {checks.shown(value)}")
     checks.require(value.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", value)

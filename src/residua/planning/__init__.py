@@ -6,7 +6,7 @@ rz.compare_filters(1.0, 1e-6, rz.laplace(scale=10.0)).table()
 rz.recommend(1.0, 1e-6, rz.laplace(scale=10.0), n=52)
 rz.planning.frontier(filter)
 
-`Odometer` is no filter: it reports what was lost and refuses nothing.
+`Odometer` is not a filter: it reports what was lost and refuses nothing.
 """
 
 from residua.planning.comparison import FilterComparison, SuiteComparison, compare_filters

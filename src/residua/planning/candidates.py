@@ -3,8 +3,8 @@
 Every one of them promises that the whole interaction is within `(eps, delta)`; they differ in what
 they know. Pure, basic, zCDP, the Gaussian ones and the union know the budget alone. The Rényi
 order, the plan and the menu are chosen for what is expected of the workload, or for the workload
-itself where it lists nothing as `expected`. The automatic filter is told what a workload lists as
-`expected`, and nothing otherwise.
+itself where it lists nothing as `expected`. The automatic filter knows what a workload lists as
+`expected`, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from residua import checks
@@ -29,6 +28,7 @@ from residua.mechanisms.relations import ADD_REMOVE
 from residua.planning.optimum import optimum
 from residua.planning.workload import Workload
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.work_limit import remembered
 
 _ORDERS = 16
 _STEP = 1.15
@@ -36,14 +36,14 @@ _STEP = 1.15
 
 
 _FACTORS = (0.7, 1.2, 2.0, 4.0)
-"""Rényi orders of a union that is told nothing: of `α - 1`, times the best one for Gaussians.
+"""Rényi orders of a union without expected queries: of `α - 1`, times the best one for Gaussians.
 
 Picked from seven such lists on fixed workloads, before the suite was random.
 """
 
 
 class Setting(NamedTuple):
-    """What a filter is set up for."""
+    """The setting of a filter: what it is made for."""
 
     eps: float
     delta: float
@@ -110,7 +110,7 @@ def _kept(given: Filter, setting: Setting) -> Filter:
     return given
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def gaussian_budget(eps: float, delta: float) -> float:
     """The largest `mu` of twelve digits with `G_mu` within `(eps, delta)`, proven."""
     mu = float(amounts.rounded_down(gaussian_bracket(eps, delta)[0], 12))
@@ -145,7 +145,7 @@ def _renyi(setting: Setting) -> Filter:
 
 
 def _renyi_commit(setting: Setting) -> Filter:
-    """Without a commit: that is for someone who decides to."""
+    """Without a commit, which is a decision of the analyst."""
     return _made("renyi_commit", eps=setting.eps, delta=setting.delta, alpha=_order(setting))
 
 
@@ -193,19 +193,19 @@ def _target(setting: Setting) -> Filter:
 
 
 def _plan(setting: Setting) -> Filter:
-    plan = _told(setting, planned(setting))
+    plan = _under_relation(setting, planned(setting))
     return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
 
 
 def _menu(setting: Setting) -> Filter:
-    menu = _told(setting, setting.workload.kinds)
+    menu = _under_relation(setting, setting.workload.kinds)
     return _made("menu", eps=setting.eps, delta=setting.delta, menu=menu)
 
 
 def _auto(setting: Setting) -> Filter:
     """Told what the workload lists as expected, if it does."""
     expected = tuple(dict.fromkeys(run.query for run in setting.workload.expected))
-    expect = _told(setting, expected) if expected else None
+    expect = _under_relation(setting, expected) if expected else None
     return _made("auto", eps=setting.eps, delta=setting.delta, expect=expect)
 
 
@@ -222,15 +222,15 @@ def _union(setting: Setting) -> Filter:
     return _made("union", filters=tuple(components), eps=eps)
 
 
-def _told(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
-    """Queries as a filter is told of them: it would take mechanisms under add-remove."""
+def _under_relation(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
+    """Queries as a filter expects them: it would take mechanisms under add-remove."""
     if setting.relation in (None, ADD_REMOVE):
         return queries
     return tuple(loss_of(query, setting.relation) for query in queries)
 
 
 def planned(setting: Setting) -> tuple[Query, ...]:
-    """What was expected, query by query, as long as anything of it could fit; one at least."""
+    """The expected queries, one by one, as long as anything of it could fit; one at least."""
     expected = setting.workload.planned
     room = max(optimum(setting.eps, setting.delta, expected, relation=setting.relation), 1)
     return tuple(query for query, count in expected.runs(room) for _ in range(count))

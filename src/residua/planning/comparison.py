@@ -228,7 +228,7 @@ class SuiteComparison(FilterComparison):
         ]
 
     def caption(self) -> str:
-        """What the table is about, in a sentence or two."""
+        """The subject of the table, in a sentence or two."""
         small = sum(0 < row.optimum < SMALL for row in self.rows)
         large = sum(row.optimum >= SMALL for row in self.rows)
         return (

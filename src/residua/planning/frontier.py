@@ -18,10 +18,9 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.how_many import as_filter, how_many
 from residua.pld.constructors import gaussian, laplace, pure_dp
-from residua.pld.svg import chart
 
 _SPAN = 8.0
 _MOST = 1_000
@@ -94,6 +93,8 @@ class Frontier:
 
     def _repr_html_(self) -> str:
         """A small picture for each kind, for notebooks."""
+        from residua.figures.svg import chart
+
         parts = [f"<p>{html.escape(self.filter)}, {html.escape(self.left)} left</p>"]
         for line in self.lines:
             if not line.values:

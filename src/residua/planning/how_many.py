@@ -16,7 +16,7 @@ from residua.mechanisms import relations
 
 _SLACKS = (decreasing_cost.SLACK, 1e-6)
 _MANY = 10**4
-"""Of more requests, a hundredth of one more or less is no matter."""
+"""Beyond so many requests, a count that is slightly too small does not matter."""
 
 
 def how_many(
@@ -34,8 +34,9 @@ def how_many(
     from `state`, or from where the filter is now; nothing is spent.
 
     A filter that has to decide each query stops counting after 50,000 decisions. A target residue
-    filter, also within the automatic filter, stops after 2,000, or after 20 seconds of sampled
-    queries. Then the count is a proven lower bound, and `planning.count_more` says so.
+    filter, also within the automatic filter, stops after 2,000, or after a thousand million
+    operations (some seconds) of sampled queries. Then the count is a proven lower bound, and
+    `planning.count_more` says so.
     """
     return count_more(filter, query, state=state, most=most, relation=relation).copies
 
@@ -54,6 +55,8 @@ def count_more(
         relations.relation(relation)
     filter, queries = as_filter(filter), as_queries(query)
     state = filter.state if state is None else filter.own(state)
+    if most and filter.decide(state, queries[0], relation=relation).is_too_expensive:
+        return Count(0, False)
     if known := decreasing_costs(filter, state, queries, relation):
         found = decreasing_cost.count(*known, most)
         if found is not None:

@@ -1,4 +1,4 @@
-"""The least noise that fits: for one more query, or for many.
+"""Find the least noise that fits: for one more query, or for many.
 
 Noise is turned as a refusal does (`filters/noise.py`): found by bisection, rounded to the private
 side, and checked by deciding the very queries that are returned.

@@ -1,4 +1,4 @@
-"""An odometer: what has been lost so far, at every moment at once. It reports and stops nobody.
+"""An odometer: a bound on the loss so far that holds at every moment at once. It refuses nothing.
 
 Fix a Rényi order `α > 1` and a `delta` before the first answer. With `Z_t` the privacy loss of the
 first `t` answers and `ρ_t` the sum of their Rényi divergences of order `α`, each query chosen as
@@ -105,7 +105,7 @@ class Odometer:
 
     @property
     def reading(self) -> Reading:
-        """What has been lost so far, from above."""
+        """An upper bound on the loss so far."""
         with localcontext(Context(prec=_PRECISION)):
             log = -Decimal(self.delta).ln() / (Decimal(self.alpha) - 1)
             raised = log * (1 + _SLACK)

@@ -1,4 +1,4 @@
-"""The non-adaptive optimum: what a filter is measured against.
+"""The non-adaptive optimum, which filters are compared with.
 
 The most queries `t` of a workload with `L1 ⊕ … ⊕ Lt ⪯ R_{eps,delta}`, that is with
 `h(e^eps) <= delta` for the composition and for its reversal. No filter that keeps the promise

@@ -1,9 +1,9 @@
-"""Which filter, and with how much noise, for a workload that is described.
+"""Recommend a filter, and how much noise, for a described workload.
 
 The filters are measured on the workload (`comparison.py`) and the one that admits most is taken; of
-equals the one that rests on less: those that know the budget alone come before those that were told
-what to expect. Where all of a workload that ends is to be answered, the least noise for that is
-found too: all parameters turned by one factor until the composition is proven to be within
+equals the one that rests on less: filters that know the budget alone come before those that also
+know what to expect. Where all of a workload that ends is to be answered, the least noise for that
+is found too: all parameters turned by one factor until the composition is proven to be within
 `(eps, delta)`, which a plan then admits to the last query; or, where no plan is wanted, until the
 filter admits all of it.
 """
@@ -32,7 +32,6 @@ from residua.planning.comparison import (
     count_admitted,
 )
 from residua.planning.workload import Run, Workload
-from residua.pld import svg
 from residua.pld.pld import Pld
 
 _RESTS_ON = (
@@ -98,7 +97,9 @@ class Recommendation:
 
     def _repr_html_(self) -> str:
         """The reason, the curve that is promised, and what every filter admits, for notebooks."""
-        curve = svg.profiles({"guarantee": self.filter.guarantee})
+        from residua.figures.svg import profiles
+
+        curve = profiles({"guarantee": self.filter.guarantee})
         return f"<p>{html.escape(self.reason)}</p>{curve}{self.comparison._repr_html_()}"
 
 
@@ -185,7 +186,7 @@ def _why(name: str, admitted: int, table: FilterComparison) -> str:
         count, kind = max(others, key=lambda one: one[0])
         text += f" {kind} admits {count}."
     if name in ("menu", "plan", "renyi", "renyi_commit") and "auto" in counts:
-        text += f" auto, told nothing, admits {counts['auto']}."
+        text += f" auto, without expected queries, admits {counts['auto']}."
     return text
 
 

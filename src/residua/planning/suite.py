@@ -30,23 +30,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple, TypeVar
 
 from residua import checks
 from residua.errors import ArgumentError
-from residua.mechanisms.black_boxes.pure_dp import PureDp
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.black_boxes import PureDp
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.gaussian import Gaussian
-from residua.mechanisms.noise.laplace import Laplace
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
+from residua.mechanisms.noise import Gaussian, Laplace
+from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.candidates import gaussian_budget
 from residua.planning.optimum import checked_budget
 from residua.planning.workload import Run, Workload
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
 """The families of noise."""
@@ -114,7 +113,7 @@ class _Size(NamedTuple):
 
 
 class _Sampling(NamedTuple):
-    """What the subsampled queries of one workload share."""
+    """The parameters that the subsampled queries of one workload share."""
 
     rate: float
     noise: float
@@ -296,7 +295,7 @@ def _try_sizes(
     return tuple(sizes.values())
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _least_noise(family: str, count: int, eps: float, delta: float) -> Mechanism:
     """The query with the least noise of three digits for which `count` copies fit."""
     make = _MADE[family]
@@ -329,7 +328,7 @@ def _subsampled(sigma: float, rate: float, count: int, eps: float, delta: float)
     return _Size(SelfComposed(one, steps) if steps > 1 else one, whole // steps)
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _steps_that_fit(sigma: float, rate: float, eps: float, delta: float) -> int:
     """How many steps are proven to fit, to within a hundredth."""
     loss = SubsampledGaussian(sigma, rate).pld()

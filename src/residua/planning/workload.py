@@ -8,7 +8,7 @@ As JSON,
 
 `repeat` inside `queries` says how often a query is asked in a row (1 without it); beside them it
 says whether the whole list starts again when it ends (false without it). `expected`, of the same
-form as `queries` and always repeating, is what someone planned for who did not know better; without
+form as `queries` and always repeating, is what the analyst planned for in advance; without
 it that is the workload itself.
 """
 
@@ -28,7 +28,7 @@ from residua.filters.query import Query, as_query, loss_of
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.codec import parsed_json
 from residua.pld.constructors import identity
-from residua.pld.pld import Pld
+from residua.pld.pld import Pld, composition
 
 _MOST = 1 << 53
 
@@ -77,7 +77,7 @@ class Workload:
 
     @property
     def planned(self) -> Workload:
-        """What was expected, as a workload."""
+        """The expected queries, as a workload."""
         return Workload(self.name, self.expected, True) if self.expected else self
 
     @property
@@ -95,11 +95,7 @@ class Workload:
         counts: dict[Query, int] = {}
         for query, n in Workload(self.name, self.queries).runs(count):
             counts[query] = counts.get(query, 0) + n
-        parts = [n * loss_of(query, relation) for query, n in counts.items()]
-        # Adding in pairs: a long sum copies what it has so far at every step.
-        while len(parts) > 1:
-            parts = [sum(parts[i + 1 : i + 2], parts[i]) for i in range(0, len(parts), 2)]
-        return parts[0] if parts else identity()
+        return composition(n * loss_of(query, relation) for query, n in counts.items())
 
     # -- descriptions -------------------------------------------------------------------
 

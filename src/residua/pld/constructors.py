@@ -1,4 +1,4 @@
-"""Where PLDs come from.
+"""Constructors of PLDs.
 
 What a float denotes: exactly itself. `gaussian(sigma=3.0)` is `G_mu` with `mu` the rational
 1/3; `pure_dp(0.1)` has losses plus and minus the binary fraction nearest to 0.1. Atoms are

@@ -11,7 +11,7 @@ Blackwell order (True only when proven), `|` and `&` are supremum and infimum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
+from residua.work_limit import remembered_property
 
 if TYPE_CHECKING:
     from residua.pld.curve.evaluate import Evaluator
@@ -36,7 +37,7 @@ _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
 _NO_VARIANCE = Fraction(0)
 _LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
-"""What is worked out once and knows nothing of contours."""
+"""Values that are computed once and do not depend on contours."""
 
 
 class Pld:
@@ -98,10 +99,10 @@ class Pld:
 
     def _repr_html_(self) -> str:
         """The privacy profile as a picture, for notebooks."""
-        from residua.pld import svg
+        from residua.figures.svg import profiles, table
 
         worst = {"": self} if self.is_symmetric else {"forward": self, "reversed": self.reverse()}
-        return svg.table([("PLD", repr(self))]) + svg.profiles(worst)
+        return table([("PLD", repr(self))]) + profiles(worst)
 
     # -- structure --------------------------------------------------------------------
 
@@ -173,7 +174,7 @@ class Pld:
             return other
         if other.is_identity or self.is_infinite:
             return self
-        # Unlike `dict(...)`, which would hash every factor of a stream anew.
+        # Unlike `dict(...)`, which would hash every factor of a stream again.
         terms = self.terms.copy()
         for factor, n in other.terms.items():
             terms[factor] = terms.get(factor, 0) + n
@@ -188,7 +189,7 @@ class Pld:
         return result
 
     def __radd__(self, other: object) -> Pld:
-        """So that `sum(plds)` composes a list."""
+        """Compose from the left, so that `sum(plds)` composes a list."""
         return self if other == 0 else NotImplemented
 
     def __mul__(self, n: int) -> Pld:
@@ -264,6 +265,12 @@ class Pld:
         from residua.pld.curve.evaluate import Evaluator
 
         return Evaluator(self)
+
+    def _without_caches(self) -> Pld:
+        """The same value, without what was worked out from it."""
+        twin = Pld(self.gaussian, self.terms)
+        twin.__dict__["_hash"] = self._hash
+        return twin
 
     def _workspace(self) -> Pld:
         """The same PLD for one search: its evaluator keeps the contours that it makes.
@@ -361,7 +368,7 @@ class Pld:
 
     # -- finite PLDs ------------------------------------------------------------------
 
-    @cached_property
+    @remembered_property
     def _atoms(self) -> Atoms:
         from residua.pld.discretise.finite import written_out
 
@@ -396,6 +403,14 @@ class Pld:
     def _require_finite(self, what: str) -> None:
         if not self.is_finite:
             raise ArgumentError(f"{what} needs a finite PLD, got {self!r}")
+
+
+def composition(parts: Iterable[Pld]) -> Pld:
+    """Compose many losses, in pairs: a long sum would copy what it has at every step."""
+    todo = list(parts)
+    while len(todo) > 1:
+        todo = [sum(todo[i + 1 : i + 2], todo[i]) for i in range(0, len(todo), 2)]
+    return todo[0] if todo else Pld(None, {})
 
 
 def query(name: str, value: Any) -> Pld:

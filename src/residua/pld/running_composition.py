@@ -1,4 +1,4 @@
-"""A composition that grows query by query and is read after each, as an accountant's does.
+"""A composition that grows query by query and is read after each, like an accountant's.
 
 A read of a `Pld` is a pure function, so it computes the node values of every factor again: `k`
 reads of a growing composition take `k²` work. `RunningComposition` keeps the node values of its

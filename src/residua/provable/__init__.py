@@ -58,7 +58,7 @@ _OPENED: tuple[Description, ...] = (
     {"kind": "target_residue", "reserve": 0.1, "slack": 0.1}, {"kind": "pure"},
     {"kind": "renyi_commit", "alpha": 1.0},
 )  # fmt: skip
-"""What `auto` may consist of, whatever the first query is."""
+"""The possible components of `auto`, whatever the first query is."""
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}

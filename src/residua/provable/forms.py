@@ -1,4 +1,4 @@
-"""What queries are made of, and the forms of their parts.
+"""The parts of queries, and the forms of these.
 
 A leaf of a description (what is not made of other mechanisms) has one of these *forms*:
 
@@ -32,7 +32,7 @@ _FINITE = (
 
 
 def leaves_of(description: Description, copies: int = 1) -> Iterator[tuple[Description, int]]:
-    """What a query is composed of, with how many copies of each."""
+    """The parts of a query, with how many copies of each."""
     waiting = [(description, copies)]
     while waiting:
         part, n = waiting.pop()
@@ -82,7 +82,7 @@ def _sampled(leaf: Description, relation: str) -> str | None:
 
 
 def name_of(leaf: Description) -> str:
-    """What a leaf is called in messages."""
+    """The name of a leaf in messages."""
     inner = leaf.get("mechanism")
     return f"{leaf['kind']} of {inner['kind']}" if isinstance(inner, Mapping) else str(leaf["kind"])
 

@@ -16,7 +16,7 @@ MOST_COMPOSED = 1 << 14
 
 
 def planned(config: Description) -> list[tuple[Description, int]]:
-    """What a plan is composed of, with how many copies of each."""
+    """The parts of a plan, with how many copies of each."""
     found: list[tuple[Description, int]] = []
     for entry in config["plan"]:
         query, n = (entry["mechanism"], entry["repeat"]) if "repeat" in entry else (entry, 1)

@@ -52,7 +52,7 @@ def out_of_range(leaf: Description, filter: str | None = None) -> str | None:
 def size_ranges(
     f: Description, filter: str | None = None
 ) -> Iterator[tuple[str, float, float, float]]:
-    """What must be 0 or within a range: name, value and ends."""
+    """A parameter that must be 0 or within a range: name, value and ends."""
     kind = f["kind"]
     listed = filter not in _CLOSED_FORMS.get(kind, ())
     noise = "scale" if "scale" in f else "sigma"

@@ -33,7 +33,7 @@ are problem details (RFC 9457)."""
 
 
 def create_app(office: Office) -> FastAPI:
-    """The service around an office."""
+    """The application of a service."""
     app = description()
     app.state.office = office
     # The last one added is the first one that a request meets.
@@ -44,7 +44,7 @@ def create_app(office: Office) -> FastAPI:
 
 
 def description() -> FastAPI:
-    """Routes without an office: all that the OpenAPI description needs."""
+    """Routes without a running service: all that the OpenAPI description needs."""
     app = FastAPI(
         title="residua",
         version=__version__,
@@ -112,7 +112,7 @@ def _problem(error: Exception) -> Problem | None:
 
 
 def completed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The description with the token and all kinds, without what FastAPI says of its own 422."""
+    """The description with the token and all kinds, without FastAPI's default for status 422."""
     if "securitySchemes" in schema.get("components", {}):
         return schema
     components = schema.setdefault("components", {})

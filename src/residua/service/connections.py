@@ -1,9 +1,11 @@
-"""Connections that owe a request: closed in time, so that others get in.
+"""Connections that owe a request: they are closed in time, so that others get in.
 
 Uvicorn has a limit for the size of a head and one for the rest between two requests, but none for
-how long a head may take. So every connection gets a deadline here, in a protocol around uvicorn's
-own: the whole head of a request must come within some seconds of the connection's beginning, or of
-the end of the answer before. The application says when a request has come and when it is answered.
+how long a head may take. So every connection gets a deadline here, from a subclass of uvicorn's
+protocol, which its `http` option takes: the whole head of a request must come within some seconds
+of the connection's beginning, or of the end of the answer before. The application says when a
+request has come and when it is answered. Nor is there an option for what is answered where there
+are too many connections: uvicorn's own answer is plain text.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from residua.service import logs
 
 MOST = 10_000
-"""Requests on more connections than these are told that the service is overloaded."""
+"""Requests on more connections than this get the error that the service is overloaded."""
 Address = tuple[str, int]
 """The host and port of the other side, by which an application knows its connection."""
 
@@ -79,35 +83,19 @@ class Connections:
         self.abort(address)
 
 
-class TimedProtocol(asyncio.Protocol):
-    """A protocol whose connections are known to `Connections`, and which is otherwise another."""
+def timed(connections: Connections) -> type[H11Protocol]:
+    """uvicorn's protocol, with connections that are known to these."""
 
-    def __init__(self, inner: asyncio.Protocol, connections: Connections):
-        self._inner, self._connections = inner, connections
-        self._transport: asyncio.Transport | None = None
+    class TimedProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            connections.add(transport)
+            super().connection_made(transport)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not a subclass of it, where the event loop is written in C.
-        self._transport = cast(asyncio.Transport, transport)
-        self._connections.add(self._transport)
-        self._inner.connection_made(transport)
+        def connection_lost(self, exc: Exception | None) -> None:
+            connections.remove(self.transport)
+            super().connection_lost(exc)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is not None:
-            self._connections.remove(self._transport)
-        self._inner.connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
+    return TimedProtocol
 
 
 def _address(transport: asyncio.Transport) -> Address | None:

@@ -1,11 +1,12 @@
-"""What one running service has: the ledger, the tokens, threads and processes, and counts."""
+"""The context of a running service: the ledger, tokens, threads, processes and counts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from starlette.requests import Request
 
@@ -21,13 +22,16 @@ from residua.service.problems import Problem
 from residua.service.readiness import Readiness
 from residua.service.settings import Settings
 from residua.service.verification import Verifier
+from residua.work_limit import OPERATIONS, limited
 
 T = TypeVar("T")
 
 SPENDING = 64
 """Threads for decisions that are quick: the ledger commits those that wait together."""
+MOST_WORK = 3 * OPERATIONS
+"""Of an answer that commits nothing: a decision, its reason, and what is left."""
 QUEUE = 1024
-"""Requests that wait for a thread of one kind; more are told to retry."""
+"""Requests that wait for a thread of one kind; further ones get an error that says to retry."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,18 @@ class Office:
         """Read the store, and compute what may take long by the function that `work` is given.
 
         First in a thread, with a function that raises `NotHere`, so that what is cheap does not
-        wait for a worker; where that is raised, once more with a worker. If the client leaves, what
-        is computed is stopped.
+        wait for a worker; where that is raised, once more with a worker, within a limit on its
+        work. If the client leaves, what is computed is stopped.
         """
         try:
             return await self.working.run_for(caller.principal, work, not_here)
         except NotHere:
             pass
-        return await self.compute_slowly(request, caller, work)
+
+        def limited_work(compute: Compute) -> T:
+            return work(partial(compute, within_limit))
+
+        return await self.compute_slowly(request, caller, limited_work)
 
     async def spend(self, request: Request, caller: Caller, work: Callable[[Compute], T]) -> T:
         """The same for what is committed, in one of many threads."""
@@ -127,7 +135,7 @@ class Office:
         return caller
 
     def close(self) -> None:
-        """Finish what has begun, then let the ledger go."""
+        """Finish the work that has begun, then close the ledger."""
         self.verifier.close()
         self.pool.close()
         for workers in (self.spending, self.working, self.looking_up):
@@ -136,8 +144,14 @@ class Office:
         self.ledger.close()
 
 
+def within_limit(do: Callable[..., T], *arguments: Any) -> T:
+    """Call a function within the limit on the work of an answer; raises `TooExpensive`."""
+    with limited("the answer", MOST_WORK):
+        return do(*arguments)
+
+
 def opened(settings: Settings, ledger: Ledger) -> Office:
-    """An office around an open ledger."""
+    """The context around an open ledger."""
     tokens = TokenStore(ledger)
     metrics = Metrics()
     return Office(
@@ -159,10 +173,10 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks, once that is known."""
+    """The caller of an authenticated request."""
     return cast(Caller, request.scope["state"]["caller"])
 
 
 def office_of(request: Request) -> Office:
-    """The office that a request came to."""
+    """The context of the service that handles a request."""
     return cast(Office, request.app.state.office)

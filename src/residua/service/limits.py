@@ -1,4 +1,4 @@
-"""How much a caller may ask: requests a second, bytes in one request, and work at one time.
+"""Limits on callers: requests a second, bytes in one request, and work at one time.
 
 Rates are kept in this process, by a bucket for each caller that fills at `rate` and holds `burst`.
 Those who fail to show a valid token share a small bucket for each address they come from. Work is

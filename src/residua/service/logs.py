@@ -60,7 +60,7 @@ class Plain(logging.Formatter):
 
 
 def message(record: logging.LogRecord) -> str:
-    """What a record says; of a driver's, which may show connections, the words without values."""
+    """The message of a record; for a driver's, which may show connections, without its values."""
     return str(record.msg) if record.name.startswith(_DRIVERS) else record.getMessage()
 
 
@@ -124,7 +124,7 @@ def event(message: str, *, level: int = logging.INFO, **facts: Any) -> None:
 
 
 def without_secrets(path: str) -> str:
-    """A path without what somebody put there who took it for the place of a token."""
+    """A path without a token that a caller put there by mistake."""
     return path if "rz_" not in path else _TOKEN.sub(r"\1…", path)
 
 

@@ -1,6 +1,6 @@
-"""Numbers for Prometheus. Names of budgets and principals are no labels: they are not for everyone.
+"""Numbers for Prometheus. Names of budgets and principals are not labels, as they are not public.
 
-Each application has a registry of its own, so that several can live in one process.
+Each application has its own registry, so that several can live in one process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Metrics:
-    """What one application counts."""
+    """The metrics of one application."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Around every request, from the outside in: observation, limits, authentication.
+"""Middleware around every request, from the outside in: observation, limits, authentication.
 
 Plain ASGI middleware of the application. `Observation` gives a request its id, adds headers for
 browsers, logs one line, counts, and answers what nothing inside could; `Limits` refuses what is too

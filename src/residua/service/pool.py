@@ -29,7 +29,7 @@ T = TypeVar("T")
 QUEUE, OWN_QUEUE = 256, 64
 """Requests that wait for a worker: of all principals, and of each."""
 NICE = 10
-"""How far workers stand back for the service: what is cheap must not wait for the processor."""
+"""The niceness of workers: cheap requests must not wait for the processor."""
 MOST_ASKED = 1000
 """Computations after which a worker is replaced, with all that it keeps in caches."""
 IDLE = 60.0
@@ -206,7 +206,7 @@ class _Slot:
 
 
 async def while_connected(request: Request, work: asyncio.Future[T]) -> T:
-    """What comes of work, which is cancelled if the client leaves before that."""
+    """The result of work, which is cancelled if the client leaves before that."""
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         both: set[asyncio.Future[Any]] = {work, gone}

@@ -1,8 +1,8 @@
 """Errors over HTTP: problem details (RFC 9457), and back to the library's exceptions.
 
-`type` names the exception, `detail` is the library's own explanation. A refusal is no problem: it
-is an answer with status 200. What went wrong inside is logged under the request's id and reaches
-the caller as that id alone.
+`type` names the exception, `detail` is the library's own explanation. A refusal is not a problem:
+it is an answer with status 200. Internal errors are logged under the request's id, and the caller
+gets that id alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ STATUS: dict[type[errors.ResiduaError], int] = {
     errors.ArgumentError: 422,
     errors.ArgumentTypeError: 422,
     errors.TooLargeError: 422,
+    errors.TooExpensive: 422,
     errors.UnknownBudget: 404,
     errors.UnknownHold: 404,
     errors.BudgetExists: 409,
@@ -40,16 +41,17 @@ WITHHELD: dict[type[errors.ResiduaError], str] = {
     errors.UnsafeStore: "the store may lose what it acknowledges; nothing was spent",
     errors.OutcomeUnknown: "the store did not tell the outcome; ask again with the same key",
 }
-"""What is said in place of errors of the store: their own words name users, hosts and schemas."""
+"""Texts in place of errors of the store, whose own words name users, hosts and schemas."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]*://\S+")
 
 OURS = (errors.BrokenRecord, errors.NotALedger, errors.NewerLedger)
-"""What the operator must look at, and a caller can do nothing about."""
+"""Errors that the operator must look at, and a caller can do nothing about."""
 
 TITLES = {
     "argument-error": "An argument's value is not allowed",
     "argument-type-error": "An argument has the wrong type",
     "too-large-error": "An exact computation would not fit",
+    "too-expensive": "This takes more work than the limit",
     "unknown-budget": "No budget has that name",
     "unknown-hold": "No open reservation has that id",
     "budget-exists": "The budget exists already",
@@ -100,10 +102,11 @@ def name_of(error: type[errors.ResiduaError]) -> str:
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """The problem that an exception is to a caller; None where it is none of their business."""
+    """The problem that a caller sees for an exception; None for an internal error."""
     if isinstance(error, Problem):
         return error
-    # A decision that failed is told as a bare error of the ledger, with what failed as its cause.
+    # A decision that failed is reported as a bare error of the ledger, with the failure as its
+    # cause.
     failed = type(error) is errors.LedgerError and error.__cause__ is not None
     if failed or isinstance(error, OURS):
         return None
@@ -118,7 +121,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def without_addresses(text: str) -> str:
-    """What callers may read of a text that may name where the store or its anchor is."""
+    """A text without the location of the store or its anchor, for callers."""
     return _ADDRESS.sub("the store", text)
 
 
@@ -144,7 +147,7 @@ def body(problem: Problem, request_id: str | None = None) -> dict[str, Any]:
 
 
 def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
-    """What pydantic found, in one sentence for each, without the values (NaN is no JSON)."""
+    """What pydantic found, in one sentence for each, without the values (NaN is not JSON)."""
     said = []
     for one in found:
         where = ".".join(str(part) for part in one.get("loc", ()) if part != "body")

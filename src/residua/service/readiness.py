@@ -1,4 +1,4 @@
-"""Whether the store answers: asked at most once a second, however many want to know.
+"""Whether the store answers: asked at most once a second, however many callers ask.
 
 Anyone may ask, so asking must not cost the store anything; and an answer must come soon, so nobody
 waits for a store that is slow, or for other work.
@@ -18,7 +18,7 @@ PATIENCE = 2.0
 
 
 class Readiness:
-    """Looks at the store in a thread of its own. Asked from one event loop."""
+    """Looks at the store in a separate thread. Asked from one event loop."""
 
     def __init__(self, look: Callable[[], object], clock: Callable[[], float] = time.monotonic):
         self._look, self._clock = look, clock

@@ -1,4 +1,4 @@
-"""Running the service: checks before it listens, and an orderly end.
+"""Run the service: check settings before it listens, and end in order.
 
 On SIGTERM or SIGINT no more requests are taken, those that are being answered are finished (for at
 most `grace` seconds), and then the ledger is closed. A spend that has reached the gate is finished
@@ -13,7 +13,6 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 
@@ -21,7 +20,7 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
-from residua.service.connections import TimedProtocol
+from residua.service.connections import timed
 from residua.service.context import Office, opened
 from residua.service.settings import Settings
 
@@ -73,7 +72,7 @@ def check(office: Office) -> None:
     if not settings.is_loopback and settings.tls_cert is None:
         logs.event("no TLS: tokens can be read on the way unless a proxy adds it", level=30)
     if settings.dev:
-        logs.event("for development: whoever reaches this address is an admin", level=30)
+        logs.event("for development: every caller of this address is an admin", level=30)
     if office.ledger.read_only:
         logs.event("the ledger is read-only", level=40, why=str(office.ledger.read_only))
 
@@ -101,9 +100,9 @@ def config(office: Office) -> uvicorn.Config:
     behind a spend cannot take its answer away; and it has a limit for the size of a head.
     """
     settings = office.settings
-    made = uvicorn.Config(
+    return uvicorn.Config(
         create_app(office),
-        http="h11",
+        http=timed(office.connections),
         h11_max_incomplete_event_size=LARGEST_HEAD,
         log_config=None,
         access_log=False,
@@ -117,14 +116,6 @@ def config(office: Office) -> uvicorn.Config:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    made.load()
-    inner = made.http_protocol_class
-
-    def timed(**given: Any) -> TimedProtocol:
-        return TimedProtocol(inner(**given), office.connections)
-
-    made.http_protocol_class = timed  # type: ignore[assignment]
-    return made
 
 
 def as_many_as_allowed() -> None:
@@ -152,7 +143,7 @@ def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens, and returns when it is told to stop."""
+    """A server that says when it listens, and returns when it gets a signal to stop."""
 
     def __init__(self, config: uvicorn.Config, listening: Callable[[], None]):
         super().__init__(config)

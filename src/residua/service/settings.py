@@ -2,7 +2,7 @@
 
 A setting `port` is `--port` on the command line, `RESIDUA_PORT` in the environment and `port` in
 a TOML file (`--config FILE`, or `RESIDUA_CONFIG`). Settings are checked once, before anything
-listens; a name that is unknown is an error, so that a slip of the pen cannot open a door.
+listens; an unknown name is an error, so that a typo cannot weaken security.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from residua.errors import ArgumentError
 
 PREFIX = "RESIDUA_"
 ELSEWHERE = frozenset({"token", "config", "fault", "no_skips"})
-"""Names in the environment with our prefix that are no settings of the service."""
+"""Names in the environment with our prefix that are not settings of the service."""
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a service runs with. Sizes in bytes, times in seconds, rates in requests a second."""
+    """The settings of a service. Sizes in bytes, times in seconds, rates in requests a second."""
 
     store: str = "sqlite:///budgets.db"
     host: str = "127.0.0.1"
     port: int = 8321
     dev: bool = False
-    """Whoever reaches the loopback address without a token is an admin."""
+    """Callers of the loopback address without a token are admins."""
     anchor: str | None = None
     accept_async_standby: bool = False
     largest_body: int = 256 * 1024

@@ -1,4 +1,4 @@
-"""Verification in the background, in another process: one at a time, and what the last found."""
+"""Verification in the background, in another process: one at a time, and the last result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Verifier:
             self._thread.start()
 
     def said(self) -> dict[str, Any]:
-        """What the last one found, and whether one is running."""
+        """The result of the last verification, and whether one is running."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             return {"running": running, **self._found}
@@ -76,7 +76,7 @@ class Verifier:
         except Exception as error:
             if self._closing.is_set():
                 return
-            # A thread of its own: there is nobody to raise to but the log and the next reader.
+            # This thread has no caller to raise to: only the log and the next reader.
             logs.log.error("verification failed", exc_info=error)
             found = {"ok": False, "said": f"verification failed: {type(error).__name__}"}
         found["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
@@ -105,7 +105,7 @@ class Verifier:
 
 
 def _summary(verify: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Any]:
-    """What is told of a report, and its heads: the whole of it may be large."""
+    """A summary of a report, and its heads: the whole report may be large."""
     report = verify(*arguments)
     told = {name: getattr(report, name) for name in ("ok", "proven", "refuted", "undecided")}
     return {**told, "said": report.text[:10_000]}, dict(report.heads)

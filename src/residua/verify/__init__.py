@@ -1,8 +1,8 @@
 """The second opinion: re-checks a ledger's records and re-proves every step in ball arithmetic.
 
-Shares no numerics with the rest of the package: it reads records, derives every loss from the
-recorded description with formulas of its own, and proves in Arb (python-flint). Standard library
-and python-flint only; reports and their signatures are read without the latter.
+The verifier shares no numerics with the rest of the package: it reads records, derives every loss
+from the recorded description with its own formulas, and proves in Arb (python-flint). It needs the
+standard library and python-flint only, and reads reports and their signatures without the latter.
 """
 
 from __future__ import annotations

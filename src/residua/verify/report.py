@@ -1,4 +1,4 @@
-"""What a verification found: verdicts step by step, what is wrong with the chains, open notes."""
+"""The report of a verification: a verdict for each step, problems of the chains, open notes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ NOTES = (
     " never of the data.",
 )
 ANCHOR, GIVEN = "anchor", "given heads"
-UNHELD = (
-    "Nothing here was held against a receipt or an anchor: a tail that was cut off would not show."
-)
+UNHELD = "Truncation was not checked: no receipt or anchor says what the last records are."
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Report:
     """Up to which record a chain was taken as verified before."""
     notes: tuple[str, ...] = NOTES
     held_against: tuple[str, ...] = ()
-    """What the ends of the chains were held against: `ANCHOR`, `GIVEN`, both or nothing."""
+    """What the ends of the chains were verified against: `ANCHOR`, `GIVEN`, both or nothing."""
 
     @cached_property
     def _counts(self) -> Counter[str]:
@@ -99,10 +97,10 @@ class Report:
         return {name: head for name, head in self.heads.items() if name not in open_ones}
 
     @property
-    def _held(self) -> str:
+    def _checked_against(self) -> str:
         if not self.held_against:
-            return "held against no anchor and no receipt: a tail that was cut off would not show"
-        return "held against " + " and ".join(f"the {each}" for each in self.held_against)
+            return "truncation was not checked (no anchor or receipt given)"
+        return "verified against " + " and ".join(f"the {each}" for each in self.held_against)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; `from` it the same report can be read by machines."""
@@ -134,7 +132,7 @@ class Report:
             f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
             f" states, and spends that were admitted): {self.proven} proven,"
             f" {self.refuted} refuted, {self.undecided} undecided",
-            self._held,
+            self._checked_against,
         ]
         if self.since:
             lines.append("  what an earlier report has proven is not counted")

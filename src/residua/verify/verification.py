@@ -40,11 +40,11 @@ def verify_records(
     """Check chains of records and prove their steps.
 
     `chains` has the records of each budget, or their texts, by its name (bytes where a store has
-    something that is no text, which is a problem); `tables` the contents of the tables by SHA-256.
+    something that is not text, which is a problem); `tables` the contents of the tables by SHA-256.
     `expect_head` is a hash that was given out, a receipt, or maps budgets to a hash or to
     `(seq, hash)`; of a list of these all are expected. `since` maps budgets to what was verified
     before, `seq` or `(seq, hash)`; an earlier `Report` will do, of which only what was proven is
-    left out. `progress` is told how many steps of how many are done. A step that takes more than
+    left out. `progress` gets the number of steps done and their total. A step that takes more than
     `limit` seconds of work (60) is undecided, and so is everything after `total_limit` seconds
     (3600) for all of them, and a step that needs more than `memory_limit` megabytes (1024). Work
     and memory are counted, not measured, so that the verdict is the same everywhere. `anchored`:
@@ -81,7 +81,7 @@ def verify_records(
 def check_records(
     chains: Mapping[str, Iterable[Record | str | bytes]], tables: TableSource
 ) -> tuple[Problem, ...]:
-    """What is wrong with the records of chains, whatever can be proven of their steps."""
+    """Problems of the records of chains, whatever can be proven of their steps."""
     read = _checked(chains)
     for chain in read.values():
         every = {chain.name: chain.records[-1].seq} if chain.records else {}
@@ -139,7 +139,7 @@ def verify_export(
             if table is not None:
                 hash, content = table
                 good = digest(content) == hash
-                # What is damaged is kept, so that the records that name it are told, too.
+                # A damaged table is kept, so that the records that name it are reported, too.
                 if good or hash not in tables:
                     tables[hash] = content
                 if not good:

@@ -1,4 +1,4 @@
-"""Processes that work for a verification."""
+"""Worker processes of a verification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def spread(do: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
-    """What `do` makes of each item, in their order, worked out by so many processes."""
+    """The results of `do` on each item, in order, computed by so many processes."""
     size = max(1, len(items) // (8 * jobs))
     pieces = [items[start : start + size] for start in range(0, len(items), size)]
     workers: list[WorkerProcess] = []

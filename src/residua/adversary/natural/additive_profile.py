@@ -15,35 +15,34 @@ import json
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 from residua import checks
 from residua.adversary.natural.discretise import tail_mass
 from residua.adversary.natural.guarantee import (
-    FINITE,
+    UNBOUNDED_EPS,
     Guarantee,
     Plan,
-    arguments,
     best_plan,
+    check_arguments,
     total,
 )
+from residua.bounds import LARGEST_EPS
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.state import Left, State
 from residua.pld.pld import Pld
+from residua.work_limit import remembered_property
 
-_DIGITS = 6
+TARGET_DIGITS = 6
 """Few, so that last bits that differ between machines do not matter."""
-_NOTHING = 1000.0
-"""Stands for no finite `eps`: from `FINITE` on nothing is kept."""
 
 
-def _rounded_up(eps: float) -> float:
+def _round_up(eps: float) -> float:
     """At least `eps`, of few digits."""
-    if eps > FINITE:
-        return _NOTHING
-    return float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(eps)))
+    if eps > LARGEST_EPS:
+        return UNBOUNDED_EPS
+    return float(Context(prec=TARGET_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(eps)))
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,20 @@ class AdditiveProfileFilter(Additive):
     kind: ClassVar[str] = "additive_profile"
 
     def __post_init__(self) -> None:
-        eps, delta, rounds, target = arguments(self.eps, self.delta, self.rounds, self.target_delta)
+        eps, delta, rounds, target = check_arguments(
+            self.eps, self.delta, self.rounds, self.target_delta
+        )
         checks.set_fields(self, eps=eps, delta=delta, rounds=rounds, target_delta=target)
         least = best_plan(eps, delta, rounds, target)[1]
-        kept = _rounded_up(least) if self.target_eps is None else self.target_eps
+        kept = _round_up(least) if self.target_eps is None else self.target_eps
         kept = checks.real("target_eps", kept, "what is proven, or more")
         checks.require(
-            kept >= least or kept > FINITE,
+            kept >= least or kept > LARGEST_EPS,
             "target_eps",
-            f"at least {_rounded_up(least):g}, which is what is proven",
+            f"at least {_round_up(least):g}, which is what is proven",
             kept,
         )
-        checks.set_fields(self, target_eps=min(kept, _NOTHING))
+        checks.set_fields(self, target_eps=min(kept, UNBOUNDED_EPS))
         super().__post_init__()
 
     @property
@@ -88,12 +89,12 @@ class AdditiveProfileFilter(Additive):
         assert self.target_delta is not None
         return self.target_delta
 
-    @cached_property
+    @remembered_property
     def plan(self) -> Plan:
         """Where losses are cut, and how often each size may be drawn."""
         return best_plan(self.eps, self.delta, self.rounds, self._target)[0]
 
-    @cached_property
+    @remembered_property
     def proven(self) -> Guarantee:
         """`(eps', delta')` of the whole interaction."""
         assert self.target_eps is not None

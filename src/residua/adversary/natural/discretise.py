@@ -9,6 +9,23 @@ inverse on the other. Symmetry is used; for others it fails.
 For `x = e^t >= 1` the mass `Pr[|Z| >= t]` is `h(x) + (1+x) |h'(x-)|`, and a convex curve's slope
 lies between those of chords to either side. Where a mass is known as an interval, the pessimistic
 PLD takes the upper end of every tail and the optimistic one the lower.
+
+**How much of each size** a natural filter can let through, and how often it then occurs. Queries
+are symmetric and at most `k`. Cut losses by size at `0 = e_0 < e_1 < … < e_n = ∞`; a query has
+probability `p_i` of a loss with `e_{i-1} <= |Z| < e_i`. Two bounds for one bucket:
+
+**Total probability** (`largest_total`). If everything admitted composes to `(eps, delta)`-DP, so
+does what is left of it when every loss in the bucket is replaced by `RR_e`, `e = e_{i-1}`, and
+all others by nothing (rounding down, then data processing). The number `m <= k` of losses in the
+bucket is a sum of independent indicators with mean the total `s` of the `p_i`, so with `H(m)` the
+curve of `m` of them at `e^eps`, `E H(m) <= delta`. Jensen's inequality for the greatest convex
+minorant of `H`, and `Pr[m >= 1] >= 1 - e^-s`, each bound `s`.
+
+**Number of draws** (`overflow`). The analyst chooses the `p_i` adaptively, but their total stays
+below `s`. For `w > 0` let `U_n(s) = (1+w)^{-(n-1)} e^{sw} / (e w)`. Then `U_1(s) >= min(1, s)`,
+which bounds one draw (Markov), and `p U_{n-1}(s-p) + (1-p) U_n(s-p) = U_n(s) e^{-pw} (1 + pw) <=
+U_n(s)`: by induction no strategy makes `n` draws with more probability than `U_n(s)`, whatever
+`w`.
 """
 
 from __future__ import annotations
@@ -23,16 +40,106 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.bounds import Interval, float_down, float_up
+from residua.bounds import LARGEST_EPS, Floats, Interval, float_down, float_up
 from residua.errors import ArgumentError
 from residua.pld.arithmetic.rational import Side, from_masses, ratio_of
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.constructors import from_exact
+from residua.pld.constructors import from_exact, pure_dp
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld, query
+from residua.work_limit import work
 
-_STEPS = np.geomspace(1e-7, 1e-2, 11)
+SLACK = 1.0 + 1e-9
+"""Covers the roundings of totals and probabilities."""
+HIGH_ENOUGH = 0.5
+"""Larger heights of `H` need not be computed."""
+
+
+def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
+    """`H(0), H(1), …`: lower bounds of the curve of `m` times `RR_e` at `e^eps`, up to `rounds`.
+
+    Ends early where it is high: it does not decrease, so the last value bounds the rest. For the
+    convex minorant where it passes `delta`, high is `delta + rounds H(m)` with the first `m` above
+    `delta`: no chord to a later point is as flat as the one to that.
+    """
+    first = int(eps / e)
+    values = [0.0] * (min(first, rounds) + 1)
+    query = pure_dp(e)
+    enough = HIGH_ENOUGH
+    for m in range(len(values), rounds + 1):
+        values.append(max(float((m * query).delta_bounds(eps).lo), values[-1]))
+        if values[-1] > delta >= values[-2]:
+            enough = min(enough, delta + rounds * values[-1])
+        if values[-1] > enough:
+            break
+    return np.array(values)
+
+
+def largest_total(e: float, eps: float, delta: float, rounds: int) -> float:
+    """The largest total probability of losses of size `e` or more, upper bound.
+
+    Args:
+        e: a size of loss, positive.
+        eps, delta: the promise that the queries, composed, keep.
+        rounds: the most queries there are.
+
+    Returns:
+        An upper bound on the sum over the queries of `Pr[|Z| >= e]`, at most `rounds`.
+    """
+    e, eps = checks.positive("e", e), checks.positive("eps", eps)
+    delta, rounds = checks.probability("delta", delta), checks.count("rounds", rounds)
+    known = heights(e, eps, rounds, delta)
+    total = _by_jensen(known, delta, rounds)
+    if known.size > 1 and known[1] > delta:
+        total = min(total, -math.log1p(-delta / float(known[1])))
+    return min(total * SLACK, float(rounds))
+
+
+def _by_jensen(known: Floats, delta: float, rounds: int) -> float:
+    """The largest `s` where the convex minorant of `H` is at most `delta`."""
+    m, h = np.arange(known.size, dtype=np.float64), known
+    if known.size <= rounds:
+        m, h = np.append(m, float(rounds)), np.append(h, known[-1])
+    if float(h[-1]) <= delta:
+        return float(rounds)
+    # Lower hull of the points: for each start the least slope, from left to right.
+    at = 0
+    while True:
+        slopes = (h[at + 1 :] - h[at]) / (m[at + 1 :] - m[at])
+        step = int(np.argmin(slopes))
+        following = at + 1 + step
+        if float(h[following]) > delta:
+            slope = float(slopes[step]) * (1.0 - 1e-12)
+            return float(m[at]) + (delta - float(h[at])) / slope
+        at = following
+
+
+def overflow(total: float, draws: int) -> float:
+    """The probability of more than `draws` draws, for any strategy of this total, upper bound.
+
+    Args:
+        total: what the probabilities of the draws sum to, at most; they may be chosen adaptively.
+        draws: how many draws are allowed.
+
+    Returns:
+        An upper bound of the probability that there are more, at most 1.
+    """
+    total, draws = checks.non_negative("total", total), checks.count("draws", draws)
+    n = draws + 1
+    if total >= n:
+        return 1.0
+    if n == 1:
+        return total
+    # The best `w`, where s w² + (s - n) w = 1; any other would do.
+    gap = n - total
+    w = (gap + math.sqrt(gap * gap + 4.0 * total)) / (2.0 * total)
+    exponent = total * w - (n - 1) * math.log1p(w) - 1.0 - math.log(w)
+    return min(1.0, total, math.exp(exponent) * SLACK)
+
+
+CHORDS = np.geomspace(1e-7, 1e-2, 11)
+"""Lengths of chords, as shares of the size at which a slope is bounded."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +152,29 @@ class Discretisation:
     pessimistic: Pld
 
 
-def discretise(loss: Pld, points: Any) -> Discretisation:
-    """Cut a symmetric PLD at `points`, positive and increasing (infinity is added)."""
-    query("loss", loss)
-    if not loss.is_symmetric:
-        raise ArgumentError(f"loss must be a symmetric PLD, got {loss!r}")
+def check_points(points: Any) -> tuple[float, ...]:
+    """Check sizes to cut losses at: positive, increasing and at most 600."""
     cuts = checks.numbers("points", points)
     increasing = all(a < b for a, b in pairwise((0.0, *cuts)))
     checks.require(increasing, "points", "positive and increasing", points)
-    checks.require(cuts[-1] <= 600.0, "points", "at most 600", cuts[-1])
+    checks.require(cuts[-1] <= LARGEST_EPS, "points", f"at most {LARGEST_EPS:g}", cuts[-1])
+    return cuts
+
+
+def discretise(loss: Pld, points: Any) -> Discretisation:
+    """Cut a symmetric PLD by size, and give the two PLDs between which it lies.
+
+    Args:
+        loss: a symmetric PLD.
+        points: where to cut, positive and increasing; infinity is added.
+
+    Raises:
+        ArgumentError: the PLD is not symmetric, or points are out of order or out of range.
+    """
+    query("loss", loss)
+    if not loss.is_symmetric:
+        raise ArgumentError(f"loss must be a symmetric PLD, got {loss!r}")
+    cuts = check_points(points)
     tails = [tail_mass(loss, e) for e in cuts]
     above = _buckets([Fraction(float(tail.hi)) for tail in tails])
     below = _buckets([Fraction(float(tail.lo)) for tail in tails])
@@ -89,7 +210,7 @@ def generalised_response(masses: Sequence[Any], sizes: Sequence[float], side: Si
     given = [checks.real("sizes", size) for size in checks.items("sizes", sizes, "a list of sizes")]
     checks.require(len(given) == len(shares), "sizes", f"as many as masses ({len(shares)})", sizes)
     for size in given:
-        good = size == math.inf or 0.0 <= size <= 600.0
+        good = size == math.inf or 0.0 <= size <= LARGEST_EPS
         checks.require(good, "sizes", "between 0 and 600, or infinite", size)
     p, q = [], []
     for mass, size in zip(shares, given, strict=True):
@@ -118,7 +239,7 @@ def tail_mass(loss: Pld, size: float) -> Interval:
     if not query("loss", loss).is_symmetric:
         raise ArgumentError(f"loss must be a symmetric PLD, got {loss!r}")
     size = checks.positive("size", size)
-    checks.require(size <= 600.0, "size", "at most 600", size)
+    checks.require(size <= LARGEST_EPS, "size", "at most 600", size)
     if loss.is_identity:
         return Interval(0.0, 0.0)
     if not loss.gaussian and len(loss.terms) == 1:
@@ -134,6 +255,7 @@ def tail_mass(loss: Pld, size: float) -> Interval:
 def _exactly(factor: Atoms, size: float) -> Interval:
     """Sums of atoms; a loss is compared with `size` through its ratio, in rationals."""
     exact = factor.exact
+    work(4000.0 * len(exact))
     low, high = ratio_of(Fraction(size), "below"), ratio_of(Fraction(size), "above")
     sure, possible = exact.p_inf, exact.p_inf
     for p, q in zip(exact.p, exact.q, strict=True):
@@ -148,10 +270,10 @@ def _exactly(factor: Atoms, size: float) -> Interval:
 
 def _by_chords(loss: Pld, size: float) -> Interval:
     """From the curve: `h + (1+x)|h'|`, the slope between those of chords of several lengths."""
-    t = np.concatenate([[size], size - _STEPS * size, size + _STEPS * size])
+    t = np.concatenate([[size], size - CHORDS * size, size + CHORDS * size])
     h = loss.delta_bounds(t, accuracy=1e-9)
     lo, hi = np.asarray(h.lo), np.asarray(h.hi)
-    n = _STEPS.size
+    n = CHORDS.size
     # Lengths in units of x: 1 - e^{-s} to the left, e^{s} - 1 to the right.
     left = -np.expm1(t[1 : n + 1] - size) * (1.0 - 8.0 * U)
     right = np.expm1(t[n + 1 :] - size) * (1.0 + 8.0 * U)
@@ -165,11 +287,11 @@ def _by_chords(loss: Pld, size: float) -> Interval:
 
 def _buckets(tails: list[Fraction]) -> list[Fraction]:
     """Masses between consecutive cuts, from tails that are made to decrease."""
-    falling: list[Fraction] = []
+    decreasing: list[Fraction] = []
     for tail in tails:
-        falling.append(min(tail, falling[-1]) if falling else min(tail, Fraction(1)))
+        decreasing.append(min(tail, decreasing[-1]) if decreasing else min(tail, Fraction(1)))
     return [
-        1 - falling[0],
-        *(a - b for a, b in pairwise(falling)),
-        falling[-1],
+        1 - decreasing[0],
+        *(a - b for a, b in pairwise(decreasing)),
+        decreasing[-1],
     ]

@@ -10,7 +10,7 @@ out when the filter is made, and where nothing is proven it is not made:
   compositions are totally ordered however many they are. The guarantee is `B`.
 * **a finite catalogue**: the exact `V_k` (`cost.py`); `B` where `V_k ⪯ B` is proven, else
   `V_k` itself, from above.
-* **any queries, budget `R_{eps,delta}`, so many rounds**: the computed `(eps', delta')`
+* **any queries, budget `R_{eps,delta}`, a number of rounds**: the computed `(eps', delta')`
   (`guarantee.py`), which is for symmetric queries.
 
 Queries that are not symmetric enter as `L ∨ L.reverse()`, so that both directions are covered. A
@@ -24,15 +24,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
 from residua.adversary.attack import attack
 from residua.adversary.finite import ACCURACY
 from residua.adversary.freeness import free_family
-from residua.adversary.natural.guarantee import Guarantee, best_plan, natural_guarantee
-from residua.adversary.natural.rule import NaturalRule
+from residua.adversary.natural.cost import NaturalRule
+from residua.adversary.natural.guarantee import (
+    UNBOUNDED_EPS,
+    Guarantee,
+    best_plan,
+    natural_guarantee,
+)
 from residua.adversary.rule import as_catalogue, as_queries, as_rounds
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
@@ -50,12 +54,11 @@ from residua.pld.constructors import identity
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 FAMILIES = ("gaussian", "pure_delta")
-_NOTHING = 1000.0
-"""Stands for no finite `eps` in a table."""
-_CONTINUOUS = 0.01
-"""Accuracy of continuous losses in the worst case, in `eps`."""
+CONTINUOUS_ACCURACY = 0.01
+"""The accuracy of continuous losses in the worst case, in `eps`."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Proven(NamedTuple):
     free: bool
     reason: str
     computed: Guarantee | None = None
-    """Where it holds for any queries, in so many rounds."""
+    """The guarantee for any queries, in a number of rounds."""
 
     @property
     def trivial(self) -> bool:
@@ -121,8 +124,8 @@ class NaturalFilter(Filter):
             checks.one_of("catalogue", self.catalogue, FAMILIES)
         elif self.catalogue is not None:
             queries = as_queries(self.catalogue)
-            checks.set_fields(self, catalogue=tuple(_written_down(query) for query in queries))
-        self.proven  # noqa: B018  what is not proven is not made
+            checks.set_fields(self, catalogue=tuple(_as_described(query) for query in queries))
+        self.proven  # noqa: B018  raises where nothing is proven
         super().__post_init__()
 
     @property
@@ -172,10 +175,10 @@ class NaturalFilter(Filter):
             if self._below(after):
                 went = Spent(state.of, after, state.rounds + 1)
                 return make_decision(self, state, went, charge, query, relation)
-        why = self._lack(state, state.loss + charges[0])
+        why = self._missing(state, state.loss + charges[0])
         return make_decision(self, state, None, None, query, relation, why)
 
-    def _lack(self, state: Spent, after: Pld) -> str:
+    def _missing(self, state: Spent, after: Pld) -> str:
         """What a query would take together with what was spent, where the budget has less."""
         fresh = state.loss.is_identity
         witness = dominated(after, self.budget).witness
@@ -239,16 +242,16 @@ class NaturalFilter(Filter):
         return state.loss
 
     def tables(self, state: State) -> dict[str, bytes]:
-        """What is kept of any queries, and the plan that shows it, for whoever checks that."""
+        """The guarantee for any queries, and the plan that shows it, for verifiers."""
         found, point = self.proven.computed, _approximate_dp(self.budget)
         if found is None or point is None or self.rounds is None:
             return {}
-        told: dict[str, Any] = {"eps": min(found.eps, _NOTHING), "delta": found.delta, "v": 1}
-        told |= {"points": (), "draws": ()}
+        table: dict[str, Any] = {"eps": min(found.eps, UNBOUNDED_EPS), "delta": found.delta, "v": 1}
+        table |= {"points": (), "draws": ()}
         if self.rounds > 1:
             plan = best_plan(*point, self.rounds, found.delta)[0]
-            told |= {"points": plan.points, "draws": plan.draws}
-        return {"guarantee": json.dumps(told, sort_keys=True, separators=(",", ":")).encode()}
+            table |= {"points": plan.points, "draws": plan.draws}
+        return {"guarantee": json.dumps(table, sort_keys=True, separators=(",", ":")).encode()}
 
     def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
         of = fields["of"]
@@ -258,7 +261,7 @@ class NaturalFilter(Filter):
         return Spent(of, loss, checks.count("rounds", fields["rounds"]))
 
 
-def _written_down(query: Query) -> Query:
+def _as_described(query: Query) -> Query:
     """A query as the mechanism it is stored as, where it has a description."""
     try:
         return as_mechanism(query)
@@ -266,7 +269,7 @@ def _written_down(query: Query) -> Query:
         return query
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def symmetric(loss: Pld) -> Pld:
     """A query with its other direction."""
     return loss if loss.is_symmetric else loss | loss.reverse()
@@ -279,7 +282,7 @@ def _in_family(loss: Pld, family: str) -> bool:
     return found is not None and loss.gaussian is None and found.startswith("R_{0,delta}")
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _proven(
     budget: Pld, rounds: int | None, family: str | None, members: tuple[Pld, ...] | None
 ) -> Proven:
@@ -301,7 +304,7 @@ def _proven(
         )
     try:
         finite = all(member.is_finite for member in members)
-        accuracy = ACCURACY if finite else _CONTINUOUS
+        accuracy = ACCURACY if finite else CONTINUOUS_ACCURACY
         rule = NaturalRule(members, budget, lenient=True)
         found = attack(rule, budget, rounds, accuracy=accuracy)
     except TooLargeError:

@@ -7,7 +7,7 @@ its name.
 **composition**: every admitted query is `(eps, delta)`-DP by itself, so `k` of them lie below
 `R_{eps,delta}^k`.
 
-**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`buckets.py`). Rounding sizes up, each
+**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`). Rounding sizes up, each
 admitted query is a post-processing of one randomized response whose size is drawn among the
 points and infinity. Let `c_i` be how many draws from `e_i` upwards are allowed for, `c_1 = k` of
 any size and none of infinity. Unless there are more, the interaction is a post-processing of
@@ -33,7 +33,7 @@ about `delta/eps` or more), or to any that are given.
 
 **Rounds.** Plans are searched for powers of two and evaluated for fewer rounds, where each of them
 does no worse; of the bounds up to the number of rounds asked for the largest is given. So more
-rounds are never said to guarantee more.
+rounds never guarantee more.
 """
 
 from __future__ import annotations
@@ -41,28 +41,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.buckets import largest_total, overflow
-from residua.bounds import Floats
+from residua.adversary.natural.discretise import check_points, largest_total, overflow
+from residua.bounds import LARGEST_EPS, Floats
 from residua.pld.constructors import approximate_dp, identity, infinite, pure_dp
 from residua.pld.pld import Pld
+from residua.work_limit import remembered, work
 
-FINITE = 600.0
-"""Beyond, `eps` is as good as infinite."""
-_GRID = 64
-_MOST_DRAWS = 96
-_TILTS = np.geomspace(0.15, 20.0, 14)
-_PRICES = np.geomspace(1e-3, 3.0, 8)
-_LEAST_TARGET = 1e-300
+UNBOUNDED_EPS = 1000.0
+"""Stands for no finite `eps` in tables and configurations: nothing is kept beyond LARGEST_EPS."""
+GRID_POINTS = 64
+"""Candidate points below `eps`."""
+MOST_DRAWS = 96
+"""The most draws beyond a size that a plan allows."""
+TILTS, PRICES = np.geomspace(0.15, 20.0, 14), np.geomspace(1e-3, 3.0, 8)
+"""Orders of moments and prices of overflow for which a shortest path is searched."""
+LEAST_TARGET = 1e-300
 """For prices alone, which choose what is tried; they must stay finite."""
-_EVALUATED = 6
-_MOST_ROUNDS = 100_000
+PLANS_EVALUATED = 6
+"""How many of the best plans are evaluated with proven bounds."""
+MOST_ROUNDS = 100_000
+"""The most rounds for which a guarantee is computed."""
+LEAST_NATURAL_EPS, LARGEST_NATURAL_EPS = 1e-250, 100.0
+"""The budgets for which a guarantee is computed."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Guarantee:
     @property
     def pld(self) -> Pld:
         """The largest PLD within it: everything is lost where no finite `eps` is proven."""
-        return approximate_dp(self.eps, self.delta) if self.eps <= FINITE else infinite()
+        return approximate_dp(self.eps, self.delta) if self.eps <= LARGEST_EPS else infinite()
 
 
 @dataclass(frozen=True)
@@ -99,34 +105,39 @@ def natural_guarantee(
     target_delta: float | None = None,
     points: Sequence[float] | str | None = None,
 ) -> Guarantee:
-    """The least proven `eps'` at `target_delta` (ten times `delta` unless given).
+    """The least proven `eps'` of the natural filter for symmetric queries chosen adaptively.
 
-    For symmetric queries chosen adaptively, at most `rounds` of them, admitted while their
-    composition is `(eps, delta)`-DP. `points` are the sizes to cut losses at: "paper", "remark" or
-    a list of them; by default the best that are found.
+    Args:
+        eps, delta: queries are admitted while their composition is `(eps, delta)`-DP.
+        rounds: the most queries there are.
+        target_delta: the delta of the guarantee, ten times `delta` by default.
+        points: the sizes to cut losses at: "paper", "remark" or a list of them; by default the
+            best that are found.
+
+    Returns:
+        The guarantee and the method that shows it.
+
+    Raises:
+        ArgumentError: an argument is out of range.
     """
-    eps, delta, rounds, target = arguments(eps, delta, rounds, target_delta)
-    given = _given(points)
-    found = _found(eps, delta, rounds, target, given)
-    # The search may do better in more rounds than in fewer; what is said must not.
-    for rung in _rungs(rounds):
-        if _composed(eps, delta, rung, target) > found.eps:
-            before = _found(eps, delta, rung, target, given)
+    eps, delta, rounds, target = check_arguments(eps, delta, rounds, target_delta)
+    given = _check_choice(points)
+    found = _best_bound(eps, delta, rounds, target, given)
+    # The search may do better in more rounds than in fewer; the guarantee must not.
+    for fewer in _smaller_powers(rounds):
+        if _composed(eps, delta, fewer, target) > found.eps:
+            before = _best_bound(eps, delta, fewer, target, given)
             found = before if found.eps < before.eps < math.inf else found
     return found
 
 
-def _given(points: Any) -> tuple[float, ...] | str | None:
+def _check_choice(points: Any) -> tuple[float, ...] | str | None:
     if points is None or isinstance(points, str):
         return points if points is None else checks.one_of("points", points, ("paper", "remark"))
-    cuts = checks.numbers("points", points)
-    increasing = all(a < b for a, b in pairwise((0.0, *cuts)))
-    checks.require(increasing, "points", "positive and increasing", points)
-    checks.require(cuts[-1] <= 600.0, "points", "at most 600", cuts[-1])
-    return cuts
+    return check_points(points)
 
 
-def _found(
+def _best_bound(
     eps: float, delta: float, rounds: int, target: float, points: tuple[float, ...] | str | None
 ) -> Guarantee:
     """The better of the two bounds."""
@@ -139,34 +150,36 @@ def _found(
     return Guarantee(whole, target, "composition")
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _composed(eps: float, delta: float, rounds: int, target: float) -> float:
     """The budget composed with itself."""
     return float((rounds * approximate_dp(eps, delta)).epsilon(target))
 
 
-def _rungs(rounds: int) -> list[int]:
+def _smaller_powers(rounds: int) -> list[int]:
     """The powers of two below: plans are searched for these alone."""
     return [1 << i for i in range((rounds - 1).bit_length())]
 
 
-def arguments(
+def check_arguments(
     eps: float, delta: float, rounds: int, target_delta: float | None
 ) -> tuple[float, float, int, float]:
     """Check the arguments of a natural filter's guarantee."""
     e = checks.real("eps", eps, "between 1e-250 and 100")
-    checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
+    checks.require(
+        LEAST_NATURAL_EPS <= e <= LARGEST_NATURAL_EPS, "eps", "between 1e-250 and 100", eps
+    )
     d = checks.real("delta", delta, "in (0, 1)")
     checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
     k = checks.count("rounds", rounds)
-    checks.require(1 <= k <= _MOST_ROUNDS, "rounds", f"between 1 and {_MOST_ROUNDS}", rounds)
+    checks.require(1 <= k <= MOST_ROUNDS, "rounds", f"between 1 and {MOST_ROUNDS}", rounds)
     target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
     target = checks.real("target_delta", target, "between delta and 1")
     checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
     return e, d, k, target
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def best_plan(
     eps: float,
     delta: float,
@@ -195,29 +208,34 @@ def evaluate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -
     return float(composed.epsilon(left))
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(maxsize=1 << 14)
 def total(e: float, eps: float, delta: float, rounds: int) -> float:
-    """The largest total probability of losses of size `e` or more, remembered."""
+    """`largest_total`, cached."""
     return largest_total(e, eps, delta, rounds)
 
 
-@lru_cache(maxsize=64)
+_SEARCHED = 150_000_000
+"""Operations of a search for plans, about: its tables are of fixed sizes."""
+
+
+@remembered(maxsize=64)
 def _plans(
     eps: float, delta: float, rounds: int, target: float, given: tuple[float, ...] | str | None
 ) -> list[Plan]:
     """The most promising plans, by their exponential moments."""
+    work(_SEARCHED)
     points = _grid(eps, rounds, given)
     totals = np.array([total(float(e), eps, delta, rounds) for e in points])
-    counts = np.arange(_MOST_DRAWS + 1)
+    counts = np.arange(MOST_DRAWS + 1)
     failures = np.array([[overflow(float(s), int(b)) for b in counts] for s in totals])
     found: dict[Plan, float] = {}
-    for tilt in _TILTS:
+    for tilt in TILTS:
         lengths = _moment(points, float(tilt))
-        for price in _PRICES / max(target, _LEAST_TARGET):
+        for price in PRICES / max(target, LEAST_TARGET):
             plan = _shortest(points, lengths, failures, totals, float(price), rounds)
             if plan is not None and plan not in found:
                 found[plan] = _estimate(plan, eps, delta, rounds, target)
-    return sorted(found, key=lambda plan: found[plan])[:_EVALUATED]
+    return sorted(found, key=lambda plan: found[plan])[:PLANS_EVALUATED]
 
 
 def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Floats:
@@ -228,7 +246,7 @@ def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Flo
         return np.array([largest / 2.0**i for i in reversed(range(halvings + 1))])
     if given is not None:
         return np.array(given)
-    low = np.geomspace(eps / (4.0 * rounds), eps, _GRID)
+    low = np.geomspace(eps / (4.0 * rounds), eps, GRID_POINTS)
     top = eps + np.concatenate([[0.02, 0.05], np.geomspace(0.1, 8.0, 14)])
     fractions = [eps / j * 1.0001 for j in range(1, 6)]
     return np.unique([float(f"{e:.4g}") for e in (*low, *top, *fractions)])

@@ -20,18 +20,16 @@ round adds that much for each outcome.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.buckets import overflow
-from residua.adversary.natural.discretise import discretise
-from residua.adversary.natural.guarantee import Plan, arguments, total
+from residua.adversary.natural.discretise import discretise, overflow
+from residua.adversary.natural.guarantee import Plan, check_arguments, total
 from residua.adversary.rule import as_rounds
 from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Floats
@@ -42,6 +40,7 @@ from residua.filters.state import State
 from residua.pld.constructors import from_pair
 from residua.pld.lattice.kernel import kernel
 from residua.pld.pld import Pld
+from residua.work_limit import remembered, remembered_property
 
 Transcript = tuple[int, ...]
 """What came out in each round: the place in the query's pair of distributions."""
@@ -56,28 +55,14 @@ class View:
 
     masses: Mapping[Transcript, tuple[float, float]]
 
-    @cached_property
+    @remembered_property
     def failure(self) -> tuple[float, float]:
         """The probability of FAIL under either data set."""
         sums = [math.fsum(mass[side] for mass in self.masses.values()) for side in (0, 1)]
         return max(0.0, 1.0 - sums[0]), max(0.0, 1.0 - sums[1])
 
-    def total_variation(self, other: View) -> tuple[float, float]:
-        """Half the sum of the differences, FAIL included, under either data set."""
-        keys = {**self.masses, **other.masses}
-        none = (0.0, 0.0)
-        apart = [
-            math.fsum(
-                abs(self.masses.get(key, none)[side] - other.masses.get(key, none)[side])
-                for key in keys
-            )
-            + abs(self.failure[side] - other.failure[side])
-            for side in (0, 1)
-        ]
-        return 0.5 * apart[0], 0.5 * apart[1]
-
     def pld(self) -> Pld:
-        """The PLD of the two distributions, FAIL as an outcome of its own; rounded."""
+        """The PLD of the two distributions, with FAIL as a separate outcome; rounded."""
         rows = np.array([*self.masses.values(), self.failure])
         return from_pair(*(rows / rows.sum(axis=0)).T)
 
@@ -93,10 +78,11 @@ def view(strategy: Strategy, filter: Filter | None = None) -> View:
         The probability of each transcript under either data set, in floats: not a bound.
     """
     masses: dict[Transcript, tuple[float, float]] = {}
-    desk = _Desk(_checked(strategy, filter), filter)
+    _check_run(strategy, filter)
+    admit, start = _decisions(filter), None if filter is None else filter.initial()
 
     def go(here: Strategy, state: State | None, seen: Transcript, p: float, q: float) -> None:
-        after = desk.asked(here, state)
+        after = admit(here, state)
         if after is None:
             masses[seen] = p, q
             return
@@ -104,7 +90,7 @@ def view(strategy: Strategy, filter: Filter | None = None) -> View:
         for i, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
             go(_next(here, i), after[0], (*seen, i), p * a, q * b)
 
-    go(strategy, desk.start, (), 1.0, 1.0)
+    go(strategy, start, (), 1.0, 1.0)
     return View(masses)
 
 
@@ -123,25 +109,26 @@ def post_processed(
     Returns:
         The law of the simulation, in floats; what is missing from 1 is FAIL, where copies ran out.
     """
-    plan = _planned(plan)
+    plan = _check_plan(plan)
     if rounds is not None:
         rounds = as_rounds(rounds)
     found: dict[Transcript, list[float]] = {}
     none = tuple(0 for _ in plan.points)
     copies = none if rounds is None else plan.copies(rounds)
     sizes = (*plan.points, math.inf)
-    desk = _Desk(_checked(strategy, filter), filter)
+    _check_run(strategy, filter)
+    admit, start = _decisions(filter), None if filter is None else filter.initial()
 
     def go(
         here: Strategy, state: State | None, seen: Transcript, used: tuple[int, ...], w: Floats
     ) -> None:
-        after = desk.asked(here, state)
+        after = admit(here, state)
         if after is None:
             so_far = found.setdefault(seen, [0.0, 0.0])
             so_far[0] += float(w[0])
             so_far[1] += float(w[1])
             return
-        step = desk.step(here, plan.points)
+        step = _step(_query(here), plan.points)
         following: dict[tuple[int, tuple[int, ...]], Floats] = {}
         for size, share in enumerate(step.profile):
             taken = size if rounds is None else _smallest(used, copies, size)
@@ -160,52 +147,8 @@ def post_processed(
         for (i, spent), weight in following.items():
             go(_next(here, i), after[0], (*seen, i), spent, weight)
 
-    go(strategy, desk.start, (), none, np.ones(2))
+    go(strategy, start, (), none, np.ones(2))
     return View({seen: (sides[0], sides[1]) for seen, sides in found.items()})
-
-
-def sample(
-    strategy: Strategy,
-    plan: Plan,
-    rounds: int,
-    truth: int,
-    samples: int,
-    seed: int,
-    filter: Filter | None = None,
-) -> Counter[Transcript]:
-    """Run the simulation so many times, about the bit `truth`; how often each transcript came out.
-
-    Each run draws its copies first and looks at nothing else about the bit.
-    """
-    checks.require(truth in (0, 1), "truth", "0 or 1", truth)
-    random = np.random.default_rng(seed)
-    copies = plan.copies(rounds)
-    seen: Counter[Transcript] = Counter()
-    desk = _Desk(_checked(strategy, filter), filter)
-    for _ in range(checks.count("samples", samples)):
-        pool = [
-            [truth ^ int(random.random() >= _response(e)) for _ in range(n)]
-            for e, n in zip(plan.points, copies, strict=True)
-        ]
-        seen[_run(desk, plan, pool, random)] += 1
-    return seen
-
-
-def _run(desk: _Desk, plan: Plan, pool: list[list[int]], random: np.random.Generator) -> Transcript:
-    """One run, from bits that were drawn before."""
-    here, state = desk.strategy, desk.start
-    seen: Transcript = ()
-    while (after := desk.asked(here, state)) is not None:
-        step = desk.step(here, plan.points)
-        size = _drawn(step.profile, random)
-        taken = next((j for j in range(size, len(pool)) if pool[j]), None)
-        if taken is None:
-            return FAIL
-        flipped = random.random() < _flip(plan.points[taken], plan.points[size])
-        bit = pool[taken].pop() ^ int(flipped)
-        i = _drawn(step.answers[size, bit], random)
-        here, state, seen = _next(here, i), after[0], (*seen, i)
-    return seen
 
 
 def failure_bound(plan: Plan, eps: float, delta: float, rounds: int) -> float:
@@ -219,8 +162,8 @@ def failure_bound(plan: Plan, eps: float, delta: float, rounds: int) -> float:
     Returns:
         An upper bound of the probability that `post_processed` runs out of copies, for any analyst.
     """
-    plan = _planned(plan)
-    eps, delta, rounds, _ = arguments(eps, delta, rounds, 1.0)
+    plan = _check_plan(plan)
+    eps, delta, rounds, _ = check_arguments(eps, delta, rounds, 1.0)
     allowed = zip(plan.points, plan.draws, strict=False)
     overflows = (
         overflow(total(e, eps, delta, rounds), draws) for e, draws in allowed if draws < rounds
@@ -237,7 +180,7 @@ class _Step:
     """By size and bit: the chances of the query's outcomes."""
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _step(query: Pld, points: tuple[float, ...]) -> _Step:
     cut = discretise(query, points)
     p, q = cut.pessimistic.pair()
@@ -251,12 +194,6 @@ def _step(query: Pld, points: tuple[float, ...]) -> _Step:
         answers[size, int(b > a)] = row
     profile = np.array(cut.profile)
     return _Step(profile / profile.sum(), answers)
-
-
-def _drawn(chances: Floats, random: np.random.Generator) -> int:
-    """A place, drawn with these chances."""
-    at = int(np.searchsorted(np.cumsum(chances), random.random(), side="right"))
-    return min(at, int(np.flatnonzero(chances)[-1]))
 
 
 def _response(e: float) -> float:
@@ -286,44 +223,32 @@ def _next(strategy: Strategy, outcome: int) -> Strategy:
     return strategy.then[outcome] if outcome < len(strategy.then) else STOP
 
 
-class _Desk:
-    """The filter's decisions, each looked up once; states that it gives out are kept."""
+Admit = Callable[[Strategy, State | None], tuple[State | None] | None]
+"""The state after what is asked was admitted, in a tuple; None where nothing is, or refused."""
 
-    def __init__(self, strategy: Strategy, filter: Filter | None):
-        self.strategy, self.filter = strategy, filter
-        self.start = None if filter is None else filter.initial()
-        self._known: dict[tuple[int, int], tuple[State | None] | None] = {}
-        self._steps: dict[int, _Step] = {}
 
-    def asked(self, here: Strategy, state: State | None) -> tuple[State | None] | None:
-        """The state after what is asked was admitted; None where nothing is, or it was refused."""
-        key = (id(here), id(state))
-        if key not in self._known:
-            self._known[key] = self._decided(here, state)
-        return self._known[key]
+def _decisions(filter: Filter | None) -> Admit:
+    """What a filter decides, each decision made once."""
 
-    def _decided(self, here: Strategy, state: State | None) -> tuple[State | None] | None:
+    @cache
+    def admit(here: Strategy, state: State | None) -> tuple[State | None] | None:
         if here.stops:
             return None
-        if self.filter is None or state is None:
+        if filter is None or state is None:
             return (None,)
-        decision = self.filter.decide(state, here.query)
+        decision = filter.decide(state, here.query)
         return (decision.state,) if decision.admitted else None
 
-    def step(self, here: Strategy, points: tuple[float, ...]) -> _Step:
-        """What is asked, cut by size."""
-        if id(here) not in self._steps:
-            self._steps[id(here)] = _step(_query(here), points)
-        return self._steps[id(here)]
+    return admit
 
 
-def _planned(plan: Any) -> Plan:
+def _check_plan(plan: Any) -> Plan:
     if not isinstance(plan, Plan):
         raise ArgumentTypeError(f"plan must be a Plan, got {checks.shown(plan)}")
     return plan
 
 
-def _checked(strategy: Any, filter: Any) -> Strategy:
+def _check_run(strategy: Any, filter: Any) -> None:
     if not isinstance(strategy, Strategy):
         raise ArgumentTypeError(f"strategy must be a Strategy, got {checks.shown(strategy)}")
     if filter is not None and not isinstance(filter, Filter):
@@ -334,7 +259,6 @@ def _checked(strategy: Any, filter: Any) -> Strategy:
             raise ArgumentError(
                 f"strategy must ask finite symmetric queries, got {described(loss)}"
             )
-    return strategy
 
 
 def _all(strategy: Strategy, known: set[int]) -> Iterator[Strategy]:

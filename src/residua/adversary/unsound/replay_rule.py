@@ -11,9 +11,9 @@ time what is left may be asked for at once, as one query that costs all of it; t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from residua import checks
 from residua.adversary.rule import Rule, as_catalogue, as_queries
@@ -37,7 +37,6 @@ class ReplayRule(Rule):
 
     filter: Filter
     catalogue: Sequence[Query]
-    _folded: dict[tuple[int, ...], State | None] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.filter, Filter):
@@ -69,15 +68,18 @@ class ReplayRule(Rule):
                 yield identity(), (*state[:place], *state[place + 1 :])
                 yield self.losses[i], (*state[:place], (i, True), *state[place + 1 :])
 
-    def _fold(self, asked: tuple[int, ...]) -> State | None:
+    @cached_property
+    def _fold(self) -> Callable[[tuple[int, ...]], State | None]:
         """The filter's state after these queries in this order; None if it refuses one."""
-        if not asked:
-            return self.filter.initial()
-        if asked not in self._folded:
-            before = self._fold(asked[:-1])
-            decision = (
-                None if before is None else self.filter.decide(before, self.losses[asked[-1]])
-            )
-            after = decision.state if decision is not None and decision.admitted else None
-            self._folded[asked] = after
-        return self._folded[asked]
+
+        @cache
+        def fold(asked: tuple[int, ...]) -> State | None:
+            if not asked:
+                return self.filter.initial()
+            before = fold(asked[:-1])
+            if before is None:
+                return None
+            decision = self.filter.decide(before, self.losses[asked[-1]])
+            return decision.state if decision.admitted else None
+
+        return fold

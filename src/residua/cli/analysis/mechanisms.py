@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residua.cli import output
-from residua.cli.analysis import kinds
+from residua.cli import descriptions, output
 
 if TYPE_CHECKING:
     from residua.mechanisms import Mechanism
@@ -18,7 +17,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def mechanisms(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="Show this one in detail.")
+        str | None, typer.Argument(metavar="KIND", help="Show this kind in detail.")
     ] = None,
     as_json: output.AsJson = False,
 ) -> None:
@@ -34,7 +33,7 @@ def mechanisms(
     """
     from residua.mechanisms import KINDS
 
-    chosen = list(KINDS.values()) if kind is None else [kinds.kind_named(kind)]
+    chosen = list(KINDS.values()) if kind is None else [descriptions.kind_named(kind)]
     if as_json:
         output.print_json({"mechanisms": [_as_json(cls) for cls in chosen]})
     elif kind is None:
@@ -48,7 +47,7 @@ def _print_all(chosen: list[type["Mechanism"]]) -> None:
     columns = max(shutil.get_terminal_size().columns, wide + 40)
     for cls in chosen:
         lines = [
-            ", ".join(str(p) for p in kinds.parameters(cls)),
+            ", ".join(str(p) for p in descriptions.parameters(cls)),
             cls.pair,
             cls.reference,
             ", ".join(cls.relations),
@@ -68,16 +67,19 @@ def _print_all(chosen: list[type["Mechanism"]]) -> None:
 
 
 def _print_one(cls: type["Mechanism"]) -> None:
-    print(kinds.summary(cls))
-    rows = [(p.name, p.type, "required" if p.required else p.shown) for p in kinds.parameters(cls)]
+    print(descriptions.summary(cls))
+    rows = [
+        (p.name, p.type, "required" if p.required else p.shown)
+        for p in descriptions.parameters(cls)
+    ]
     output.print_table(f"\n{cls.kind}", ("parameter", "type", "default"), rows)
     output.print_fields(
         [
             ("pair", cls.pair),
             ("reference", cls.reference),
             ("relations", ", ".join(cls.relations)),
-            ("json", kinds.shape(cls)),
-            ("flag", kinds.usage(cls)),
+            ("json", descriptions.shape(cls)),
+            ("flag", descriptions.usage(cls)),
         ]
     )
 
@@ -86,14 +88,14 @@ def _as_json(cls: type["Mechanism"]) -> dict[str, Any]:
     return {
         "kind": cls.kind,
         "version": cls.version,
-        "summary": kinds.summary(cls),
-        "parameters": [_parameter(p) for p in kinds.parameters(cls)],
+        "summary": descriptions.summary(cls),
+        "parameters": [_parameter(p) for p in descriptions.parameters(cls)],
         "pair": cls.pair,
         "reference": cls.reference,
         "relations": list(cls.relations),
     }
 
 
-def _parameter(p: kinds.Parameter) -> dict[str, Any]:
+def _parameter(p: descriptions.Parameter) -> dict[str, Any]:
     known = {"name": p.name, "type": p.type, "required": p.required}
     return known if p.required else {**known, "default": p.default}

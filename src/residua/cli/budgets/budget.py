@@ -4,19 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from residua.cli import filters, output, query_options, stores
-from residua.errors import ArgumentError, BudgetExists
+from residua.cli import descriptions, options, output, stores
+from residua.errors import BudgetExists
 
 if TYPE_CHECKING:
-    from residua.filters import Filter
     from residua.ledger.api.views import Budget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+group = typer.Typer(add_completion=False, rich_markup_mode=None)
+app.add_typer(group, name="budget")
 
 
-@app.callback()
+@group.callback()
 def budget() -> None:
-    """Budgets: create, list, show, retire.
+    """Create, list, show and retire budgets.
 
     A budget has a filter, which decides, and a chain of records, which says what it decided. Every
     one of these commands takes --store and --json.
@@ -29,7 +30,7 @@ def budget() -> None:
     """
 
 
-@app.command()
+@group.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new budget.")],
     given: Annotated[
@@ -37,24 +38,27 @@ def create(
         typer.Option(
             "--filter",
             metavar="FILTER",
-            help="As JSON, in short ('gdp_residue mu=1', 'pure eps=1 | gdp mu=0.2'), or a file.",
+            help="The filter as JSON, as a file, or in short: 'gdp_residue mu=1',"
+            " 'pure eps=1 | gdp mu=0.2'.",
         ),
     ] = None,
-    eps: filters.Eps = None,
-    delta: filters.Delta = None,
+    eps: options.Eps = None,
+    delta: options.Delta = None,
     relation: Annotated[
-        str | None, typer.Option(help="add-remove (the default), replace-one or zero-out.")
+        str | None,
+        typer.Option(help="Neighbouring relation: add-remove (default), replace-one or zero-out."),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Whose privacy it is; person by default.")
+        str | None, typer.Option(help="Whose privacy is protected (default: person).")
     ] = None,
     parent: Annotated[str | None, typer.Option(help="Make it a quota of this budget.")] = None,
     partition: Annotated[
-        str | None, typer.Option(help="With --parent: a disjoint part of its data, by this label.")
+        str | None, typer.Option(help="Label a disjoint part of the data of --parent.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="A label for the data set.")] = None,
+    data: Annotated[str | None, typer.Option(help="Label the data set.")] = None,
     window: Annotated[
-        float | None, typer.Option(help="Seconds, at least 1, after which a new generation begins.")
+        float | None,
+        typer.Option(help="Begin a new generation after this many seconds (1 or more)."),
     ] = None,
     shares_data: Annotated[
         bool, typer.Option("--shares-data", help="Allow a second cap on the same data.")
@@ -65,18 +69,22 @@ def create(
 ) -> None:
     """Create a budget.
 
-    With --eps and --delta instead of a filter, the filter is the automatic one.
+    With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta the
+    filter is the automatic one. --filter chooses any other.
 
     \b
     Example:
-      residua budget create study --filter 'gdp_residue mu=1' --unit household
+      residua budget create web --eps 1
       residua budget create survey --eps 1 --delta 1e-6
+      residua budget create study --filter 'gdp_residue mu=1' --unit household
     """
-    with stores.books(store, token) as books:
+    needed = "a budget must have --filter, or --eps with or without --delta"
+    chosen = descriptions.chosen_filter(given, eps, delta, needed)
+    with stores.open_store(store, token) as ledger:
         try:
-            made = books.create_budget(
+            made = ledger.create_budget(
                 name,
-                _filter(given, eps, delta),
+                chosen,
                 relation=relation,
                 unit=unit,
                 parent=parent,
@@ -86,13 +94,11 @@ def create(
                 shares_data=shares_data,
             )
         except BudgetExists as error:
-            # As the command line calls it.
-            said = str(error).replace("shares_data=True", "--shares-data")
-            raise BudgetExists(said) from None
+            raise BudgetExists(str(error).replace("shares_data=True", "--shares-data")) from None
         _print(made, as_json)
 
 
-@app.command("list")
+@group.command("list")
 def every(
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
@@ -106,8 +112,8 @@ def every(
     """
     from residua.service.api.values import budget_to_dict
 
-    with stores.books(store, token, read_only=True) as books:
-        found = [budget_to_dict(one) for one in books.budgets()]
+    with stores.open_store(store, token, read_only=True) as ledger:
+        found = [budget_to_dict(one) for one in ledger.budgets()]
     if as_json:
         output.print_json({"budgets": found})
         return
@@ -117,14 +123,14 @@ def every(
         for one in found
     ]  # fmt: skip
     if not rows:
-        print("no budgets; residua budget create NAME --filter 'gdp_residue mu=1' makes one")
+        print("no budgets; create one with: residua budget create NAME --eps 1")
         return
     output.print_columns(("name", "state", "records", "filter", "left"), rows)
 
 
-@app.command()
+@group.command()
 def show(
-    name: query_options.Budget,
+    name: options.Budget,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
@@ -135,14 +141,14 @@ def show(
     Example:
       residua budget show web
     """
-    with stores.books(store, token, read_only=True) as books:
-        _print(books.budget(name), as_json)
+    with stores.open_store(store, token, read_only=True) as ledger:
+        _print(ledger.budget(name), as_json)
 
 
-@app.command()
+@group.command()
 def retire(
-    name: query_options.Budget,
-    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    name: options.Budget,
+    reason: Annotated[str, typer.Option(help="The reason to record.")],
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
@@ -153,21 +159,9 @@ def retire(
     Example:
       residua budget retire web --reason 'study ended'
     """
-    with stores.books(store, token) as books:
-        books.retire(name, reason)
-        _print(books.budget(name), as_json)
-
-
-def _filter(given: str | None, eps: float | None, delta: float | None) -> "Filter":
-    if given is not None:
-        if eps is not None or delta is not None:
-            raise ArgumentError("give --filter, or --eps and --delta, got both")
-        return filters.parse(given)
-    if eps is None and delta is None:
-        raise ArgumentError("a budget must have --filter, or --eps and --delta, got none")
-    from residua.filters.union.auto import AutoFilter
-
-    return AutoFilter(*filters.budget(eps, delta))
+    with stores.open_store(store, token) as ledger:
+        ledger.retire(name, reason)
+        _print(ledger.budget(name), as_json)
 
 
 def _print(budget: "Budget", as_json: bool) -> None:

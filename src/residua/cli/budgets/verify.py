@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residua.cli import heads, output, stores
-from residua.cli.progress import patience
+from residua.cli import output, stores
 from residua.errors import ArgumentError, BrokenRecord, MissingPackage, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -30,44 +29,44 @@ def verify(
             metavar="LEDGER",
             envvar="RESIDUA_STORE",
             show_envvar=False,
-            help="The URL of a ledger or a service, or an exported file; or RESIDUA_STORE.",
+            help="The URL of a ledger or service, or an exported file (or RESIDUA_STORE).",
         ),
     ] = stores.DEFAULT,
     expect_head: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[BUDGET=][SEQ:]HASH",
-            help="A head that was given out, as on a receipt; may be repeated.",
+            help="Check against this head, as on a receipt; may be repeated.",
         ),
     ] = None,
     since: Annotated[
         Path | None,
-        typer.Option(help="An earlier report (JSON): what it has proven is not proven again."),
+        typer.Option(help="Skip what this earlier report (JSON) has proven."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many processes prove steps.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of processes.")] = 1,
     limit: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Counted work after which a step is left undecided (60).",
+            help="Leave a step undecided after this much counted work (default: 60).",
         ),
     ] = None,
     total_limit: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Counted work after which all other steps are left undecided (3600).",
+            help="Leave all other steps undecided after this much (default: 3600).",
         ),
     ] = None,
     memory_limit: Annotated[
         float | None,
         typer.Option(
             metavar="MB",
-            help="Counted memory of a process beyond which a step is left undecided (1024).",
+            help="Leave a step undecided beyond this counted memory (default: 1024).",
         ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write the full report here, as JSON.")
+        Path | None, typer.Option(help="Write the full report to this file, as JSON.")
     ] = None,
     sign: Annotated[
         Path | None,
@@ -77,7 +76,7 @@ def verify(
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Check a ledger and prove every step anew.
+    """Check a ledger and prove every step again.
 
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
     proven in ball arithmetic from the recorded description alone, by code that shares no numerics
@@ -98,7 +97,7 @@ def verify(
     if sign is not None and report is None:
         raise ArgumentError("--sign must come with --report, the file to write, got none")
     options = {
-        "expect_head": heads.expected(expect_head),
+        "expect_head": stores.expected_heads(expect_head),
         "since": _since(since),
         "jobs": jobs,
         "limit": limit,
@@ -106,9 +105,9 @@ def verify(
         "memory_limit": memory_limit,
     }
     try:
-        with patience("steps") as tell:
-            found = _verified(
-                ledger, token, anchor, lambda done, whole: tell("", done, whole), options
+        with output.progress("steps") as show:
+            found = _verify(
+                ledger, token, anchor, lambda done, whole: show("", done, whole), options
             )
     except (BrokenRecord, OSError) as error:
         print(f"residua verify: {error}", file=sys.stderr)
@@ -122,14 +121,14 @@ def verify(
     raise typer.Exit(found.exit_code)
 
 
-def _verified(
+def _verify(
     ledger: str, token: str | None, anchor: str | None, progress: Any, options: dict[str, Any]
 ) -> "Report":
     from residua.verify import verify_export
 
     if stores.is_service(ledger):
-        with stores.books(ledger, token) as books:
-            served: Report = books.verify(progress=progress, **options)
+        with stores.open_store(ledger, token) as client:
+            served: Report = client.verify(progress=progress, **options)
             return served
     if not ledger.strip():
         raise ArgumentError(f"LEDGER is empty; {_EXPECTED}")

@@ -1,15 +1,15 @@
-"""`residua demo`: the whole office in a minute: a ledger, several filters, an adaptive analyst."""
+"""`residua demo`: a ledger, several filters and an adaptive analyst in a minute."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from residua.cli import output, pictures
-from residua.cli.progress import patience
-from residua.cli.tools.demo_path import data_of, room
+from residua.cli import output
+from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
     from residua.adversary.natural.cost import NaturalCost
@@ -17,14 +17,69 @@ if TYPE_CHECKING:
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.domain.receipts import Receipt
 
+
+LEDGER_SUFFIXES = ("", ".anchor", "-wal", "-shm", "-journal")
+"""Of the files of one ledger."""
+
+
+def data_of(name: str) -> str:
+    """The label of the data of one of the demonstration's budgets."""
+    return f"visits, for {name}"
+
+
+def demo_path(out: Path, filters: Mapping[str, "Filter"]) -> tuple[Path, list[Path]]:
+    """The path in `out` for a new ledger, and the files that were in the way.
+
+    The names are demo.db, demo-2.db and so on. The first is taken that is free or has a ledger
+    whose budgets are exactly those of a demonstration, with these filters; that one is deleted.
+    """
+    if out.exists() and not out.is_dir():
+        raise ArgumentError(f"out must be a directory, got {str(out)!r}, which is a file")
+    kept: list[Path] = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            path = out / ("demo.db" if number == 1 else f"demo-{number}.db")
+            files = [path.with_name(path.name + end) for end in LEDGER_SUFFIXES]
+            there = [file for file in files if file.exists() or file.is_symlink()]
+            if not there or _is_demonstration(path, filters):
+                break
+            kept.append(there[0])
+        for old in there:
+            old.unlink(missing_ok=True)
+        path.touch()
+        path.unlink()
+    except OSError as error:
+        raise ArgumentError(
+            f"out must be a directory to write to, got {str(out)!r} ({error})"
+        ) from None
+    return path, kept
+
+
+def _is_demonstration(path: Path, filters: Mapping[str, "Filter"]) -> bool:
+    """Whether a file is a ledger with these budgets and no others; read only."""
+    from residua.ledger.api.opening import open_ledger
+
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    try:
+        with open_ledger(path, read_only=True) as ledger:
+            found = {one.name: (one.filter.to_dict(), one.data) for one in ledger.budgets()}
+    except ResiduaError:
+        return False
+    return found == {name: (each.to_dict(), data_of(name)) for name, each in filters.items()}
+
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPS, DELTA = 1.0, 1e-6
+"""What every filter promises."""
 COUNTS = {"north": 12250, "east": 9850, "south": 11700, "west": 12400}
 """The secret data: visits by region."""
 SCALE = 40.0
-MADE = Path("out/demo.db")
-"""What `make serve` opens."""
+"""Of the Laplace noise of a rough count."""
+SERVED = Path("out/demo.db")
+"""The ledger that `make serve` opens."""
 
 
 class Run(NamedTuple):
@@ -40,16 +95,18 @@ class Run(NamedTuple):
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the ledger and the pictures go.")] = Path("out"),
-    seed: Annotated[int, typer.Option(help="Of the noise.")] = 7,
+    out: Annotated[
+        Path, typer.Option(help="Write the ledger and the picture to this directory.")
+    ] = Path("out"),
+    seed: Annotated[int, typer.Option(help="Random seed of the noise.")] = 7,
     as_json: output.AsJson = False,
 ) -> None:
-    """An adaptive analyst, several filters, one ledger.
+    """Run an adaptive analyst against several filters.
 
-    Every week the analyst counts visits roughly, then again with less noise where it looks
-    promising, until the budget refuses; once for each filter, all of which promise the same. The
-    spends go through a ledger in one file, which is verified at the end by arithmetic of its own.
-    Beside it, the natural filter ("compose what was spent and compare") is caught overspending.
+    Every week the analyst counts visits roughly, then again with less noise where the answers are
+    close, until the budget refuses; once for each filter, all of which promise the same. The spends
+    go through a ledger in one file, which is independently verified at the end. Beside it, the
+    natural filter ("compose what was spent and compare") is caught overspending.
     The ledger is demo.db, in place of an earlier demonstration's; where that file is anything else,
     it is left alone and the ledger is demo-2.db.
 
@@ -61,22 +118,22 @@ def demo(
     from residua.ledger.api.opening import open_ledger
 
     filters = _filters()
-    path, kept = room(out, filters)
+    path, kept = demo_path(out, filters)
     steps = len(filters) + 3
     with (
-        patience("asking", delay=0.2, plain=not as_json) as tell,
+        output.progress("asking", delay=0.2, plain=not as_json) as show,
         open_ledger(path) as ledger,
     ):
         runs = []
         for place, (name, filter) in enumerate(filters.items()):
-            tell(f"asking, until the {name} filter refuses", place, steps)
-            runs.append(_asked(ledger, name, filter, seed))
-        tell("verifying the ledger", steps - 3, steps)
-        report = _verified(ledger)
-        tell("breaking the natural filter", steps - 2, steps)
-        caught = _caught()
-        tell("drawing", steps - 1, steps)
-        drawn = _drawn(out)
+            show(f"asking, until the {name} filter refuses", place, steps)
+            runs.append(_run_analyst(ledger, name, filter, seed))
+        show("verifying the ledger", steps - 3, steps)
+        report = _verify(ledger)
+        show("breaking the natural filter", steps - 2, steps)
+        caught = _break_natural_filter()
+        show("drawing", steps - 1, steps)
+        drawn = _draw(out)
     if as_json:
         output.print_json(_plain(runs, caught, report, path, drawn))
         return
@@ -86,7 +143,7 @@ def demo(
         [(run.name, str(run.admitted), str(run.weeks), run.left) for run in runs],
     )
     last = runs[-1]
-    print(f"{last.name} said at the end:\n  {last.refusal}")
+    print(f"{last.name} answered at the end:\n  {last.refusal}")
     promise, real = caught.budget.delta(caught.eps), caught.cost.pld.delta_bounds(caught.eps).lo
     print(
         "\nthe natural filter composes what was spent and compares; two kinds of query are enough"
@@ -119,8 +176,8 @@ def _filters() -> dict[str, "Filter"]:
     }
 
 
-def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
-    """Let the analyst loose on a budget."""
+def _run_analyst(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
+    """Let the analyst query a budget until it refuses."""
     ledger.create_budget(name, filter, data=data_of(name))
     noise = random.Random(seed)
     admitted = weeks = 0
@@ -128,7 +185,7 @@ def _asked(ledger: "Ledger", name: str, filter: "Filter", seed: int) -> Run:
 
     def ask(region: str, scale: float) -> float | None:
         nonlocal admitted, refusal
-        from residua.mechanisms.noise.laplace import Laplace
+        from residua.mechanisms.noise import Laplace
 
         receipt: Receipt = ledger.spend(name, Laplace(scale=scale))
         if not receipt.admitted:
@@ -164,7 +221,7 @@ def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:
         yield
 
 
-class Caught(NamedTuple):
+class Violation(NamedTuple):
     """The natural filter, and what it cost."""
 
     budget: Any
@@ -172,17 +229,16 @@ class Caught(NamedTuple):
     cost: "NaturalCost"
 
 
-def _caught() -> Caught:
+def _break_natural_filter() -> Violation:
     """Two kinds of approximate-DP queries, and a budget that either way just fits."""
     from residua.adversary.natural.cost import natural_cost
-    from residua.pld.constructors import approximate_dp
+    from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
 
-    budget = approximate_dp(1.395, 0.509)
-    cost = natural_cost([approximate_dp(0.0847, 0.478), approximate_dp(1.404, 0.0208)], budget, 2)
-    return Caught(budget, 1.395, cost)
+    cost = natural_cost([GAMBLE, STEADY], APPROXIMATE_BUDGET, 2)
+    return Violation(APPROXIMATE_BUDGET, 1.395, cost)
 
 
-def _verified(ledger: "Ledger") -> Any:
+def _verify(ledger: "Ledger") -> Any:
     try:
         import flint  # noqa: F401
     except ModuleNotFoundError:
@@ -193,7 +249,7 @@ def _verified(ledger: "Ledger") -> Any:
 def _serving(path: Path) -> str:
     """How to look at a ledger; make knows one of them."""
     shown = f"residua serve --store {path} --dev"
-    return f"make serve, or {shown}" if path == MADE else shown
+    return f"make serve, or {shown}" if path == SERVED else shown
 
 
 def _beside(kept: list[Path]) -> str:
@@ -209,16 +265,18 @@ def _words(report: Any) -> str:
     return f"{report.proven} proven, {report.refuted} refuted, {report.undecided} undecided"
 
 
-def _drawn(out: Path) -> list[str]:
+def _draw(out: Path) -> list[str]:
     """The pictures, or why there are none."""
     from residua.figures.counterexamples import natural_filter_fails
 
-    picture, trouble = pictures.save(lambda: natural_filter_fails().draw(), out / "natural.png")
+    picture, trouble = output.save_picture(
+        lambda: natural_filter_fails().draw(), out / "natural.png"
+    )
     return [trouble if picture is None else str(picture)]
 
 
 def _plain(
-    runs: list[Run], caught: Caught, report: Any, path: Path, drawn: list[str]
+    runs: list[Run], caught: Violation, report: Any, path: Path, drawn: list[str]
 ) -> dict[str, Any]:
     from residua.cli.output import bounds
 

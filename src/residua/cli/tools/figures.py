@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from residua.cli import output
-from residua.cli.progress import patience
 from residua.errors import ArgumentError, ResiduaError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -14,20 +13,20 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def figures(
-    out: Annotated[Path, typer.Option(help="The directory that the files go to.")],
+    out: Annotated[Path, typer.Option(help="Write the files to this directory.")],
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Draw this picture only; may be repeated."),
     ] = None,
     format: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", help="svg or png; may be repeated. Without it, both."),
+        typer.Option(metavar="KIND", help="Write svg or png; may be repeated (default: both)."),
     ] = None,
     as_json: output.AsJson = False,
 ) -> None:
     """Draw the pictures of the documentation.
 
-    Each is worked out anew, and its caption is built from the numbers that came out. The names are
+    Each is computed, and its caption is built from the numbers that came out. The names are
     gdp-residue, natural-filter-fails, gaussian-budgets, strategy and natural-guarantee; without
     --only, all of them are drawn, which takes about half a minute.
 
@@ -49,10 +48,10 @@ def figures(
     if out.exists() and not out.is_dir():
         raise ArgumentError(f"out must be a directory, got {out}")
     drawn, trouble = [], ""
-    with patience("figures") as tell:
+    with output.progress("figures") as report:
         for name in names:
-            tell(name, 0, 1)
-            picture = GALLERY[name](lambda done, whole, name=name: tell(name, done, whole))  # type: ignore[misc]
+            report(name, 0, 1)
+            picture = GALLERY[name](lambda done, whole, name=name: report(name, done, whole))  # type: ignore[misc]
             paths: list[Path] = []
             try:
                 paths = write(picture, out, kinds)

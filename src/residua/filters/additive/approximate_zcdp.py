@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar
 
 from residua import checks
@@ -37,6 +36,7 @@ from residua.filters.target import target
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
+from residua.work_limit import remembered_property
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class ApproximateZcdpFilter(Additive):
         assert self.delta_conversion is not None
         return self.delta_conversion
 
-    @cached_property
+    @remembered_property
     def rho(self) -> Fraction:
-        """What there is of `rho`: the most that the conversion allows, rounded down."""
+        """The whole of `rho`: the most that the conversion allows, rounded down."""
         if self.conversion == "whitehouse":
             return _whitehouse(amounts.written(self.eps), amounts.written(self._aside))
         return zcdp_budget(amounts.written(self.eps), amounts.written(self._aside))

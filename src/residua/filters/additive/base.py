@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 from residua import checks
@@ -21,6 +20,7 @@ from residua.filters.state import Left, State
 from residua.filters.wording import Amounts
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
+from residua.work_limit import prepaid, remembered_property
 
 
 class Additive(Filter):
@@ -31,12 +31,12 @@ class Additive(Filter):
 
     @abstractmethod
     def _amounts(self) -> tuple[Fraction, ...]:
-        """What there is at the start."""
+        """The amounts at the start."""
 
     @property
     @abstractmethod
     def _units(self) -> tuple[str, ...]:
-        """What each amount is called."""
+        """The names of the amounts."""
 
     def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
         """The amounts of what another budget leaves; None where it has none of these units."""
@@ -56,13 +56,13 @@ class Additive(Filter):
         found = self._amounts_of(left)
         return () if found is None else tuple(zip(self._units, found, strict=True))
 
-    @cached_property
+    @remembered_property
     def _whole(self) -> tuple[Fraction, ...]:
         return self._amounts()
 
     @abstractmethod
     def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        """What a loss takes when so much is left, or why none would do, to be read after it."""
+        """The cost of a loss when so much is left, or the reason why no amount would do."""
 
     def initial(self) -> Left:
         return Left(self.fingerprint, self._whole)
@@ -72,7 +72,8 @@ class Additive(Filter):
         if type(state) is Left and state.within == self.fingerprint:
             return state
         state = super().own(state)
-        whole = self._whole
+        # Not counted: a state that was checked before is not checked again.
+        whole = prepaid(lambda: self._whole)
         if (
             not isinstance(state, Left)
             or type(state.left) is not tuple
@@ -87,7 +88,7 @@ class Additive(Filter):
         return state.found_within()
 
     def state_to_json(self, state: State) -> str:
-        """What the general way would write, put together; it is written often, and remembered."""
+        """The same text as the general method's, assembled; it is written often, and cached."""
         own = self.own(state)
         if type(own) is not Left or self.kind not in KINDS or self.version != 1:
             return super().state_to_json(own)
@@ -103,13 +104,13 @@ class Additive(Filter):
         return self.fixed_costs
 
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        """What a black box says itself that it takes, in this filter's amounts."""
+        """The declared cost of a black box, in this filter's amounts."""
         return None
 
     def _prices(
         self, left: tuple[Fraction, ...], query: Query, relation: str | None
     ) -> tuple[Fraction, ...] | str:
-        """What a query takes when so much is left, or why no finite amount would do."""
+        """The cost of a query when so much is left, or the reason why no finite amount would do."""
         stated, loss = split(query, relation, self._stated)
         if loss.is_identity:
             return stated or (Fraction(0),) * len(left)
@@ -171,7 +172,7 @@ class Additive(Filter):
 
 
 def exact_costs(filter: Additive, query: Query, relation: str | None) -> tuple[Fraction, ...] | str:
-    """What a query takes of the whole budget, by amount and exactly, rounded up where it must be.
+    """The cost of a query on the whole budget, by amount and exactly, rounded up where it must be.
 
     A text where no finite amount would do: why, to be read after the query.
     """

@@ -1,8 +1,8 @@
 """The Rényi filter for a whole curve: every order is enforced.
 
-Each order is a free filter of its own and a query must pass all of them, so the interaction stays
+Each order has a separate free filter and a query must pass all of them, so the interaction stays
 below the curve at every order. The popular rule that admits while some order has budget left is
-not free: which order to protect would be chosen after looking at answers.
+not free: it chooses which order to protect after looking at answers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The zCDP filter (Bun and Steinke 2016; Whitehouse et al. 2023): `rho` adds up.
 
-`D_α <= rho α` at every order, and each order is a free filter of its own.
+`D_α <= rho α` at every order, and each order by itself is a free filter.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -43,6 +42,7 @@ from residua.filters.potential.lattice_law import Law, law_of
 from residua.filters.target import gaussian_bracket
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.pld import Pld
+from residua.work_limit import remembered, remembered_property, work
 
 _SPARSE = 8
 """Laws with at most this many atoms are composed one atom at a time."""
@@ -68,12 +68,12 @@ class Grid:
     def size(self) -> int:
         return 2 * self.half + 1
 
-    @cached_property
+    @remembered_property
     def spacing(self) -> Fraction:
         """The exact distance of grid points."""
         return Fraction(self.eps) / self.cells
 
-    @cached_property
+    @remembered_property
     def ceiling(self) -> tuple[float, float]:
         """The largest values at `eps` and `-eps` that a first potential may have."""
         left = math.exp(-self.eps) * self.delta * (1.0 - (EXP_ULPS + 4.0) * U)
@@ -86,7 +86,7 @@ class Grid:
             potential[self.half + self.cells] <= right and potential[self.half - self.cells] <= left
         )
 
-    @cached_property
+    @remembered_property
     def zero(self) -> Floats:
         """The potential of a state that admits nothing."""
         return _frozen(np.zeros(self.size))
@@ -127,10 +127,12 @@ class Step:
     def after(self, potential: Floats) -> Floats:
         """`L ∘ φ`, rounded up: what a potential needs to be to admit `L` and go on with `φ`."""
         n, high = potential.size, self.high
+        atoms = self._atoms
+        work(10.0 * n + (0.2 * n * self.masses.size if atoms is None else n * len(atoms)))
         whole = np.concatenate([potential[0] * self._decay, potential, self._flat * potential[-1]])
-        if self._atoms is not None:
+        if atoms is not None:
             out = self.excess.copy()
-            for j, mass in self._atoms:
+            for j, mass in atoms:
                 out += mass * whole[high - j : high - j + n]
         else:
             out = np.convolve(whole, self.masses, "valid")
@@ -148,37 +150,37 @@ class Step:
         return bool(np.all(self.after(after) * (1.0 + MARGIN) <= potential))
 
     def limit(self, potential: Floats) -> Floats:
-        """What `after` may be at most, for `allowed` to say yes (about)."""
+        """The largest `after` for which `allowed` says yes (about)."""
         return potential * (1.0 - 2.0 * MARGIN)
 
-    @cached_property
+    @remembered_property
     def _atoms(self) -> tuple[tuple[int, float], ...] | None:
         at = np.flatnonzero(self.masses)
         if at.size > _SPARSE:
             return None
         return tuple((int(i) + self.low, float(self.masses[i])) for i in at)
 
-    @cached_property
+    @remembered_property
     def _decay(self) -> Floats:
         d = float(self.grid.spacing)
         steps = np.arange(float(self.high), 0.0, -1.0)
         return np.asarray(np.exp(-d * steps) * (1.0 + (EXP_ULPS + 4.0 + 4.0 * d * steps) * U))
 
-    @cached_property
+    @remembered_property
     def _flat(self) -> Floats:
         return np.ones(-self.low)
 
-    @cached_property
+    @remembered_property
     def _rounding(self) -> float:
         return 1.0 + (self.masses.size + 8.0) * U
 
-    @cached_property
+    @remembered_property
     def _smallest(self) -> float:
         """For products below the normal floats."""
         return self.masses.size * TINY
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def step_of(grid: Grid, loss: Pld, copies: int = 1) -> Step:
     """`copies` of a query on a grid, as one step."""
     law = _law(grid, loss, copies)

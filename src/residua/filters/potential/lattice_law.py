@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from residua.pld.curve.reads import right_half
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.work_limit import remembered, work
 
 _ACCURACY = 1e-3
 _SNAP = 1e-9
@@ -67,6 +67,10 @@ class Law:
 
     def __add__(self, other: Law) -> Law:
         """The composition."""
+        work(
+            0.2 * self.masses.size * other.masses.size
+            + 40.0 * (self.masses.size + other.masses.size)
+        )
         masses = np.convolve(self.masses, other.masses)
         fewer = min(self.masses.size, other.masses.size)
         masses = np.where(masses > 0.0, masses * (1.0 + (fewer + 4.0) * U) + fewer * TINY, 0.0)
@@ -122,6 +126,7 @@ class Law:
 
     def excess(self, half: int) -> Floats:
         """Upper bounds of the excess at the grid points `-half … half`."""
+        work(60.0 * (self.masses.size + half))
         forth, back = self._sides()
         right = self._heights(forth, half, self.plus)
         left = self._heights(back, half, self.minus)
@@ -179,7 +184,7 @@ def _needed(masses: Floats, reach: int, tail: float) -> int:
     return min(reach, max(1, int(np.count_nonzero(beyond > tail)) - 1), masses.size - 1)
 
 
-@lru_cache(maxsize=512)
+@remembered(maxsize=512)
 def law_of(loss: Pld, spacing: Fraction, tail: float, reach: int, ratio: int) -> Law:
     """The law of a query on a lattice; tails below `tail` and beyond `reach` are cut upwards."""
     whole: Law | None = None
@@ -238,6 +243,7 @@ def _from_atoms(
     """Atoms with losses known up to `error`, split between lattice points."""
     d = float(spacing)
     most = int(np.ceil(np.max(np.abs(z), initial=0.0) / d)) + 1
+    work(500.0 * z.size + 20.0 * most, 32.0 * most)
     masses = np.zeros(2 * most + 1)
     for loss, mass in zip(z.tolist(), p.tolist(), strict=True):
         place = loss / d
@@ -273,6 +279,7 @@ def _from_curve(part: Pld, spacing: Fraction, tail: float, reach: int, ratio: in
         if count == reach or all(hi[-1] <= tail for _, hi in sides):
             break
         count *= 2
+    work(100.0 * count)
     ends = [int(np.argmax(np.append(hi, 0.0) <= tail)) for _, hi in sides]
     last = min(count, max(2, *ends))
     sides = [(lo[: last + 1], hi[: last + 1]) for lo, hi in sides]

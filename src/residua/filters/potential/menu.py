@@ -19,7 +19,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +43,7 @@ from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import largest_mu
+from residua.work_limit import remembered, remembered_property
 
 _LEVELS, _MOST_LEVELS = 200, 1000
 _CHEAPEST = 2
@@ -89,18 +89,18 @@ class MenuFilter(Filter):
         checks.set_fields(self, eps=eps, delta=delta, menu=menu, prices=prices)
         super().__post_init__()
 
-    @cached_property
+    @remembered_property
     def grid(self) -> Grid:
         """Where potentials are kept."""
         return grid_for(self.eps, self.delta)
 
-    @cached_property
+    @remembered_property
     def listed(self) -> Mapping[Pld, int]:
         """The price of each query on the menu; queries that are too large have none."""
         losses = tuple(loss_of(q) for q in self.menu)
         return dict(_listed(self.eps, self.delta, losses, self.prices))
 
-    @cached_property
+    @remembered_property
     def table(self) -> Table:
         """The value table."""
         return _table(self.grid, tuple(self.listed.items()))
@@ -118,8 +118,8 @@ class MenuFilter(Filter):
     def tables(self, state: State) -> dict[str, bytes]:
         """The potential of a state: a line of JSON, then doubles, least significant byte first.
 
-        The line names the grid and the highest level of the table; the doubles stand at the points
-        of the grid, from left to right.
+        The line names the grid and the highest level of the table; the doubles are the values at
+        the points of the grid, from left to right.
         """
         line: dict[str, float] = {"cells": self.grid.cells, "half": self.grid.half, "v": 1}
         line |= {"delta": self.delta, "eps": self.eps, "whole": self.table.whole}
@@ -162,7 +162,7 @@ class MenuFilter(Filter):
         return make_decision(self, state, Levels(state.of, left), cost, query, relation)
 
     def _after(self, state: Levels, loss: Pld) -> int | None:
-        """What is left after a query, or None if it does not fit."""
+        """The rest after a query, or None if it does not fit."""
         if loss.is_identity:
             return state.left
         if loss.is_infinite:
@@ -191,7 +191,7 @@ class MenuFilter(Filter):
         return f"{decision._why_not} ({alone_words(needed, self.delta)})"
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _listed(
     eps: float, delta: float, losses: tuple[Pld, ...], prices: tuple[int, ...] | None
 ) -> tuple[tuple[Pld, int], ...]:
@@ -219,7 +219,7 @@ def _share(loss: Pld, alpha: float, eps: float, delta: float) -> float:
     return math.inf if cost is None or not whole else float(cost) / whole
 
 
-@lru_cache(maxsize=16)
+@remembered(maxsize=16)
 def _table(grid: Grid, listed: tuple[tuple[Pld, int], ...]) -> Table:
     if not listed:
         return Table(grid, np.zeros((1, grid.size)))

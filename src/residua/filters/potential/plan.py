@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,7 +41,7 @@ from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.wording import SQUARES
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, gaussian, identity
@@ -52,6 +51,7 @@ from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable.forms import MOST_OUTCOMES
 from residua.provable.plans import LARGEST_SHARE
+from residua.work_limit import remembered, remembered_property
 
 _MARGIN, _LEAST_MARGIN = 1e-2, 1e-6
 """The share of `delta` that a plan leaves unless its outcomes can be written out: the verifier
@@ -62,15 +62,15 @@ _NOT_COVERED = "is not covered by what is left of the plan"
 
 @dataclass(frozen=True)
 class Planned(State):
-    """How many of each mechanism on the plan are left, in the order in which they first stand
-    there, and what is left of the variance of its Gaussians."""
+    """How many of each mechanism on the plan are left, in the order of their first appearance,
+    and what is left of the variance of its Gaussians."""
 
     left: tuple[int, ...]
     variance: Fraction
 
 
 class _Taken(NamedTuple):
-    """What is taken off a plan: some of each mechanism, and Gaussian variance."""
+    """A part of a plan: some of each mechanism, and Gaussian variance."""
 
     counts: tuple[int, ...]
     variance: Fraction
@@ -105,17 +105,17 @@ class PlanFilter(Filter):
         checks.set_fields(self, eps=eps, delta=delta, plan=plan)
         super().__post_init__()
 
-    @cached_property
+    @remembered_property
     def kinds(self) -> tuple[Pld, ...]:
         """The losses of the different mechanisms on the plan, less those of Gaussians."""
         return _layout(self.plan).kinds
 
-    @cached_property
+    @remembered_property
     def kept(self) -> int:
         """The length of the longest prefix that fits."""
         return _longest_prefix(self.plan, self.eps, self.delta)
 
-    @cached_property
+    @remembered_property
     def _whole(self) -> _Taken:
         return _layout(self.plan).prefix(self.kept)
 
@@ -149,7 +149,7 @@ class PlanFilter(Filter):
         return make_decision(self, state, after, taken, query, relation)
 
     def _taken(self, state: Planned, loss: Pld) -> _Taken | None:
-        """What a query takes off, or None if the plan does not cover it."""
+        """The part that a query takes off, or None if the plan does not cover it."""
         counts, rest = self._exactly(state.left, loss)
         noise = gaussian_variance(loss)
         enough = noise <= state.variance
@@ -189,7 +189,7 @@ class PlanFilter(Filter):
         found = {i for factor in loss.terms for i in self._places.get(factor, ())}
         return sorted(found)
 
-    @cached_property
+    @remembered_property
     def _places(self) -> dict[Factor, list[int]]:
         found: dict[Factor, list[int]] = {}
         for i, kind in enumerate(self.kinds):
@@ -346,7 +346,7 @@ def _normal(given: tuple[Query, ...]) -> tuple[Query, ...]:
 
 
 class _Layout(NamedTuple):
-    """What a plan is made of."""
+    """The parts of a plan."""
 
     kinds: tuple[Pld, ...]
     """The losses of its different mechanisms that are not Gaussian."""
@@ -365,7 +365,7 @@ class _Layout(NamedTuple):
         return sum(n for _, _, n in self.runs)
 
     def prefix(self, length: int) -> _Taken:
-        """What the first so many queries are made of."""
+        """The parts of the first so many queries."""
         counts, variance = [0] * len(self.kinds), Fraction(0)
         for each, noise, n in self._parts(length):
             counts = [a + n * b for a, b in zip(counts, each, strict=True)]
@@ -379,7 +379,7 @@ class _Layout(NamedTuple):
         return total + sum((n * noise for _, noise, n in self._parts(length)), identity())
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _layout(plan: tuple[Query, ...]) -> _Layout:
     kinds: dict[Query, Pld] = {}
     entries: list[tuple[Counter[Query], Pld, int]] = []
@@ -416,7 +416,7 @@ def usable_delta(counts: dict[Pld, int], eps: float, delta: float) -> float:
     return delta * (1.0 - max(share, _LEAST_MARGIN))
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def _longest_prefix(plan: tuple[Query, ...], eps: float, delta: float) -> int:
     layout = _layout(plan)
     counts = layout.prefix(layout.length).counts
@@ -484,7 +484,7 @@ def _is_listed(counts: dict[Pld, int]) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _below(low: Pld, high: Pld) -> bool:
     # Most of what is refused is refuted at once; the order looks for where, which may take long.
     if low.gaussian and not high.gaussian and high.renyi(math.inf) < math.inf:

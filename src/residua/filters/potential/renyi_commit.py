@@ -33,8 +33,7 @@ from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.filters.state import State
 from residua.filters.target import target
 from residua.filters.wording import Amounts
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.pld import Pld
@@ -111,7 +110,7 @@ class RenyiCommitFilter(Filter):
 
     @property
     def rho(self) -> Fraction:
-        """What there is of `rho` at the start."""
+        """The whole of `rho` at the start."""
         written = amounts.written
         return renyi_budget(written(self._alpha), written(self.eps), written(self.delta))
 
@@ -168,7 +167,7 @@ class RenyiCommitFilter(Filter):
         return self if state.to is None else state.to
 
     def _price(self, query: Query, relation: str | None) -> Fraction | None:
-        """What a query takes while the filter is open; None if infinite."""
+        """The cost of a query while the filter is open; None if infinite."""
 
         def stated(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
             cost = stated_renyi(mechanism, self._alpha)
@@ -294,7 +293,7 @@ class RenyiCommitFilter(Filter):
         return RenyiBudget(self._alpha, amounts.reported(state.left))
 
     def _amounts_in(self, state: State, left: Any) -> Amounts:
-        """None once it has gone over to another filter, which has units of its own."""
+        """None once it has committed to another filter, which has different units."""
         assert isinstance(state, Potential)
         if state.to is not None or not isinstance(left, RenyiBudget):
             return ()

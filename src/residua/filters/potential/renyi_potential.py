@@ -19,12 +19,12 @@ never more than the Rényi divergence.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.pld import Pld
+from residua.work_limit import remembered, work
 
 _WIDTH = 1e-7
 _ROUNDS = 60
@@ -37,7 +37,7 @@ def log_constant(alpha: float) -> float:
     return (alpha - 1.0) * math.log1p(-1.0 / alpha) - math.log(alpha)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def potential_cost(budget: Pld, alpha: float) -> float:
     """The least `ρ` with `h <= φ_ρ` for the budget and its reversal, upper bound (inf if none)."""
     cost = _one_way(budget, alpha)
@@ -106,6 +106,7 @@ def _cell_tops(
     a: Floats, b: Floats, at_a: Floats, at_b: Floats, s: float, constant: float
 ) -> Floats:
     """Upper bound of `g` on each cell, from the chord of `h` in `x = e^a y`."""
+    work(40.0 * a.size)
     width = np.expm1(b - a)
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.maximum(at_a - at_b, 0.0) / width

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.filters.potential.grid import MARGIN, Grid, Step
+from residua.work_limit import work
 
 GROWTH = 1.0 + 4.0 * MARGIN
-"""Every level lies above what it is made of by a hair more than the margin of the residue
+"""Every level lies above what it is made of by slightly more than the margin of the residue
 condition: where curves touch, the check would otherwise have to go down to the next that do not."""
 PARTS = 1 << 12
 """A level has so many parts; what a state has left is counted in them."""
@@ -98,6 +99,7 @@ def value_table(grid: Grid, items: Sequence[Item]) -> Table:
     levels = [np.zeros(grid.size)]
     while True:
         s = len(levels)
+        work(10.0 * grid.size, 16.0 * s * grid.size)
         level = levels[-1].copy()
         for item in items:
             if item.price <= s:

@@ -7,7 +7,7 @@ A query takes `c` of `mu²` and `η` of `delta` if `L ⊕ G_sqrt(mu²-c) ⪯ G_m
 G_m ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,η} ⊕ R_{0,delta-η} ⪯ G_mu ⊕ R_{0,delta}`, the residue condition.
 What a query loses with certainty of name, mass at infinity that splits off, is taken from `delta`
 as it is. Queries that fit the Gaussian get along without slack. Others (a subsampled Gaussian's
-tail fits only a Gaussian as large as the one that was sampled) take a slack of their own, the `η`
+tail fits only a Gaussian as large as the one that was sampled) take slack as well, the `η`
 with which the two amounts would last equally long from the start.
 
 Costs do not increase with `mu` at a given `η` (compose both sides with a Gaussian), so they are
@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 from residua import checks
@@ -43,6 +42,7 @@ from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 from residua.pld.residue.gdp_residue import gdp_residue_cost
 from residua.pld.residue.slack import largest_mu, slack_cost
+from residua.work_limit import remembered
 
 _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
@@ -109,7 +109,8 @@ class ApproximateGdpResidueFilter(Additive):
                 return noise + amounts.rounded_up(float(alone.hi)), missing
         found = None
         if v > 0 and d > missing:
-            usual = _usual_slack(*(float_down(whole) for whole in self._whole), rest)
+            whole, slack = map(float_down, self._whole)
+            usual = _usual_slack(whole, slack, rest)
             found = _with_slack(_rung(v), float_down(d - missing), usual, rest)
         if found is None:
             return _NO_ROOM
@@ -212,7 +213,7 @@ def _with_slack(v: float, d: float, eta: float, rest: Pld) -> tuple[float, float
     return None if cost is None else (float(cost.hi), d)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _usual_slack(v: float, d: float, rest: Pld) -> float:
     """The `η` with which `v` and `d` last for about as many queries.
 

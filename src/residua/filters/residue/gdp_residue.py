@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 from residua.filters import amounts, wording
@@ -22,6 +21,7 @@ from residua.filters.query import Query, loss_of
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import closed_form_parameter, gdp_parameter
 from residua.pld.residue.gdp_residue import cost_ends
+from residua.work_limit import remembered
 
 _NO_ROOM = "is not proven to fit the Gaussian that is left"
 
@@ -45,7 +45,7 @@ class GdpResidueFilter(Gaussians):
         return bounds if isinstance(bounds, str) else (bounds[1],)
 
     def _bounds(self, left: Fraction, loss: Pld) -> tuple[Fraction, Fraction] | str:
-        """What a loss takes when so much is left: at least, and what is charged."""
+        """The cost of a loss when so much is left: a lower bound, and what is charged."""
         rest = without_gaussian(loss)
         noise = gaussian_variance(loss)
         if not rest.terms:
@@ -87,7 +87,7 @@ def rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
     return _bounds_at(*left.as_integer_ratio(), rest)
 
 
-@lru_cache(maxsize=512)
+@remembered(maxsize=512, once=False)
 def _bounds_at(numerator: int, denominator: int, rest: Pld) -> tuple[float, Fraction] | None:
     left, above = Fraction(numerator, denominator), lifted(rest)
     low, high = 0.0, left + 1

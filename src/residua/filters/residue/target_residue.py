@@ -1,4 +1,4 @@
-"""The target residue filter: a Gaussian residue that is needed only where it can be read.
+"""The target residue filter: a Gaussian residue that need hold only where it can be read.
 
 What is left is read only at `t = eps - z`, `z` being the loss so far. A state has the potential
 
@@ -39,7 +39,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple
 
@@ -71,12 +71,13 @@ from residua.pld.pld import Pld
 from residua.pld.residue.reachable import central_law, cost_from
 from residua.pld.residue.reserve import Reserves, reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
+from residua.work_limit import remembered, remembered_property
 
 MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The `κ` of the reserves beside `order - 1`: the low ones pay for rare large losses, the high ones
 bound the loss so far."""
 _ON_THE_WHOLE_LINE = 2
-"""So many reserves, of the lowest orders, are drawn on where one proof serves many steps."""
+"""The number of reserves, of the lowest orders, to draw on where one proof serves many steps."""
 _SMALL = Fraction(1, 64)
 """A query that costs a smaller share than this is not looked at again with all reserves, from `t0`
 on: there would be little to gain."""
@@ -112,7 +113,7 @@ Asked = tuple[Query, str | None]
 
 
 class _Cost(NamedTuple):
-    """What a loss takes: of `mu²`, of the slack and of the first reserves."""
+    """The cost of a loss: in `mu²`, in slack and in the first reserves."""
 
     cost: Fraction
     slack: Fraction = Fraction(0)
@@ -157,16 +158,13 @@ class TargetResidueFilter(Filter):
         checks.set_fields(self, eps=eps, delta=delta, order=order, **shares)
         super().__post_init__()
 
-    @cached_property
+    @remembered_property
     def mu(self) -> float:
         """The Gaussian that the budget starts with: `h_{G_mu}(e^eps)` is within its share."""
         others = amounts.written(self.reserve) + amounts.written(self.slack)
-        share = float_down(amounts.written(self.delta) * (1 - others))
-        mu = float(amounts.rounded_down(largest_mu(self.eps, share), 12))
-        within = mu > 0.0 and float(gaussian(mu=mu).delta(self.eps)) <= share
-        return mu if within else 0.0
+        return _mu_within(self.eps, float_down(amounts.written(self.delta) * (1 - others)))
 
-    @cached_property
+    @remembered_property
     def kappas(self) -> tuple[Fraction, ...]:
         """The orders of the reserves, less 1; none without a reserve."""
         assert self.order is not None
@@ -176,7 +174,7 @@ class TargetResidueFilter(Filter):
     def initial(self) -> Reach:
         return Reach(self.fingerprint, *self._start)
 
-    @cached_property
+    @remembered_property
     def _start(self) -> tuple[Fraction, Fraction, tuple[Fraction, ...], Fraction]:
         v, eps, delta = (
             amounts.written(self.mu) ** 2,
@@ -197,7 +195,7 @@ class TargetResidueFilter(Filter):
                 starts.append(amounts.rounded_down(start - abs(start) * _RELATIVE, 12))
         return max(starts, default=None)
 
-    @cached_property
+    @remembered_property
     def _floats(self) -> tuple[float, ...]:
         return tuple(map(float, self.kappas))
 
@@ -376,7 +374,7 @@ class TargetResidueFilter(Filter):
         return amounts.charged(price)
 
     def cost_words(self, decision: Decision) -> str:
-        """What is taken of `mu²`."""
+        """The cost in `mu²`."""
         before, after = decision._before, decision.state
         assert isinstance(before, Reach) and isinstance(after, Reach)
         return wording.cost_words(((SQUARES, before.left),), ((SQUARES, after.left),))
@@ -386,7 +384,15 @@ class TargetResidueFilter(Filter):
         return approximate_dp(self.eps, self.delta)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
+def _mu_within(eps: float, share: float) -> float:
+    """The `mu` of a Gaussian with `h(e^eps)` proven within a share of `delta`."""
+    mu = float(amounts.rounded_down(largest_mu(eps, share), 12))
+    within = mu > 0.0 and float(gaussian(mu=mu).delta(eps)) <= share
+    return mu if within else 0.0
+
+
+@remembered(maxsize=1024)
 def _divergences(
     query: Query, relation: str | None, kappas: tuple[float, ...]
 ) -> tuple[tuple[float | None, ...], Fraction]:

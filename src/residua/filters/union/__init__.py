@@ -1,1 +1,1 @@
-"""Unions of filters: each component keeps a state of its own, and one that admits is enough."""
+"""Unions of filters: each component keeps its own state, and one that admits is enough."""

@@ -15,10 +15,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from residua import checks
@@ -39,24 +38,25 @@ from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.discrete_gaussian import DiscreteGaussian
+from residua.mechanisms.noise import DiscreteGaussian
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.provable import unprovable_filter
 from residua.provable.plans import MOST_PLANNED
+from residua.work_limit import remembered
 
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-28
 """Shares of a smaller `delta` would be too small for some components."""
-_RENYI, _STATED = 0.04, 0.5
+_RENYI, _STATED = 0.01, 0.5
 """The share of `delta` for Rényi accounting: usually, and where a query states a Rényi or zCDP
 bound only."""
-_RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.03, 0.5
+_RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.01, 0.5
 """The shares of the target residue filter (`target_residue.py`): its reserves, its slack, and that
 for queries with a `delta`."""
 _PLAN = 0.5
@@ -70,7 +70,7 @@ _AS_GOOD, _STAGES = 0.55, 8
 fit; so many decisions tell."""
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def components_for(
     eps: float, delta: float, losses: tuple[Pld, ...], stated: bool = False
 ) -> tuple[Filter, ...]:
@@ -144,8 +144,12 @@ def _room(filter: TargetResidueFilter, unit: Pld) -> float:
 
 
 def _sampled(loss: Pld) -> Pld | None:
-    """One of the queries with Gaussian noise on a sample that a loss is made of."""
-    return next((Pld(None, {f: 1}) for f in loss.terms if isinstance(f, GaussianMixture)), None)
+    """Of the queries with Gaussian noise on a sample that a loss is made of, the least noisy one.
+
+    Equal losses may hold their queries in another order, and are one to a cache.
+    """
+    found = [f for f in loss.terms if isinstance(f, GaussianMixture)]
+    return Pld(None, {min(found, key=astuple): 1}) if found else None
 
 
 def _fitting(unit: Pld, eps: float, delta: float) -> int:
@@ -361,13 +365,13 @@ class AutoFilter(Filter):
         return inner.cost_words if isinstance(inner, Decision) else "nothing"
 
     def _need(self, decision: Decision) -> str:
-        """What the query needs by itself if that is too much, else what the union says."""
+        """The query's own needs if those are too much, else the union's reason."""
         inner = decision._price
         assert isinstance(inner, Decision)
         needed = needed_alone(loss_of(decision.query, decision._relation), self.delta)
         if needed > self.eps:
             return f"exceeds what is left ({alone_words(needed, self.delta)})"
-        return inner._filter._need(inner)
+        return inner.need
 
 
 def _is_nothing(query: Query, relation: str | None) -> bool:
@@ -384,7 +388,7 @@ def _split(query: Query, relation: str | None) -> tuple[tuple[Fraction, ...] | N
     return split(query, relation, stated)
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _union(filters: tuple[Filter, ...], eps: float, delta: float) -> UnionFilter:
     """The union of components that keep `(eps, delta)` together."""
     for each in filters:

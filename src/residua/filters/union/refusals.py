@@ -1,4 +1,4 @@
-"""How a union words a refusal: like its binding component, with a note on the other ones."""
+"""A union's refusals: the binding component's reason, with a note on the other components."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from residua.filters.query import Query
 from residua.filters.state import State
 from residua.filters.wording import listed
 from residua.pld.constructors import pure_dp
+from residua.work_limit import attempt
 
 
 def need_words(
     answers: Mapping[str, Decision | None], live: Sequence[str], share: float, eps: float
 ) -> str:
-    """What the binding component says, and which others refuse the query or are stopped.
+    """The binding component's reason, and which others refuse the query or are stopped.
 
     Args:
         answers: the refusal of each component by its name; None where it gave none.
@@ -33,7 +34,7 @@ def need_words(
     refused = {name: each for name, each in answers.items() if each is not None}
     if not refused:
         return "; ".join([f"is not supported by {listed(live)}", *notes])
-    needs = {name: each._filter._need(each) for name, each in refused.items()}
+    needs = {name: each.need for name, each in refused.items()}
     if not any(map(_lacks_budget, needs.values())):
         why = listed([f"{name} (it {need})" for name, need in needs.items()])
         return "; ".join([f"is refused by {why}", *notes])
@@ -68,13 +69,22 @@ def _room(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]
 def _largest_eps(decision: Decision, eps: float) -> float:
     """The largest `R_e` that a component would have admitted, up to the union's `eps`."""
     component, before = decision._filter, decision._before
-    left = largest_response(eps, lambda e: admits_or_not(component, before, pure_dp(e), None))
+    share = decision.spare
+
+    def admits(e: float) -> bool:
+        return admits_or_not(component, before, pure_dp(e), None, share)
+
+    left = largest_response(eps, admits)
     return response_eps(left) or 0.0
 
 
-def admits_or_not(component: Filter, part: State, query: Query, relation: str | None) -> bool:
-    """Whether a component admits a query; what it cannot take, it does not."""
+def admits_or_not(
+    component: Filter, part: State, query: Query, relation: str | None, share: int
+) -> bool:
+    """Whether a component admits a query; what it cannot take or decide with its share of the
+    limit on work, it does not."""
     try:
-        return component.admits(part, query, relation)
+        found = attempt("it", share, lambda: component.admits(part, query, relation))
     except UnsupportedError:
         return False
+    return found is True

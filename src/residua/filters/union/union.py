@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from residua import checks
@@ -53,6 +53,7 @@ from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable import unprovable
 from residua.sizes import MOST_COMPONENTS
+from residua.work_limit import OPERATIONS, remembered_property
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,13 @@ class UnionFilter(Filter):
 
     # -- the promise --------------------------------------------------------------------
 
-    @cached_property
+    @remembered_property
     def deltas(self) -> tuple[float, ...]:
         """The `delta` of each component at `eps`, rounded up."""
         assert self.eps is not None
         return tuple(_delta_at(_promise(component), self.eps) for component in self.filters)
 
-    @cached_property
+    @remembered_property
     def delta(self) -> float:
         """The `delta` of the whole: the sum, rounded up; at most 1."""
         return min(float_up(sum(map(Fraction, self.deltas), Fraction(0))), 1.0)
@@ -129,13 +130,18 @@ class UnionFilter(Filter):
 
     # -- decisions ----------------------------------------------------------------------
 
+    @property
+    def _share(self) -> int:
+        """Of the limit on work, for the decision of one component."""
+        return OPERATIONS // len(self.filters)
+
     def initial(self) -> Parts:
         return Parts(self.fingerprint, tuple(each.initial() for each in self.filters))
 
     def _decide(self, state: Parts, query: Query, relation: str | None) -> Decision:
         why_not = _unverifiable(self.filters, query, relation)
         answers = [
-            None if part is None else _answer(component, part, query, relation, why)
+            None if part is None else _answer(component, part, query, relation, why, self._share)
             for component, part, why in zip(self.filters, state.parts, why_not, strict=True)
         ]
         errors = [each for each in answers if isinstance(each, UnsupportedError)]
@@ -155,9 +161,9 @@ class UnionFilter(Filter):
         assert isinstance(before, Parts) and isinstance(after, Parts)
         return tuple(self.names[i] for i in before.live if after.parts[i] is None)
 
-    @cached_property
+    @remembered_property
     def names(self) -> tuple[str, ...]:
-        """What the components are called: their kinds, numbered where a kind occurs twice."""
+        """The names of the components: their kinds, numbered where a kind occurs twice."""
         kinds = [component.kind for component in self.filters]
         several, seen = Counter(kinds), Counter[str]()
         names = []
@@ -177,7 +183,9 @@ class UnionFilter(Filter):
         own = self.own(state)
         why_not = _unverifiable(self.filters, query, relation)
         return any(
-            part is not None and why is None and admits_or_not(component, part, query, relation)
+            part is not None
+            and why is None
+            and admits_or_not(component, part, query, relation, self._share)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
@@ -329,7 +337,7 @@ class UnionFilter(Filter):
         return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
 
     def _need(self, decision: Decision) -> str:
-        """What the binding component says, and which others refuse the query or are stopped."""
+        """The binding component's reason, and which others refuse the query or are stopped."""
         before = decision._before
         assert isinstance(before, Parts) and self.eps is not None
         live = [self.names[i] for i in before.live]
@@ -401,14 +409,18 @@ def _delta_at(promise: Pld, eps: float) -> float:
 
 
 def _answer(
-    component: Filter, part: State, query: Query, relation: str | None, why: str | None
+    component: Filter, part: State, query: Query, relation: str | None, why: str | None, share: int
 ) -> Decision | UnsupportedError:
-    """What a component says; where its step could not be verified, that it does not take it."""
+    """A component's decision; a refusal where its step could not be verified.
+
+    Nor does it where the decision takes more than its share of the limit on work: the same
+    everywhere, so that this is a refusal like any other.
+    """
     if why is not None:
         why = f"has no proof: {why}"
         return make_decision(component, part, None, None, query, relation, why)
     try:
-        return component._decide(part, query, relation)
+        return component._decide_within(part, query, relation, share)
     except UnsupportedError as error:
         return error
 

@@ -1,19 +1,141 @@
-"""The state as columns in memory, and one spend on it. No input or output, no locks."""
+"""The state as columns in memory, and one spend on it. No input or output, no locks.
+
+Where a subject's budget is: one integer key is kept as a sorted array. Strings, and pairs with an
+epoch, are coded as integers through dictionaries of the values seen so far, and the codes are kept
+sorted. An index is a value: more keys make another one, so that whatever fails on the way leaves
+the old one whole.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from residua.errors import ArgumentError
-from residua.individual.engines.key_index import KeyIndex
+from residua.errors import ArgumentError, TooLargeError
 from residua.individual.header import Header
-from residua.individual.losses import complain_of_duplicates, flat
+from residua.individual.losses import check_no_duplicates, flat
 from residua.individual.pricing.pricing import Pricing
 from residua.individual.pricing.units import Integers
+
+MOST_EPOCHS = 1 << 24
+"""Different epochs: a code has this many places for each subject."""
+MANY_KEYS = 1 << 14
+"""From here on keys are sorted before they are looked up."""
+
+
+@dataclass(frozen=True, eq=False)
+class SortedKeys:
+    """Unique integers in the order in which they came, found by bisection."""
+
+    keys: Integers
+    _sorted: Integers
+    _places: Integers | None = None
+    """Where the sorted keys are; None if they came in order."""
+
+    def places(self, wanted: Integers) -> Integers:
+        """The place of each, -1 for the unknown."""
+        if wanted.size == self.keys.size and np.array_equal(wanted, self.keys):
+            return np.arange(wanted.size)
+        if not self.keys.size:
+            return np.full(wanted.size, -1, dtype=np.int64)
+        found = self._bisect(wanted)
+        found[found == self._sorted.size] = 0
+        hit = self._sorted[found] == wanted
+        place = found if self._places is None else self._places[found]
+        return np.where(hit, place, -1)
+
+    def _bisect(self, wanted: Integers) -> Integers:
+        if wanted.size < MANY_KEYS:
+            return np.asarray(np.searchsorted(self._sorted, wanted))
+        # In order, so that neighbours are found in the same corner of memory.
+        order = np.argsort(wanted)
+        found = np.empty(wanted.size, dtype=np.int64)
+        found[order] = np.searchsorted(self._sorted, wanted[order])
+        return found
+
+    def extend(self, new: Integers) -> SortedKeys:
+        """With keys that are not there yet."""
+        whole = np.concatenate([self.keys, new])
+        if self._places is None and np.all(whole[1:] > whole[:-1]):
+            return SortedKeys(whole, whole)
+        places = np.argsort(whole, kind="stable")
+        return SortedKeys(whole, whole[places], places)
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyIndex:
+    """Keys of one or two columns."""
+
+    _names: tuple[str, ...]
+    _plain: bool
+    """Whether keys are one column of integers."""
+    _values: tuple[Any, ...]
+    _codes: SortedKeys = SortedKeys(_NONE, _NONE)
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], types: tuple[str, ...]) -> KeyIndex:
+        """Without any keys."""
+        arrow = {"int64": pa.int64(), "string": pa.string()}
+        return cls(names, types == ("int64",), tuple(pa.array([], arrow[kind]) for kind in types))
+
+    def __len__(self) -> int:
+        return int(self._codes.keys.size)
+
+    def places(self, table: Any) -> Integers:
+        """The place of each row's key, -1 for the unknown."""
+        return self._codes.places(self._encode(table))
+
+    def extend(self, table: Any) -> KeyIndex:
+        """With rows whose keys are not there yet."""
+        grown = self
+        if not self._plain:
+            values = tuple(
+                _add_new(had, table[name])
+                for had, name in zip(self._values, self._names, strict=True)
+            )
+            if len(values) > 1 and len(values[1]) > MOST_EPOCHS:
+                raise TooLargeError(f"epochs must be at most {MOST_EPOCHS}, got more")
+            grown = replace(self, _values=values)
+        return replace(grown, _codes=self._codes.extend(grown._encode(table)))
+
+    def key_table(self) -> Any:
+        """The keys, in the order of their places."""
+        codes = self._codes.keys
+        if self._plain:
+            return pa.table({self._names[0]: codes})
+        first = codes // MOST_EPOCHS if len(self._names) > 1 else codes
+        columns = {self._names[0]: self._values[0].take(pa.array(first))}
+        if len(self._names) > 1:
+            columns[self._names[1]] = self._values[1].take(pa.array(codes % MOST_EPOCHS))
+        return pa.table(columns)
+
+    def _encode(self, table: Any) -> Integers:
+        if self._plain:
+            return np.asarray(flat(table[self._names[0]]).to_numpy(zero_copy_only=False))
+        parts = [self._indices(i, table[name]) for i, name in enumerate(self._names)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.where((parts[0] < 0) | (parts[1] < 0), -1, parts[0] * MOST_EPOCHS + parts[1])
+
+    def _indices(self, i: int, column: Any) -> Integers:
+        found = pc.index_in(column, value_set=self._values[i])
+        filled = flat(pc.fill_null(found, -1))
+        return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _add_new(had: Any, column: Any) -> Any:
+    """Values with those of a column that are not among them."""
+    values = pc.unique(column)
+    fresh = values.filter(pc.invert(pc.is_in(values, value_set=had)))
+    return pa.concat_arrays([had, fresh])
+
 
 _Held = tuple[KeyIndex, Integers]
 
@@ -21,7 +143,7 @@ _Held = tuple[KeyIndex, Integers]
 class Columns:
     """Keys and what is left: eight bytes of budget a subject.
 
-    Both are replaced together, at one stroke, after everything that may fail or be interrupted.
+    Both are replaced together, atomically, after everything that may fail or be interrupted.
     """
 
     def __init__(self, header: Header):
@@ -34,7 +156,7 @@ class Columns:
         """From a table of keys and `left`."""
         made = cls(header)
         left = np.array(flat(table["left"]).to_numpy(zero_copy_only=False))
-        made._held = (made._held[0].extended(table), left)
+        made._held = (made._held[0].extend(table), left)
         return made
 
     def table(self) -> Any:
@@ -51,12 +173,11 @@ class Columns:
         """Add subjects with what each has."""
         index, had = self._held
         places = index.places(keys)
-        known = keys.num_rows if places is None else int(np.count_nonzero(places >= 0))
-        if known:
+        if np.any(places >= 0):
             raise ArgumentError("subjects must be new, got some that are there already")
-        complain_of_duplicates(self.header, _repeated(keys))
+        check_no_duplicates(self.header, _count_repeated(keys))
         more = np.asarray(left, dtype=np.int64)
-        self._held = (index.extended(keys), np.concatenate([had, more]))
+        self._held = (index.extend(keys), np.concatenate([had, more]))
 
     def spend(self, losses: Any, pricing: Pricing) -> Any:
         """Charge the losses; the keys of those that take part, in the order of the losses."""
@@ -66,8 +187,6 @@ class Columns:
         keys = losses.select(list(self.header.keys))
         index, had = self._held
         places = index.places(keys)
-        if places is None:
-            return self._aligned(keys, loss, pricing)
         known = places >= 0
         fresh = int(known.size - np.count_nonzero(known))
         self._check_unique(keys, places, known, fresh)
@@ -80,32 +199,16 @@ class Columns:
         if fresh and not starts:
             active &= known
         if self.header.all_or_none:
-            active = together(keys, active)
+            active = all_or_none(keys, active)
         moved, new = active & known, active & ~known
         taking_part = keys.filter(pa.array(active))
         changed, values = places[moved], after[moved]
         if fresh and new.any():
             whole = np.concatenate([had, after[new]])
             whole[changed] = values
-            self._held = (index.extended(keys.filter(pa.array(new))), whole)
+            self._held = (index.extend(keys.filter(pa.array(new))), whole)
         else:
             had[changed] = values
-        return taking_part
-
-    def _aligned(self, keys: Any, loss: Any, pricing: Pricing) -> Any:
-        """The losses name every subject, in the order of the state."""
-        index, had = self._held
-        after = pricing.charge(had, loss)
-        active = after >= 0
-        if self.header.all_or_none:
-            active = together(keys, active)
-        if active.all():
-            # Our own keys: the caller may write over the memory that theirs came in.
-            taking_part = index.key_table()
-            self._held = (index, after)
-            return taking_part
-        taking_part = keys.filter(pa.array(active))
-        np.copyto(had, after, where=active)
         return taking_part
 
     def _check_unique(self, keys: Any, places: Integers, known: Any, fresh: int) -> None:
@@ -113,11 +216,11 @@ class Columns:
         seen[places[known]] = True
         repeated = known.size - fresh - int(np.count_nonzero(seen))
         if fresh:
-            repeated += _repeated(keys.filter(pa.array(~known)))
-        complain_of_duplicates(self.header, repeated)
+            repeated += _count_repeated(keys.filter(pa.array(~known)))
+        check_no_duplicates(self.header, repeated)
 
 
-def _repeated(keys: Any) -> int:
+def _count_repeated(keys: Any) -> int:
     """How many rows have a key that an earlier row has."""
     if not keys.num_rows:
         return 0
@@ -125,7 +228,7 @@ def _repeated(keys: Any) -> int:
     return int(keys.num_rows - unique.num_rows)
 
 
-def together(keys: Any, active: Any) -> Any:
+def all_or_none(keys: Any, active: Any) -> Any:
     """All rows of a subject or none."""
     if active.all():
         return active

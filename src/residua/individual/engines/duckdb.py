@@ -27,29 +27,29 @@ import pyarrow as pa
 
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, StateUnavailable
 from residua.individual.engines import duckdb_sql as sql
-from residua.individual.engines.batches import priced_reader
-from residua.individual.engines.engine import Store
+from residua.individual.engines.engine import Store, priced_reader
 from residua.individual.header import Header
 from residua.individual.losses import (
     as_table,
     check_loss_type,
+    check_no_duplicates,
     check_types,
-    complain_of_duplicates,
+    inspect_batch,
     key_type,
-    look,
     loss_column,
     newcomers,
     path_of,
     uniform,
 )
 from residua.individual.pricing.cost_model import check_request
-from residua.individual.result import SpendResult
-from residua.individual.spend_request import Looked, Order
+from residua.individual.spend_request import InspectedSpend, SpendRequest, SpendResult
 
-_TRIES = 50
-_FEW = 16
-"""A spend on less than one row in so many is an update in place, else the table is written anew."""
-_BATCH = 1 << 18
+ATTEMPTS = 50
+"""How often a spend is tried when other transactions come first."""
+UPDATED_SHARE = 16
+"""A spend on less than one row in this many updates in place; others rewrite the table."""
+BATCH_ROWS = 1 << 18
+"""Rows that pass through the kernel at a time."""
 _REGISTER = Lock()
 _LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -72,23 +72,23 @@ class DuckStore(Store):
             raise kind(f"{where} cannot be opened as a DuckDB file: {_first_line(error)}") from None
         self._lock = _lock_of(name)
         try:
-            with self._lock, self._usable():
-                self.header = self._opened(asked)
+            with self._lock, self._translated_errors():
+                self.header = self._open_state(asked)
         except BaseException:
             self._connection.close()
             raise
 
     @contextmanager
-    def _usable(self) -> Iterator[None]:
-        """Failures of DuckDB as errors of this package."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise failures of DuckDB as errors of this package."""
         try:
             yield
             return
         except duckdb.Error as error:
-            failed = StateUnavailable(f"{self.where} cannot be used: {_said(error)}")
+            failed = StateUnavailable(f"{self.where} cannot be used: {_safe_message(error)}")
         raise failed
 
-    def _opened(self, asked: Header | None) -> Header:
+    def _open_state(self, asked: Header | None) -> Header:
         connection = self._connection
         known = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         if not known and asked is not None:
@@ -107,26 +107,26 @@ class DuckStore(Store):
             stored.check_same(asked, self.where)
         return stored
 
-    def spend(self, order: Order, losses: Any) -> SpendResult:
+    def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
         path = path_of(losses)
         table = None if path is not None else as_table(losses)
         with self._lock:
-            done: SpendResult = self._retried(
-                lambda to, by: self._spend(to, by, order, path, table)
+            done: SpendResult = self._retry(
+                lambda to, by: self._spend(to, by, request, path, table)
             )
             return done
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
         with self._lock:
-            self._retried(lambda to, _: self._enroll(to, table))
+            self._retry(lambda to, _: self._enroll(to, table))
 
-    def _retried(self, work: Any) -> Any:
-        """Run in a transaction, anew if another one came first.
+    def _retry(self, work: Any) -> Any:
+        """Run in a transaction, again if another one came first.
 
         `work` returns the header that the state then has, None if nothing is to be written.
         """
-        for _ in range(_TRIES):
+        for _ in range(ATTEMPTS):
             failed: ResiduaError | None = None
             cursor, reader = self._cursor(), self._cursor()
             try:
@@ -154,26 +154,26 @@ class DuckStore(Store):
             except duckdb.TransactionException:
                 continue
             except (duckdb.ConversionException, duckdb.InvalidInputException):
-                # What DuckDB says here shows somebody's key.
+                # DuckDB's own message shows a key.
                 failed = ArgumentTypeError(
                     "losses must fit the types of the state, texts UTF-8, got keys that do not"
                 )
             except duckdb.Error as error:
-                failed = StateUnavailable(f"{self.where} cannot be used: {_said(error)}")
+                failed = StateUnavailable(f"{self.where} cannot be used: {_safe_message(error)}")
             finally:
                 # An open transaction ends with its connection and leaves nothing.
                 reader.close()
                 cursor.close()
             if failed is not None:
-                # Not while handling the other, which would be kept as context.
+                # Outside the handler, whose error would be kept as context.
                 raise failed
-        raise StateUnavailable(f"{self.where} changed {_TRIES} times while a spend was tried")
+        raise StateUnavailable(f"{self.where} changed {ATTEMPTS} times while a spend was tried")
 
     @staticmethod
     def _merge(connection: Any) -> None:
-        """Put DuckDB's log into the file: without it the spends in it would be forgotten."""
-        # Somebody else's transaction is open on this file, of this process: the log is durable,
-        # and the next spend merges it.
+        """Merge DuckDB's log into the file: without the log its spends would be lost."""
+        # While another transaction of this process is open on the file, the log stays: it is
+        # durable, and the next spend merges it.
         with suppress(duckdb.TransactionException):
             connection.execute("CHECKPOINT")
 
@@ -184,26 +184,28 @@ class DuckStore(Store):
             raise StateUnavailable(f"{self.where} is closed") from None
 
     def _spend(
-        self, cursor: Any, reader: Any, order: Order, path: str | None, table: Any
+        self, cursor: Any, reader: Any, request: SpendRequest, path: str | None, table: Any
     ) -> tuple[Header | None, SpendResult]:
         header, column, losses = self._source(cursor, reader, path, table)
-        check_request(column, order.mechanism, order.levels)
-        levels = order.levels_for(header, column)
-        looked = order.looked(
-            header, column, [look(header, batch, levels) for batch in _batches(reader, losses)]
+        check_request(column, request.mechanism, request.levels)
+        levels = request.levels_for(header, column)
+        spend = request.inspect(
+            header,
+            column,
+            [inspect_batch(header, batch, levels) for batch in _batches(reader, losses)],
         )
         earlier = cursor.execute(
-            "SELECT digest, number FROM spends WHERE spend_id = ?", [order.spend_id]
+            "SELECT digest, number FROM spends WHERE spend_id = ?", [request.spend_id]
         ).fetchall()
         if earlier:
-            looked.check_same(earlier[0][0])
-            active = self._kept(cursor, header, int(earlier[0][1]))
-            return None, SpendResult(order.spend_id, True, active)
-        repeated = cursor.execute(sql.repeated(header, f"({losses})")).fetchall()
-        complain_of_duplicates(header, int(repeated[0][0]))
+            spend.check_same(earlier[0][0])
+            active = self._active(cursor, header, int(earlier[0][1]))
+            return None, SpendResult(request.spend_id, True, active)
+        repeated = cursor.execute(sql.count_repeated(header, f"({losses})")).fetchall()
+        check_no_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
-        active = self._charged(cursor, reader, looked, losses)
-        return header, SpendResult(order.spend_id, False, active)
+        active = self._charge(cursor, reader, spend, losses)
+        return header, SpendResult(request.spend_id, False, active)
 
     def _source(
         self, cursor: Any, reader: Any, path: str | None, table: Any
@@ -237,42 +239,42 @@ class DuckStore(Store):
             cursor.execute(statement)
         cursor.execute("UPDATE meta SET value = ? WHERE name = 'header'", [header.to_json()])
 
-    def _charged(self, cursor: Any, reader: Any, looked: Looked, losses: str) -> Any:
-        header = looked.header
+    def _charge(self, cursor: Any, reader: Any, spend: InspectedSpend, losses: str) -> Any:
+        header = spend.header
         first = self.header.subject_type is None
         size = 0 if first else _count(reader, "budgets")
         asked = int(reader.execute(f"SELECT count(*) FROM ({losses})").fetchall()[0][0])
-        whole = size < _FEW * asked
+        whole = size < UPDATED_SHARE * asked
         if first:
-            # Not there yet for those who read.
+            # The reading connection does not see the table yet.
             reader.execute(sql.tables(header)[0].replace("CREATE", "CREATE TEMP", 1))
-        rows = sql.joined(header, losses, looked.column, whole and not first)
-        priced = priced_reader(header, looked.pricing(), _batches(reader, rows))
+        rows = sql.join_budgets(header, losses, spend.column, whole and not first)
+        priced = priced_reader(header, spend.pricing(), _batches(reader, rows))
         cursor.register("priced_batches", priced)
         cursor.execute("CREATE TEMP TABLE priced AS SELECT * FROM priced_batches")
-        cursor.execute(sql.decided(header))
+        cursor.execute(sql.decide(header))
         number = _count(cursor, "spends") + 1
         keys = sql.names(header)
         cursor.execute(f"INSERT INTO active SELECT {number}, {keys} FROM decided WHERE taking_part")
-        for statement in sql.rewritten(header) if whole else sql.updated(header):
+        for statement in sql.rewrite(header) if whole else sql.update(header):
             cursor.execute(statement)
         cursor.execute(
-            "INSERT INTO spends VALUES (?, ?, ?)", [looked.order.spend_id, number, looked.digest]
+            "INSERT INTO spends VALUES (?, ?, ?)", [spend.request.spend_id, number, spend.digest]
         )
         active = _arrow(cursor.sql(f"SELECT {keys} FROM decided WHERE taking_part"))
         cursor.execute("DROP TABLE priced")
         cursor.execute("DROP TABLE decided")
         return active
 
-    def _kept(self, cursor: Any, header: Header, number: int) -> Any:
+    def _active(self, cursor: Any, header: Header, number: int) -> Any:
         keys = sql.names(header)
         return _arrow(cursor.sql(f"SELECT {keys} FROM active WHERE number = {number}"))
 
     def _enroll(self, cursor: Any, table: Any) -> tuple[Header, None]:
         header, new = newcomers(self.header, table)
         cursor.register("newcomers", new)
-        repeated = cursor.execute(sql.repeated(header, "newcomers")).fetchall()
-        complain_of_duplicates(header, int(repeated[0][0]))
+        repeated = cursor.execute(sql.count_repeated(header, "newcomers")).fetchall()
+        check_no_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
         known = cursor.execute(
             f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({sql.names(header)})"
@@ -283,8 +285,8 @@ class DuckStore(Store):
         return header, None
 
     def everything(self) -> Any:
-        with self._lock, self._cursor() as cursor, self._usable():
-            # Another state on this file may have said meanwhile what keys are.
+        with self._lock, self._cursor() as cursor, self._translated_errors():
+            # Another state on this file may have set the types of keys meanwhile.
             header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
             if header.subject_type is None:
                 return None
@@ -307,7 +309,7 @@ def _batches(connection: Any, query: str) -> Iterator[Any]:
     # The name has changed more than once since DuckDB 1.0.
     names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
     read = next(found for name in names if (found := getattr(relation, name, None)) is not None)
-    return iter(read(_BATCH))
+    return iter(read(BATCH_ROWS))
 
 
 def _arrow(relation: Any) -> Any:
@@ -326,8 +328,8 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-def _said(error: duckdb.Error) -> str:
-    """What DuckDB says of files and memory; anything else may show values."""
+def _safe_message(error: duckdb.Error) -> str:
+    """DuckDB's message about files and memory; any other may show values."""
     text = _first_line(error)
     plain = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
     return text if plain or text.startswith("Corrupt database") else type(error).__name__

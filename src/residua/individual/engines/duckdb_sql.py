@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from residua.individual.header import Header
+from residua.individual.losses import LARGEST_EXACT
 
 _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
-_EXACT = 2**53
 
 
 def names(header: Header, prefix: str = "") -> str:
@@ -22,7 +22,7 @@ def key_columns(header: Header) -> str:
 
 
 def catalogue() -> tuple[str, ...]:
-    """What is there before any subject is."""
+    """The tables that every state has."""
     return (
         "CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)",
         "CREATE TABLE spends (spend_id VARCHAR PRIMARY KEY, number BIGINT NOT NULL,"
@@ -31,7 +31,7 @@ def catalogue() -> tuple[str, ...]:
 
 
 def tables(header: Header) -> tuple[str, ...]:
-    """What is there once the types of keys are known."""
+    """The tables that need the types of keys."""
     keys = key_columns(header)
     return (
         f'CREATE TABLE budgets ({keys}, "left" BIGINT)',
@@ -58,11 +58,11 @@ def source(header: Header, given: str, column: str | None, whole: bool = False) 
         return f"SELECT {keys} FROM {given}"
     loss = f"CAST({column} AS DOUBLE)"
     if whole:
-        loss = f"CASE WHEN {column} > {_EXACT} THEN 'NaN'::DOUBLE ELSE {loss} END"
+        loss = f"CASE WHEN {column} > {LARGEST_EXACT} THEN 'NaN'::DOUBLE ELSE {loss} END"
     return f"SELECT {keys}, {loss} AS loss FROM {given}"
 
 
-def repeated(header: Header, relation: str) -> str:
+def count_repeated(header: Header, relation: str) -> str:
     """How many rows have a key that another row has."""
     keys = names(header)
     return (
@@ -71,8 +71,8 @@ def repeated(header: Header, relation: str) -> str:
     )
 
 
-def joined(header: Header, losses: str, column: str | None, whole: bool) -> str:
-    """Losses beside what is left: of those who are asked, or of everybody."""
+def join_budgets(header: Header, losses: str, column: str | None, whole: bool) -> str:
+    """Losses beside what is left: of the subjects that are asked, or of all."""
     keys = ", ".join(f"coalesce(l.{key}, b.{key}) AS {key}" for key in header.keys)
     loss = "" if column is None else ", l.loss AS loss"
     kind = "FULL OUTER" if whole else "LEFT"
@@ -83,7 +83,7 @@ def joined(header: Header, losses: str, column: str | None, whole: bool) -> str:
     )
 
 
-def decided(header: Header) -> str:
+def decide(header: Header) -> str:
     """From what each row would have left to who takes part."""
     fits = "asked AND after >= 0"
     if header.unknown == "exclude":
@@ -97,7 +97,7 @@ def decided(header: Header) -> str:
     )
 
 
-def rewritten(header: Header) -> tuple[str, ...]:
+def rewrite(header: Header) -> tuple[str, ...]:
     """A new table of budgets in place of the old one."""
     keys = names(header)
     return (
@@ -108,7 +108,7 @@ def rewritten(header: Header) -> tuple[str, ...]:
     )
 
 
-def updated(header: Header) -> tuple[str, ...]:
+def update(header: Header) -> tuple[str, ...]:
     """The same in place, for few rows."""
     keys = names(header)
     on = " AND ".join(f"budgets.{key} = d.{key}" for key in header.keys)

@@ -11,8 +11,9 @@ is one atomic move: before it the old state is current, after it the new one. Wh
 left behind has a number above the current version and is swept away by the next spend. The lock is
 held meanwhile, and the version is compared once more before the move, so no update is lost.
 
-Files that were lost or changed by someone else are noticed (`manifest.py`): a state that is not
-whole is an error, and never one in which somebody's budget starts anew.
+Subjects whose file is gone would count as unknown and start with a whole budget, so a folder is
+read only if it holds exactly the files that were written, with their sizes: a state that is not
+whole is an error. What is inside is covered by the checksums of Parquet's pages.
 
 The directory must be on a POSIX file system (local, or shared by the nodes of a cluster): object
 stores have no atomic move.
@@ -20,8 +21,10 @@ stores have no atomic move.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 import uuid
@@ -35,14 +38,74 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, ResiduaError, StateUnavailable
-from residua.individual.engines import manifest
-from residua.individual.engines.durable import locked, replace_json, sync_directory, sync_tree
-from residua.individual.engines.engine import Store
-from residua.individual.engines.table_engine import TableEngine
+from residua.individual.engines.engine import Store, TableEngine
 from residua.individual.header import Header
 from residua.individual.losses import as_table, newcomers
-from residua.individual.result import SpendResult
-from residua.individual.spend_request import Order
+from residua.individual.spend_request import SpendRequest, SpendResult
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(path: Path) -> None:
+    """Make everything under a directory durable."""
+    for folder, _, files in os.walk(path):
+        for name in files:
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        sync_directory(Path(folder))
+
+
+def replace_json(path: Path, value: Any) -> None:
+    """Replace a JSON file atomically: a reader sees the old one or the new one."""
+    aside = path.with_name(path.name + ".new")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(value, file, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+    sync_directory(path.parent)
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold a lock among processes and threads; it ends with its process."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+Files = dict[str, int]
+
+
+def list_files(folder: Path) -> Files:
+    """The Parquet files of a folder with their sizes."""
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
+
+
+def check_files(folder: Path, files: Files, where: str) -> None:
+    """Raise unless a folder holds these files and no others."""
+    found = list_files(folder) if folder.is_dir() else {}
+    for name in sorted({*files, *found}):
+        if found.get(name) != files.get(name):
+            what = "is missing" if name not in found else "is not the one that was written"
+            raise StateUnavailable(
+                f"{where} is damaged: {folder.parent.name}/{folder.name}/{name} {what}; restore it"
+                " from a backup, nothing was spent"
+            )
+
 
 _FOLDERS = ("budgets", "active", "spends", "scratch")
 _VERSION = re.compile(r"([0-9]{8,})-[0-9a-f]+(\.json(\.new)?)?")
@@ -58,14 +121,14 @@ class _Current:
     spends: int
     """How many records of spends there are."""
     budgets: str | None
-    files: manifest.Files
+    files: Files
 
-    def next(self, header: Header, budgets: str, files: manifest.Files, spent: bool) -> _Current:
+    def next(self, header: Header, budgets: str, files: Files, spent: bool) -> _Current:
         return _Current(header, self.version + 1, self.spends + spent, budgets, files)
 
     def to_dict(self) -> dict[str, Any]:
-        said = {**vars(self), "header": self.header.to_dict()}
-        return said | {"check": _hashed(json.dumps(said, sort_keys=True))}
+        fields = {**vars(self), "header": self.header.to_dict()}
+        return fields | {"check": _hash(json.dumps(fields, sort_keys=True))}
 
 
 class ParquetStore(Store):
@@ -73,7 +136,7 @@ class ParquetStore(Store):
 
     def __init__(self, path: Path, where: str, asked: Header | None, engine: TableEngine):
         self.where, self._root, self._engine = where, path.absolute(), engine
-        with self._reached():
+        with self._translated_errors():
             if not (self._root / "state.json").exists():
                 self._create(asked)
             stored = self._current().header
@@ -92,7 +155,7 @@ class ParquetStore(Store):
                 raise ArgumentError(f"{self.where} must be a state or empty, got something else")
         for name in _FOLDERS:
             (root / name).mkdir(parents=True, exist_ok=True)
-        with locked(root / "lock"):
+        with file_lock(root / "lock"):
             if (root / "state.json").exists():
                 return
             if any(path for name in _FOLDERS for path in (root / name).iterdir()):
@@ -103,46 +166,46 @@ class ParquetStore(Store):
                 raise nothing
             self._replace(_Current(asked, 0, 0, None, {}))
 
-    def spend(self, order: Order, losses: Any) -> SpendResult:
-        with self._reached(), locked(self._root / "lock"):
+    def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
+        with self._translated_errors(), file_lock(self._root / "lock"):
             now = self._whole()
-            opened = self._engine.open_losses(now.header, order, losses, self._root / "scratch")
-            looked = order.looked(opened.header, opened.column, opened.findings)
-            earlier = self._record(order.spend_id)
+            opened = self._engine.open_losses(now.header, request, losses, self._root / "scratch")
+            spend = request.inspect(opened.header, opened.column, opened.findings)
+            earlier = self._record(request.spend_id)
             if earlier is not None:
-                looked.check_same(earlier["digest"])
-                return SpendResult(order.spend_id, True, self._active(earlier))
-            name = self._named(now)
+                spend.check_same(earlier["digest"])
+                return SpendResult(request.spend_id, True, self._active(earlier))
+            name = self._next_name(now)
             after, active = self._root / "budgets" / name, self._root / "active" / name
-            self._engine.charge(opened, looked.pricing(), self._budgets(now), after, active)
+            self._engine.charge(opened, spend.pricing(), self._budgets(now), after, active)
             for folder in (after, active):
                 sync_tree(folder)
                 sync_directory(folder.parent)
             record = {
-                "spend_id": order.spend_id,
-                "digest": looked.digest,
+                "spend_id": request.spend_id,
+                "digest": spend.digest,
                 "active": name,
-                "files": manifest.listed(active),
+                "files": list_files(active),
             }
-            replace_json(self._record_path(now.version + 1, order.spend_id), record)
+            replace_json(self._record_path(now.version + 1, request.spend_id), record)
             taking_part = pq.read_table(active)
-            self._swap(now, now.next(opened.header, name, manifest.listed(after), True))
-            return SpendResult(order.spend_id, False, taking_part)
+            self._swap(now, now.next(opened.header, name, list_files(after), True))
+            return SpendResult(request.spend_id, False, taking_part)
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
-        with self._reached(), locked(self._root / "lock"):
+        with self._translated_errors(), file_lock(self._root / "lock"):
             now = self._whole()
             header, new = newcomers(now.header, table)
-            name = self._named(now)
+            name = self._next_name(now)
             after = self._root / "budgets" / name
             self._engine.enroll(header, new, self._budgets(now), after)
             sync_tree(after)
             sync_directory(after.parent)
-            self._swap(now, now.next(header, name, manifest.listed(after), False))
+            self._swap(now, now.next(header, name, list_files(after), False))
 
     def everything(self) -> Any:
-        with self._reached(), locked(self._root / "lock"):
+        with self._translated_errors(), file_lock(self._root / "lock"):
             now = self._whole()
             budgets = self._budgets(now)
             if budgets is None:
@@ -155,8 +218,8 @@ class ParquetStore(Store):
         self._engine.close()
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Failures of files as errors of this package."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise failures of files as errors of this package."""
         try:
             yield
         except ResiduaError:
@@ -195,7 +258,7 @@ class ParquetStore(Store):
         now = self._current()
         self._sweep(now)
         if now.budgets is not None:
-            manifest.check(self._root / "budgets" / now.budgets, now.files, self.where)
+            check_files(self._root / "budgets" / now.budgets, now.files, self.where)
         records = sum(1 for _ in (self._root / "spends").glob("*.json"))
         if records != now.spends:
             raise StateUnavailable(
@@ -208,7 +271,7 @@ class ParquetStore(Store):
         return None if now.budgets is None else self._root / "budgets" / now.budgets
 
     @staticmethod
-    def _named(now: _Current) -> str:
+    def _next_name(now: _Current) -> str:
         return f"{now.version + 1:08d}-{uuid.uuid4().hex[:12]}"
 
     def _replace(self, state: _Current) -> None:
@@ -217,13 +280,15 @@ class ParquetStore(Store):
     def _swap(self, now: _Current, after: _Current) -> None:
         """Make a version the current one, if the one before it still is."""
         if self._current() != now:
-            raise StateUnavailable(f"{self.where} was changed by someone who did not hold its lock")
+            raise StateUnavailable(
+                f"{self.where} was changed by a process that did not hold its lock"
+            )
         self._replace(after)
         self.header = after.header
         self._sweep(after)
 
     def _sweep(self, now: _Current) -> None:
-        """Remove old budgets, and whatever a killed spend left behind; else the next one does.
+        """Remove old budgets and what a killed spend left behind; else the next spend does.
 
         A Spark whose driver was killed may still be writing there.
         """
@@ -240,11 +305,11 @@ class ParquetStore(Store):
             _remove(path)
 
     def _record_path(self, number: int, spend_id: str) -> Path:
-        return self._root / "spends" / f"{number:08d}-{_hashed(spend_id)}.json"
+        return self._root / "spends" / f"{number:08d}-{_hash(spend_id)}.json"
 
     def _record(self, spend_id: str) -> Any:
         """What is known of a spend with this id, None if there was none."""
-        for path in (self._root / "spends").glob(f"*-{_hashed(spend_id)}.json"):
+        for path in (self._root / "spends").glob(f"*-{_hash(spend_id)}.json"):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 if {"digest", "active", "files"} <= {*record} and record["spend_id"] == spend_id:
@@ -260,7 +325,7 @@ class ParquetStore(Store):
     def _active(self, record: Any) -> Any:
         """Who took part in an earlier spend."""
         folder = self._root / "active" / str(record["active"])
-        manifest.check(folder, record["files"], self.where)
+        check_files(folder, record["files"], self.where)
         return pq.read_table(folder, page_checksum_verification=True)
 
 
@@ -269,5 +334,5 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

@@ -28,31 +28,31 @@ from residua.errors import (
     ResiduaError,
     StateUnavailable,
 )
-from residua.individual.engines.batches import priced_batch, priced_schema
-from residua.individual.engines.table_engine import Opened, TableEngine
+from residua.individual.engines.engine import Opened, TableEngine, priced_batch, priced_schema
 from residua.individual.header import Header
 from residua.individual.losses import (
+    LARGEST_EXACT,
     Findings,
     as_table,
+    check_no_duplicates,
     check_types,
-    complain_of_duplicates,
-    look,
+    inspect_batch,
     loss_column,
     path_of,
     uniform,
 )
 from residua.individual.pricing.cost_model import check_request
 from residua.individual.pricing.pricing import Pricing
-from residua.individual.spend_request import Order
+from residua.individual.spend_request import SpendRequest
 
 _INTEGERS = ("bigint", "int", "smallint", "tinyint")
 _NUMBERS = (*_INTEGERS, "double", "float")
 _NAME = re.compile(r"(?<=\[)[A-Z][A-Z_.]+(?=\])")
-"""Of a condition, as Spark writes it."""
+"""The name of an error condition, as Spark writes it."""
 
 
 class SparkEngine(TableEngine):
-    """Works in a Spark session: the one given, the active one, or a local one of its own."""
+    """Works in a Spark session: the one given, the active one, or a new local one."""
 
     def __init__(self, session: Any = None):
         if find_spec("pyspark") is None:
@@ -83,15 +83,17 @@ class SparkEngine(TableEngine):
             self._session.stop()
         self._session, self._own = None, False
 
-    def open_losses(self, header: Header, order: Order, losses: Any, scratch: Path) -> Opened:
-        with _named(ArgumentError, "losses cannot be read by Spark"):
-            return self._opened(header, order, losses, scratch)
+    def open_losses(
+        self, header: Header, request: SpendRequest, losses: Any, scratch: Path
+    ) -> Opened:
+        with _translated_errors(ArgumentError, "losses cannot be read by Spark"):
+            return self._open(header, request, losses, scratch)
 
-    def _opened(self, header: Header, order: Order, losses: Any, scratch: Path) -> Opened:
+    def _open(self, header: Header, request: SpendRequest, losses: Any, scratch: Path) -> Opened:
         frame = self._frame(header, losses, scratch)
         kinds = dict(frame.dtypes)
         column = loss_column(header, list(frame.columns))
-        check_request(column, order.mechanism, order.levels)
+        check_request(column, request.mechanism, request.levels)
         header = check_types(header, tuple(_key_type(key, kinds[key]) for key in header.keys))
         if column is not None and kinds[column] not in _NUMBERS:
             raise ArgumentTypeError(f"{column} must be numbers, got {kinds[column]}")
@@ -102,21 +104,21 @@ class SparkEngine(TableEngine):
         if column is not None:
             casts.append(_as_double(frame[column], kinds[column]).alias("loss"))
         frame = frame.select(*casts)
-        levels = order.levels_for(header, column)
+        levels = request.levels_for(header, column)
 
-        def looked(batches: Iterator[Any]) -> Iterator[Any]:
+        def inspect(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
-                found = look(header, batch, levels)
+                found = inspect_batch(header, batch, levels)
                 text = json.dumps(vars(found))
                 yield pa.RecordBatch.from_pydict({"found": [text]})
 
-        rows = frame.mapInArrow(looked, "found string").collect()
+        rows = frame.mapInArrow(inspect, "found string").collect()
         return Opened(header, column, frame, [_findings(row.found) for row in rows])
 
     def charge(
         self, opened: Opened, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
-        with _named(StateUnavailable, "Spark could not charge, nothing was spent"):
+        with _translated_errors(StateUnavailable, "Spark could not charge, nothing was spent"):
             self._charge(opened, pricing, budgets, after, active)
 
     def _charge(
@@ -129,7 +131,7 @@ class SparkEngine(TableEngine):
         keys = list(header.keys)
         counted = losses.groupBy(*keys).agg(sf.count("*").alias("n")).where("n > 1")
         repeated = counted.agg(sf.sum(sf.col("n") - 1)).collect()[0][0]
-        complain_of_duplicates(header, int(repeated or 0))
+        check_no_duplicates(header, int(repeated or 0))
         asked = losses.withColumn("asked", sf.lit(True))
         if budgets is None:
             rows = asked.withColumn("before", sf.lit(None).cast("bigint"))
@@ -154,7 +156,7 @@ class SparkEngine(TableEngine):
         _write(written.where("taking_part").select(*keys), active)
 
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
-        with _named(StateUnavailable, "Spark could not enroll, nothing was written"):
+        with _translated_errors(StateUnavailable, "Spark could not enroll, nothing was written"):
             self._enroll(header, table, budgets, after)
 
     def _enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
@@ -163,7 +165,7 @@ class SparkEngine(TableEngine):
         aside.mkdir(parents=True)
         pq.write_table(table, aside / "part-0.parquet")
         new = self.session.read.parquet(_url(aside))
-        complain_of_duplicates(header, new.count() - new.select(*keys).distinct().count())
+        check_no_duplicates(header, new.count() - new.select(*keys).distinct().count())
         if budgets is not None:
             old = self._budgets(header, budgets)
             if not new.join(old, keys, "left_semi").isEmpty():
@@ -214,8 +216,8 @@ class SparkEngine(TableEngine):
 
 
 @contextmanager
-def _named(kind: type[ResiduaError], what: str) -> Iterator[None]:
-    """Failures of Spark by their names alone: what it says of them may show values."""
+def _translated_errors(kind: type[ResiduaError], what: str) -> Iterator[None]:
+    """Raise failures of Spark by their names alone: its messages may show values."""
     try:
         yield
         return
@@ -244,7 +246,7 @@ def _as_double(column: Any, kind: str) -> Any:
 
     double = column.cast("double")
     return (
-        sf.when(column > 2**53, sf.lit(float("nan"))).otherwise(double)
+        sf.when(column > LARGEST_EXACT, sf.lit(float("nan"))).otherwise(double)
         if kind == "bigint"
         else double
     )

@@ -1,5 +1,9 @@
 """From a filter and what a spend says about losses to its pricing.
 
+Filters that can be kept one per subject are those whose state is one number: pure, zCDP, GDP and
+GDP-residue. Capacities may differ between subjects and are at most the filter's own, which is what
+an unknown subject starts with.
+
 Losses come as a column `nu` (Gaussian), a column `eps` (pure DP), a column `sensitivity` with one
 shared Gaussian or Laplace mechanism that it scales, or no column at all with one shared query of
 any kind.
@@ -7,43 +11,126 @@ any kind.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from residua import checks
+from residua.bounds import LARGEST_EPS, Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.base import exact_costs
+from residua.filters.additive.gdp import GdpFilter
 from residua.filters.additive.pure import PureFilter
 from residua.filters.additive.zcdp import ZcdpFilter
+from residua.filters.base import Filter
 from residua.filters.declared_costs import split, stated_gdp
 from residua.filters.divergence import gaussian_variance
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
-from residua.individual.pricing.budgets import IndividualFilter, largest_eps, units_of
-from residua.individual.pricing.levels import Flags, Levels, default_levels, given_levels, quotient
 from residua.individual.pricing.pricing import (
     Fixed,
     FixedByLevel,
+    Flags,
+    Levels,
     Linear,
     Pricing,
     Square,
     Staircase,
     StaircaseByLevel,
+    default_levels,
+    given_levels,
+    quotient,
 )
-from residua.individual.pricing.residue_curve import LARGEST_EPS
 from residua.individual.pricing.residue_table import (
     EMPTY,
+    LARGEST_TABLE_EPS,
     ResidueTable,
     response_table,
     shared_table,
 )
-from residua.individual.pricing.units import MOST, Units
+from residua.individual.pricing.units import UNAFFORDABLE, Integers, Units
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.gaussian import Gaussian
-from residua.mechanisms.noise.laplace import Laplace
+from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import laplace, pure_dp
+
+IndividualFilter = PureFilter | ZcdpFilter | GdpFilter | GdpResidueFilter
+_KINDS = (PureFilter, ZcdpFilter, GdpFilter, GdpResidueFilter)
+
+
+def individual_filter(value: Any) -> IndividualFilter:
+    """Check that a filter can be kept one per subject, and was not used yet."""
+    if not isinstance(value, Filter):
+        raise ArgumentTypeError(f"filter must be a filter, got {checks.shown(value)}")
+    if not isinstance(value, _KINDS):
+        kinds = ", ".join(kind.__name__ for kind in _KINDS)
+        raise ArgumentError(f"filter must be one of {kinds}, got {value!r}")
+    if value.history:
+        raise ArgumentError(f"filter must be one that was not asked anything yet, got {value!r}")
+    checks.require(capacity(value) > 0, "filter", "one with a positive capacity", value)
+    # With less than a unit no subject would ever take part in anything.
+    checks.require(units_of(value).capacity > 0, "filter", "one with more than 1e-44", value)
+    return value
+
+
+def capacity(filter: IndividualFilter) -> Fraction:
+    """What there is at the start, exactly: `eps`, `rho` or `mu²`."""
+    return filter.initial().left[0]
+
+
+def units_of(filter: IndividualFilter) -> Units:
+    return Units.of(capacity(filter))
+
+
+def is_gaussian(filter: IndividualFilter) -> bool:
+    """Whether the budget is `mu²`."""
+    return isinstance(filter, GdpFilter | GdpResidueFilter)
+
+
+def parameter(filter: IndividualFilter) -> str:
+    """The name of the filter's own parameter: `eps`, `rho` or `mu`."""
+    if isinstance(filter, PureFilter):
+        return "eps"
+    return "rho" if isinstance(filter, ZcdpFilter) else "mu"
+
+
+def capacities_in_units(filter: IndividualFilter, values: Floats) -> Integers:
+    """Capacities, in the filter's own parameter, rounded down to units."""
+    units = units_of(filter)
+    convert = units.squares if is_gaussian(filter) else units.linear
+    found = convert(values, up=False)
+    above = int(np.count_nonzero(found > units.capacity))
+    if above:
+        limit = f"at most the filter's {parameter(filter)}, {getattr(filter, parameter(filter))!r}"
+        raise ArgumentError(f"capacity must be {limit}, got {above} above it")
+    return found
+
+
+def in_parameter(filter: IndividualFilter, left: Integers) -> Floats:
+    """Units as the filter's own parameter, rounded down."""
+    scale = float(units_of(filter).size)
+    # One rounding of the integer, one of the scale, one of the product.
+    amount = np.asarray(left, dtype=np.float64) * scale * (1.0 - 2.0**-50)
+    if not is_gaussian(filter):
+        return amount
+    return np.asarray(np.sqrt(amount) * (1.0 - 2.0**-51))
+
+
+def largest_eps(filter: IndividualFilter) -> float:
+    """An `eps` above which no `R_eps` fits a Gaussian or zCDP budget of this capacity."""
+    most = float(capacity(filter)) * (1.0 + 1e-9)
+    if isinstance(filter, ZcdpFilter):
+        # The KL divergence is at most rho, and at least eps² / (2 + eps) for either kind.
+        return 0.5 * (most + math.sqrt(most * most + 8.0 * most))
+    advantage = math.erf(math.sqrt(0.125 * most))
+    if advantage < 1.0 - 1e-12:
+        # h_L(1) = tanh(eps/2) for randomized response, 1 - e^{-eps/2} for Laplace: less.
+        return -2.0 * math.log1p(-advantage) + 1e-9
+    return LARGEST_EPS
+
 
 COLUMNS = ("nu", "eps", "sensitivity")
 
@@ -79,7 +166,7 @@ def quote(
     check_request(column, mechanism, levels)
     if column is None:
         assert mechanism is not None
-        return _shared(filter, mechanism)
+        return _shared_pricing(filter, mechanism)
     if column == "nu":
         return _gaussian(filter, 1.0, "a column nu")
     if column == "eps":
@@ -134,20 +221,22 @@ def _by_level(
     wanted = np.ones(levels.values.size, dtype=np.bool_) if used is None else used
     # Levels that fit no budget of this capacity need no prices.
     wanted = wanted[: levels.values.size] & (levels.values <= largest_eps(filter))
-    each = list(zip(levels.values.tolist(), wanted.tolist(), strict=True))
+    rows = list(zip(levels.values.tolist(), wanted.tolist(), strict=True))
     if not isinstance(filter, GdpResidueFilter):
         costs = [
-            _fixed_cost(filter, _response(eps, is_laplace)) if on else None for eps, on in each
+            _fixed_cost(filter, _response(eps, is_laplace)) if on else None for eps, on in rows
         ]
-        column = np.array([*(MOST if c is None else min(c, MOST) for c in costs), MOST])
+        column = np.array(
+            [*(UNAFFORDABLE if c is None else min(c, UNAFFORDABLE) for c in costs), UNAFFORDABLE]
+        )
         return FixedByLevel(units, levels, column.astype(np.int64))
     return StaircaseByLevel.of(
-        units, levels, [_staircase(eps, is_laplace, units) if on else EMPTY for eps, on in each]
+        units, levels, [_staircase(eps, is_laplace, units) if on else EMPTY for eps, on in rows]
     )
 
 
 def _staircase(eps: float, is_laplace: bool, units: Units) -> ResidueTable:
-    if eps <= LARGEST_EPS:
+    if eps <= LARGEST_TABLE_EPS:
         return response_table(eps, is_laplace, units)
     return shared_table(_response(eps, is_laplace), units)
 
@@ -162,17 +251,17 @@ def _fixed_cost(filter: IndividualFilter, query: Query) -> int | None:
     return None if isinstance(prices, str) else units_of(filter).up(prices[0])
 
 
-def _shared(filter: IndividualFilter, query: Query) -> Pricing:
+def _shared_pricing(filter: IndividualFilter, query: Query) -> Pricing:
     units = units_of(filter)
     if not isinstance(filter, GdpResidueFilter):
         prices = exact_costs(filter, query, ADD_REMOVE)
         if isinstance(prices, str):
             raise ArgumentError(f"mechanism must be one that some budget covers: {prices}")
-        return Fixed(units, min(units.up(prices[0]), MOST))
+        return Fixed(units, min(units.up(prices[0]), UNAFFORDABLE))
     stated, loss = split(query, ADD_REMOVE, stated_gdp)
     fixed = stated[0] if stated else amounts.written(0.0)
     if not loss.terms:
-        return Fixed(units, min(units.up(fixed + gaussian_variance(loss)), MOST))
+        return Fixed(units, min(units.up(fixed + gaussian_variance(loss)), UNAFFORDABLE))
     if stated:
         raise ArgumentError(
             "mechanism must not mix a stated Gaussian bound with other queries, got"

@@ -25,21 +25,26 @@ from residua.bounds import Floats
 
 Integers = NDArray[np.int64]
 
-_MOST_UNITS = 9_200_000_000_000_000_000
-_MOST_DIGITS = 44
-_RAISED = 1.0 + 2.0**-50
-_LOWERED = 1.0 - 2.0**-50
-_SPARE = 4
+MOST_UNITS = 9_200_000_000_000_000_000
+"""Of a capacity: a little less than the largest 64-bit integer."""
+MOST_DIGITS, LEAST_DIGITS = 44, -12
+"""Of a unit, which is `10^-digits`."""
+RAISED, LOWERED = 1.0 + 2.0**-50, 1.0 - 2.0**-50
+"""Factors that cover the roundings of a product."""
+SPARE_DIGITS = 4
 """Digits less for a decimal that is read as it is: then it has at most fifteen."""
-_MOST_SQUARED, _MOST_HALVED = 3.0331e9, 4.2895e9
+LARGEST_SQUARED, LARGEST_HALVED = 3.0331e9, 4.2895e9
 """Whole numbers whose squares, and half of whose squares, are below 9.2e18."""
-MOST = np.iinfo(np.int64).max
+MOST_EXACT_DIGITS, LARGEST_DECIMAL_READ = 22, 1e15
+"""`10^22` is a float, and a whole number below `10^15` has at most fifteen digits."""
+UNAFFORDABLE = np.iinfo(np.int64).max
+"""A cost above every budget; never to be calculated with."""
 
 
 def digits_for(capacity: Fraction) -> int:
     """The largest even number of digits with which a capacity is below 9.2e18 units."""
-    for digits in range(_MOST_DIGITS, -13, -2):
-        if capacity * Fraction(10) ** digits <= _MOST_UNITS:
+    for digits in range(MOST_DIGITS, LEAST_DIGITS - 1, -2):
+        if capacity * Fraction(10) ** digits <= MOST_UNITS:
             return digits
     raise AssertionError(f"capacities are at most 1e12, got {capacity}")
 
@@ -72,15 +77,17 @@ class Units:
 
     def linear(self, values: Floats, *, up: bool = True) -> Integers:
         """Parameters that add up themselves (`eps`, `rho`) in units."""
-        read = min(self.digits - _SPARE, 22)
+        read = min(self.digits - SPARE_DIGITS, MOST_EXACT_DIGITS)
         spare = 10 ** (self.digits - read)
-        if spare > _MOST_UNITS:
+        if spare > MOST_UNITS:
             # Budgets so small that no decimal is short in their units.
             return (_up if up else _down)(values, self._scale)
         scale = 10.0**read
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
-            decimal = (whole < min(1e15, _MOST_UNITS / spare)) & (whole / scale == values)
+            decimal = (whole < min(LARGEST_DECIMAL_READ, MOST_UNITS / spare)) & (
+                whole / scale == values
+            )
             short: Integers = np.where(decimal, whole, 0.0).astype(np.int64) * spare
             if decimal.all():
                 return short
@@ -93,7 +100,7 @@ class Units:
         share = 0.5 if half else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
-            decimal = (whole < (_MOST_HALVED if half else _MOST_SQUARED)) & (
+            decimal = (whole < (LARGEST_HALVED if half else LARGEST_SQUARED)) & (
                 whole / scale == values
             )
             # Unsigned: the square of what fits after halving may be beyond 2^63.
@@ -116,15 +123,15 @@ class Units:
 def _up(values: Floats, scale: float, factor: Floats | float = 1.0) -> Integers:
     """A product rounded up; at least one unit for anything above zero, however small.
 
-    `MOST`, which nobody has, for all that is beyond 9.2e18: never to be calculated with.
+    Beyond `MOST_UNITS` it is `UNAFFORDABLE`.
     """
     with np.errstate(over="ignore"):
-        counted = np.maximum(np.ceil(values * factor * scale * _RAISED), values > 0.0)
-    fits = counted < 9.2e18
-    return np.where(fits, np.where(fits, counted, 0.0).astype(np.int64), MOST)
+        counted = np.maximum(np.ceil(values * factor * scale * RAISED), values > 0.0)
+    fits = counted < float(MOST_UNITS)
+    return np.where(fits, np.where(fits, counted, 0.0).astype(np.int64), UNAFFORDABLE)
 
 
 def _down(values: Floats, scale: float) -> Integers:
     with np.errstate(over="ignore"):
-        counted = np.floor(values * scale * _LOWERED)
-    return np.minimum(counted, 9.2e18).astype(np.int64)
+        counted = np.floor(values * scale * LOWERED)
+    return np.minimum(counted, float(MOST_UNITS)).astype(np.int64)

@@ -36,22 +36,13 @@ from residua.bounds import float_down
 from residua.errors import ArgumentTypeError, UnsupportedError
 from residua.interop.dp_accounting.repeat_and_select import repeat_and_select
 from residua.mechanisms import relations
-from residua.mechanisms.black_boxes.approximate_dp import ApproximateDp
-from residua.mechanisms.black_boxes.from_tradeoff import FromTradeoff
-from residua.mechanisms.black_boxes.pure_dp import PureDp
-from residua.mechanisms.black_boxes.zcdp import Zcdp
-from residua.mechanisms.composition.composed import Composed
-from residua.mechanisms.composition.self_composed import SelfComposed
+from residua.mechanisms.black_boxes import ApproximateDp, FromTradeoff, PureDp, Zcdp
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
-from residua.mechanisms.noise.discrete_laplace import DiscreteLaplace
-from residua.mechanisms.noise.gaussian import Gaussian
-from residua.mechanisms.noise.laplace import Laplace
-from residua.mechanisms.noise.mixture_of_gaussians import MixtureOfGaussians
+from residua.mechanisms.noise import DiscreteLaplace, Gaussian, Laplace, MixtureOfGaussians
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
-from residua.mechanisms.sampled.poisson_sampled import PoissonSampled
-from residua.mechanisms.sampled.sampled_without_replacement import SampledWithoutReplacement
-from residua.mechanisms.sampled.subsampled_gaussian import SubsampledGaussian
-from residua.mechanisms.selection.randomized_response import RandomizedResponse
+from residua.mechanisms.sampled import PoissonSampled, SampledWithoutReplacement, SubsampledGaussian
+from residua.mechanisms.selection import RandomizedResponse
 
 _RELATIONS = {
     "ADD_OR_REMOVE_ONE": ADD_REMOVE,
@@ -64,18 +55,25 @@ _NOISE = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
 def from_dp_event(event: Any, relation: Any = ADD_REMOVE) -> Mechanism:
     """The mechanism that an event describes, for one neighbouring relation.
 
-    `relation` is add-remove, replace-one or zero-out, or dp_accounting's own
-    `NeighboringRelation`. The loss of the mechanism under that relation dominates that of the
-    event; ask for it under the same one: `filter.spend(mechanism, relation=relation)`.
-    Raises `UnsupportedError`, which names the event, where no loss is proven.
+    Args:
+        event: a `DpEvent` of dp_accounting.
+        relation: add-remove, replace-one or zero-out, or dp_accounting's own
+            `NeighboringRelation`.
+
+    Returns:
+        A mechanism whose loss under that relation dominates that of the event; ask for it under the
+        same one: `filter.spend(mechanism, relation=relation)`.
+
+    Raises:
+        UnsupportedError: no loss is proven; the message names the event.
     """
     if not isinstance(event, dp_accounting.DpEvent):
         raise ArgumentTypeError(f"event must be a DpEvent, got {checks.shown(event)}")
     relation = relation_of(relation)
     try:
-        return _translated(event, relation)
+        return _translate(event, relation)
     except RecursionError:
-        why = f"{type(event).__name__} is nested too deeply to be gone through"
+        why = f"{type(event).__name__} is nested too deeply"
         raise UnsupportedError(
             f"event must be one with a proven loss: {why}", type(event)
         ) from None
@@ -105,46 +103,46 @@ _NOTHING = PureDp(0.0)
 _EVERYTHING = ApproximateDp(0.0, 1.0)
 
 
-def _translated(event: Any, relation: str) -> Mechanism:
+def _translate(event: Any, relation: str) -> Mechanism:
     name = type(event).__name__
-    # A class of someone else that has the name of a known one is not known.
+    # A class of another library with the same name is not known.
     if name not in _TRANSLATIONS or type(event) is not getattr(dp_event, name, None):
-        raise _refused(event, _REFUSED.get(name, "it is not an event that is known here"))
+        raise _refusal(event, _REFUSED.get(name, "it is not an event that is known here"))
     return _TRANSLATIONS[name](event, relation)
 
 
-def _refused(event: Any, reason: str) -> UnsupportedError:
+def _refusal(event: Any, reason: str) -> UnsupportedError:
     return UnsupportedError(f"event must be one with a proven loss, got {event!r}: {reason}", event)
 
 
 def _only(event: Any, relation: str, known: Sequence[str], why: str) -> None:
     if relation not in known:
-        raise _refused(event, f"{why}, got {relation}")
+        raise _refusal(event, f"{why}, got {relation}")
 
 
 # -- noise ------------------------------------------------------------------------------------
 
 
-def _doubled(relation: str) -> int:
+def _distance(relation: str) -> int:
     return 2 if relation == REPLACE_ONE else 1
 
 
 def _gaussian(event: Any, relation: str) -> Mechanism:
     sigma = checks.non_negative("noise_multiplier", event.noise_multiplier)
-    return Gaussian(sigma=sigma, sensitivity=float(_doubled(relation))) if sigma else _EVERYTHING
+    return Gaussian(sigma=sigma, sensitivity=float(_distance(relation))) if sigma else _EVERYTHING
 
 
 def _laplace(event: Any, relation: str) -> Mechanism:
     scale = checks.non_negative("noise_multiplier", event.noise_multiplier)
-    return Laplace(scale, float(_doubled(relation))) if scale else _EVERYTHING
+    return Laplace(scale, float(_distance(relation))) if scale else _EVERYTHING
 
 
 def _discrete_laplace(event: Any, relation: str) -> Mechanism:
     parameter = checks.non_negative("noise_parameter", event.noise_parameter)
-    sensitivity = checks.count("sensitivity", event.sensitivity) * _doubled(relation)
+    sensitivity = checks.count("sensitivity", event.sensitivity) * _distance(relation)
     if sensitivity == 0:
         return _NOTHING
-    # There is no noise of parameter 0; dp_accounting counts it as none.
+    # Parameter 0 would be infinite noise; dp_accounting counts it as none.
     if parameter == 0.0 or 1 / Fraction(parameter) > Fraction(10) ** 300:
         return _EVERYTHING
     return DiscreteLaplace(float_down(1 / Fraction(parameter)), sensitivity)
@@ -194,7 +192,7 @@ def _epsilon_delta(event: Any, relation: str) -> Mechanism:
 
 def _self_composed(event: Any, relation: str) -> Mechanism:
     count = checks.count("count", event.count)
-    inner = _translated(event.event, relation)
+    inner = _translate(event.event, relation)
     if is_nothing(inner) or count == 0:
         return _NOTHING
     return inner if count == 1 or inner == _EVERYTHING else SelfComposed(inner, count)
@@ -203,7 +201,7 @@ def _self_composed(event: Any, relation: str) -> Mechanism:
 def _composed(event: Any, relation: str) -> Mechanism:
     if not isinstance(event.events, list | tuple):
         raise ArgumentTypeError(f"events must be a list, got {checks.shown(event.events)}")
-    every = [_translated(one, relation) for one in event.events]
+    every = [_translate(one, relation) for one in event.events]
     parts = tuple(one for one in every if not is_nothing(one))
     if not parts:
         return _NOTHING
@@ -225,7 +223,7 @@ def _tree(event: Any, relation: str) -> Mechanism:
 
 
 def _repeat_and_select(event: Any, relation: str) -> Mechanism:
-    inner = _translated(event.event, relation)
+    inner = _translate(event.event, relation)
     if is_nothing(inner):
         return _NOTHING
     if is_everything(inner):
@@ -282,13 +280,13 @@ def _sampled_noise(event: Any, relation: str) -> Mechanism:
     """What is run on a sample: noise, or a composition of noise."""
     bad = _not_noise(event)
     if bad is not None:
-        raise _refused(bad, f"on a sample only {', '.join(_NOISE)} and compositions of them run")
+        raise _refusal(bad, f"on a sample only {', '.join(_NOISE)} and compositions of them run")
     inverse = _inverse_variance(event)
     if inverse is None:
-        return _translated(event, relation)
+        return _translate(event, relation)
     if inverse == 0:
         return _NOTHING
-    return Gaussian(sigma=_noise_of(inverse), sensitivity=float(_doubled(relation)))
+    return Gaussian(sigma=_noise_of(inverse), sensitivity=float(_distance(relation)))
 
 
 def _not_noise(event: Any) -> Any:

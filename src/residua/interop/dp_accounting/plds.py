@@ -17,9 +17,9 @@ down, which is up for the loss.
 *From theirs, below.* `max(g, 1 - x)` is convex, is below the true curve, and is the curve of a PLD.
 
 *To theirs, above* (connect the dots; Doroshenko et al. 2022). Through proven upper bounds of the
-curve at rationals `x_k`, a hair below `e^{kd}`, runs a lower convex hull; the curve is convex and
+curve at rationals `x_k`, slightly below `e^{kd}`, runs a lower convex hull; the curve is convex and
 stays below it. Its kink at `x_k` is an atom, put at the loss `kd`, which is no less than
-`ln x_k`; its mass is rounded up, with a margin that covers the rounding of their own sums.
+`ln x_k`; its mass is rounded up, with a margin that covers the rounding of their sums.
 
 *To theirs, below.* A finite PLD below ours, its losses rounded down to multiples of `d` and its
 masses rounded down.
@@ -50,25 +50,37 @@ from residua.pld.families.atoms import atoms_from_floats
 from residua.pld.pld import Pld, query
 from residua.pld.support.support_ends import largest_loss_bounds
 
-_LEAST = 2.0**-1000
-"""Masses below this go to infinity."""
-_WIDEST = 650.0
-_MOST = 1 << 20
-_BITS = 320
-_DIRECTIONS = ("remove", "add")
+LEAST_MASS = 2.0**-1000
+"""Smaller masses go to infinity."""
+LARGEST_LOSS = 650.0
+"""The largest loss that is read or written."""
+MOST_PLACES = 1 << 20
+"""Of a distribution that is written."""
+GRID_BITS = 320
+"""Heights and masses are multiples of `2^-GRID_BITS`, or finer ones."""
+TAIL = 1e-20
+"""Tails are followed down to this height."""
+DIRECTIONS = ("remove", "add")
 
 
 def from_google_pld(pld: Any, direction: str | None = None, side: Side = "above") -> Pld:
-    """A PLD above (below) what a dp_accounting PLD says of one direction; `remove` unless named.
+    """A PLD above, or below, one direction of a dp_accounting PLD.
 
-    Above, for queries, needs a pessimistic one; below needs an optimistic one. Either direction
-    alone covers both: the loss of `add` is the reversal of that of `remove`.
+    Either direction alone covers both: the loss of `add` is the reversal of that of `remove`.
+
+    Args:
+        pld: a `PrivacyLossDistribution`.
+        direction: `remove` (the default) or `add`.
+        side: "above", for queries, needs a pessimistic PLD; "below" needs an optimistic one.
+
+    Raises:
+        ArgumentError: the side does not go with the PLD, or its losses are out of range.
     """
     if not isinstance(pld, PrivacyLossDistribution):
         raise ArgumentTypeError(
             f"pld must be a PrivacyLossDistribution of dp_accounting, got {checks.shown(pld)}"
         )
-    way = checks.one_of("direction", "remove" if direction is None else direction, _DIRECTIONS)
+    way = checks.one_of("direction", "remove" if direction is None else direction, DIRECTIONS)
     checks.one_of("side", side, ("above", "below"))
     pmf = pld._pmf_remove if way == "remove" else pld._pmf_add
     pessimistic = bool(pmf._pessimistic_estimate)
@@ -78,12 +90,12 @@ def from_google_pld(pld: Any, direction: str | None = None, side: Side = "above"
     interval = checks.positive("value_discretization_interval", pmf._discretization)
     places, masses = _masses(pmf)
     at_infinity = min(max(checks.finite("infinity_mass", pmf._infinity_mass), 0.0), 1.0)
-    kept = masses >= _LEAST
+    kept = masses >= LEAST_MASS
     places, masses = places[kept], masses[kept]
     if not masses.size:
         return identity() if side == "below" and at_infinity == 0.0 else infinite()
-    if float(np.abs(places).max()) * interval > _WIDEST:
-        raise ArgumentError(f"losses must be within {_WIDEST:g}, got {pld!r}")
+    if float(np.abs(places).max()) * interval > LARGEST_LOSS:
+        raise ArgumentError(f"losses must be within {LARGEST_LOSS:g}, got {pld!r}")
     if side == "below":
         return _from_below(places, masses, at_infinity, interval)
     return _from_above(places, masses, at_infinity, interval)
@@ -96,8 +108,17 @@ def to_google_pld(
 ) -> Any:
     """A dp_accounting PLD whose curves are above (pessimistic) or below those of `pld`.
 
-    `pld` is the loss of the direction `remove`; `add` is its reversal. One that is symmetric gives
-    one that is. Tails are followed down to 1e-20; what is left is at infinity (or left out).
+    Args:
+        pld: the loss of the direction `remove`; `add` is its reversal.
+        value_discretization_interval: the distance of neighbouring losses.
+        pessimistic_estimate: whether the curves are above those of `pld`.
+
+    Returns:
+        A symmetric PLD for a symmetric one. Tails are followed down to 1e-20; what is left is at
+        infinity (or left out).
+
+    Raises:
+        ArgumentError: losses would take too many places.
     """
     query("pld", pld)
     interval = checks.positive("value_discretization_interval", value_discretization_interval)
@@ -131,7 +152,7 @@ def _from_above(places: Floats, masses: Floats, at_infinity: float, interval: fl
     slack = (np.abs(z) + EXP_ULPS + 6.0) * U
     q = masses * np.exp(-z) * (1.0 - 2.0 * slack)
     # Too light for floats: at infinity, with whatever is missing.
-    heavy = q >= _LEAST
+    heavy = q >= LEAST_MASS
     p, kept = _within(masses[heavy], 1 - Fraction(at_infinity))
     if not p.size:
         return infinite()
@@ -154,14 +175,14 @@ def _within(masses: Floats, room: Fraction) -> tuple[Floats, Fraction]:
         mass, excess = Fraction(float(masses[first])), total - room
         smaller = float_down(max(mass - excess, Fraction(0)))
         total -= mass
-        if smaller >= _LEAST:
+        if smaller >= LEAST_MASS:
             return np.array([smaller, *masses[first + 1 :]]), total + Fraction(smaller)
         first += 1
     return masses[first:], total
 
 
 def _from_below(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
-    """The PLD of `max(g, 1 - x)`, its kinks a hair to the left of those of `g`."""
+    """The PLD of `max(g, 1 - x)`, its kinks slightly to the left of those of `g`."""
     z = places * interval
     x = [Fraction(v) for v in (np.exp(z) * (1.0 - (np.abs(z) + EXP_ULPS + 4.0) * 2.0 * U)).tolist()]
     points: list[tuple[Fraction, Fraction]] = []
@@ -194,10 +215,10 @@ def _pmf_above(pld: Pld, interval: float) -> Any:
         return _pmf({0: 0.0}, interval, 1.0, True)
     ends = [_end(side, interval) for side in (pld.reverse(), pld)]
     checks.require(
-        ends[0] + ends[1] < _MOST,
+        ends[0] + ends[1] < MOST_PLACES,
         "value_discretization_interval",
         f"such that losses from {-ends[0] * interval:.3g} to {ends[1] * interval:.3g} take at most"
-        f" {_MOST} places",
+        f" {MOST_PLACES} places",
         interval,
     )
     places = np.arange(-ends[0], ends[1] + 1)
@@ -205,7 +226,7 @@ def _pmf_above(pld: Pld, interval: float) -> Any:
     lowered = np.where(t == 0.0, 1.0, np.exp(t) * (1.0 - (np.abs(t) + EXP_ULPS + 4.0) * 2.0 * U))
     dt = 4.0 * (float(np.abs(t).max()) + EXP_ULPS + 4.0) * U
     # Everything in units of 2^-bits: x rounded down, heights and masses up.
-    bits = _BITS + math.ceil(-1.5 * float(t[0]))
+    bits = GRID_BITS + math.ceil(-1.5 * float(t[0]))
     one = 1 << bits
     x, heights = [0], [one]
     for at, place, height in zip(t.tolist(), lowered.tolist(), _upper(pld, t, dt), strict=True):
@@ -260,8 +281,8 @@ def _upper(pld: Pld, t: Floats, dt: float) -> list[float]:
 def _end(pld: Pld, interval: float) -> int:
     """The place past the largest loss, or past where the curve has come down to 1e-20."""
     top = largest_loss_bounds(pld)[1]
-    far = top if math.isfinite(top) else reach(pld, 1e-20)
-    return math.ceil(min(far, _WIDEST) / interval) + 1
+    far = top if math.isfinite(top) else reach(pld, TAIL)
+    return math.ceil(min(far, LARGEST_LOSS) / interval) + 1
 
 
 def _pmf_below(pld: Pld, interval: float) -> Any:

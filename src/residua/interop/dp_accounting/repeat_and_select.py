@@ -25,37 +25,47 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from residua import checks
 from residua.errors import ArgumentError
-from residua.mechanisms.black_boxes.rdp import Rdp
+from residua.mechanisms.black_boxes import CURVE_ORDERS, LARGEST_DIVERGENCE, Rdp
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
-_ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
-_LARGEST = 1e6
-_PRECISION = 60
-_SLACK = Decimal("1e-40")
-_LEAST_LOG = -2000
+PRECISION = 60
+"""Decimal digits that are worked with."""
+SLACK = Decimal("1e-40")
+"""Covers the roundings of `ln γ` and of sums."""
+LEAST_LOG_GAMMA = -2000
+"""Larger means than `e^2000` are refused."""
+HALVINGS = 150
+"""Of the bisection for `ln γ`; `2000 / 2^150` is below `SLACK`."""
 
 
 def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) -> Mechanism:
-    """The black box of running `inner` that often and keeping the best run."""
+    """The black box of running a mechanism a random number of times and keeping the best run.
+
+    Args:
+        inner: the mechanism.
+        relation: the neighbouring relation.
+        mean: of the number of runs, 1 or more.
+        shape: of its distribution; infinite for Poisson.
+    """
     mean = checks.real("mean", mean, "at least 1 and finite")
     checks.require(1.0 <= mean < math.inf, "mean", "at least 1 and finite", mean)
     shape = checks.real("shape", shape, "non-negative")
     checks.require(shape >= 0.0, "shape", "non-negative", shape)
     losses = list(dict.fromkeys(inner.plds(relation).values()))
-    curve = {order: eps for order in _ORDERS if (eps := _renyi(losses, order)) <= _LARGEST}
+    curve = {
+        order: eps for order in CURVE_ORDERS if (eps := _renyi(losses, order)) <= LARGEST_DIVERGENCE
+    }
     if not curve:
         raise ArgumentError(
             f"event must have a finite Rényi divergence to be repeated, got {inner!r}"
         )
     poisson = shape == math.inf
-    added = _poisson(losses, mean) if poisson else _truncated(curve, mean, shape)
+    added = _poisson(losses, mean) if poisson else _negative_binomial(curve, mean, shape)
     bounds = {order: _up(Decimal(eps) + added(order)) for order, eps in curve.items()}
-    kept = {order: eps for order, eps in bounds.items() if eps <= _LARGEST}
+    kept = {order: eps for order, eps in bounds.items() if eps <= LARGEST_DIVERGENCE}
     if not kept:
         raise ArgumentError(f"mean must be such that a bound remains, got {mean!r}")
     return Rdp(tuple(kept), tuple(kept.values()), relation=relation)
@@ -65,14 +75,16 @@ def _renyi(losses: list[Pld], order: float) -> float:
     return max(float(side.renyi(order)) for loss in losses for side in (loss, loss.reverse()))
 
 
-def _truncated(curve: dict[float, float], mean: float, shape: float) -> Callable[[float], Decimal]:
+def _negative_binomial(
+    curve: dict[float, float], mean: float, shape: float
+) -> Callable[[float], Decimal]:
     log_gamma = _log_gamma(mean, shape)
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         options = [
             (1 - 1 / Decimal(order)) * Decimal(eps) - log_gamma / Decimal(order)
             for order, eps in curve.items()
         ]
-        constant = (1 + Decimal(shape)) * reduce(min, options) * (1 + _SLACK)
+        constant = (1 + Decimal(shape)) * reduce(min, options) * (1 + SLACK)
         log_mean = Decimal(mean).ln()
 
     def added(order: float) -> Decimal:
@@ -96,15 +108,14 @@ def _log_gamma(mean: float, shape: float) -> Decimal:
     """`ln γ` from below: the mean decreases in `γ`."""
     if mean == 1.0:
         return Decimal(0)
-    target, low, high = Decimal(mean), Decimal(_LEAST_LOG), Decimal(0)
-    with localcontext(Context(prec=_PRECISION, Emin=-(10**8), Emax=10**8)):
+    target, low, high = Decimal(mean), Decimal(LEAST_LOG_GAMMA), Decimal(0)
+    with localcontext(Context(prec=PRECISION, Emin=-(10**8), Emax=10**8)):
         if _mean(low, shape) < target:
-            raise ArgumentError(f"mean must be at most e^{-_LEAST_LOG}, got {mean!r}")
-        for _ in range(150):
+            raise ArgumentError(f"mean must be at most e^{-LEAST_LOG_GAMMA}, got {mean!r}")
+        for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (low, middle) if _mean(middle, shape) < target else (middle, high)
-        # Bisection has come within 2000 / 2^150 < 1e-40; rounding is far below that.
-        return low - _SLACK
+        return low - SLACK
 
 
 def _mean(log_gamma: Decimal, shape: float) -> Decimal:

@@ -1,1 +1,1 @@
-"""What callers hold: the ledger, guards, views of budgets."""
+"""The objects that callers use: the ledger, guards, views of budgets."""

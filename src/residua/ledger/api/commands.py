@@ -1,4 +1,4 @@
-"""Calls as values, for who has several at once and one thread: they share a transaction."""
+"""Calls as values: a caller with several of them runs them in one transaction."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _VERBS: dict[str, Callable[..., Request]] = {
 
 
 def request_of(call: Call, principal: str) -> Request:
-    """What a call asks of the gate."""
+    """The request to the committer that a call makes."""
     verb = checks.one_of("verb", call.verb, tuple(_VERBS))
     who = principal if call.principal is None else arguments.label("principal", call.principal)
     try:
@@ -92,7 +92,7 @@ def request_of(call: Call, principal: str) -> Request:
 
 
 def answer(ledger: Ledger, done: Any) -> Any:
-    """What the caller of a verb gets."""
+    """The answer that the caller of a method gets."""
     if not isinstance(done, Done):
         return done
     return _reservation(ledger, done) if done.record.type == "hold" else done.receipt

@@ -1,12 +1,12 @@
-"""Guards: code that runs a mechanism, and cannot run it without paying, or twice.
+"""Guards: they run a mechanism only after it was paid for, and only once.
 
-A guard holds, commits, and then enters the callable. What fails before the commit lets the hold go,
-and so does a task that is cancelled by then; after it nothing comes back, whatever happens. A
-replayed receipt never runs anything. Exceptions of the callable may depend on the data, so whoever
-called gets one constant error that carries no other with it, and the log `residua.guard` the
-details. That holds for what a callable gives to be run later, too: coroutines and generators.
-Interrupts and cancellations pass as new ones of their kind, without arguments and without what they
-interrupted: a mechanism can raise them itself, with whatever it likes.
+A guard holds, commits, and then calls the function. A failure or a cancelled task before the commit
+releases the hold; after the commit nothing is refunded, whatever happens. A replayed receipt never
+runs anything. The function's exceptions may depend on the data, so the caller gets one constant
+error without a cause, and the details go to the log `residua.guard`. The same holds for coroutines
+and generators, which run later. Interrupts and cancellations are raised again as new exceptions of
+the same class, without arguments and without context: a mechanism can raise them itself, with any
+contents.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAILED = "the mechanism failed; it was paid for, and nothing comes back"
 _BEFORE = "the guard failed before it committed"
 _REFUSED = "the commit was refused"
 _PASSING = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What is not a failure of a mechanism, and must reach the caller that ends it."""
+"""Exceptions that are not failures of a mechanism, and must reach the caller that ends it."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _permitted(receipt: Receipt, key: str) -> Receipt:
 
 
 def told(error: BaseException) -> BaseException:
-    """What callers may see of an error: a constant one, or a new interrupt of its kind."""
+    """The error that callers may see: a constant one, or a new interrupt of the same class."""
     for kind in _PASSING:
         if isinstance(error, kind):
             if error.args or type(error) is not kind:
@@ -216,7 +216,7 @@ def told(error: BaseException) -> BaseException:
 
 
 def _guarded(result: Any) -> Any:
-    """What a callable gave, where it is something that is yet to be run: that, under guard."""
+    """The result of a callable; coroutines and generators, which are yet to run, under guard."""
     if inspect.iscoroutine(result):
         return _awaited(result)
     if inspect.isgenerator(result):

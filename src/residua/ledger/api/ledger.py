@@ -1,10 +1,10 @@
-"""The ledger: budgets in a database, spent from through one gate.
+"""The ledger: budgets in a database, with one committer for every spend.
 
     ledger = rz.open_ledger("sqlite:///budgets.db")
     ledger.create_budget("census", rz.GdpResidueFilter(mu=1.0))
     receipt = ledger.spend("census", rz.laplace(scale=20.0), key="monday-17")
 
-What it promises, and under which faults, is in `docs/guarantee.md`.
+`docs/guarantee.md` states what it promises, and under which faults.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from residua.ledger.api.guard import Guard
 from residua.ledger.api.status import ANCHOR_STANDBYS, Status, by_data, promises
 from residua.ledger.api.views import Budget, view
 from residua.ledger.domain import arguments, clock, rules
+from residua.ledger.domain.new_filter import is_quick, new_filter
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
 from residua.ledger.operations.budgets import Create, Refresh, Retire
 from residua.ledger.operations.committer import Gate
@@ -62,7 +63,7 @@ class Ledger:
         return None if self._gate.closed is None else str(self._gate.closed)
 
     def why_closed(self) -> str | None:
-        """Why it would be read-only for whoever opened it to write, if so; looked up now."""
+        """Why opening it for writing would give a read-only ledger, or None; looked up now."""
         return why_closed(self._gate)
 
     @property
@@ -71,7 +72,7 @@ class Ledger:
         return self._gate.store
 
     def as_principal(self, name: str) -> Ledger:
-        """The same ledger, acting for somebody else. Keys belong to a principal."""
+        """The same ledger, acting for another principal. Keys belong to a principal."""
         other = copy.copy(self)
         other.principal = arguments.label("principal", name)
         return other
@@ -103,13 +104,13 @@ class Ledger:
         """A new budget. Without a parent it is a cap; under one a quota, or a partition of it.
 
         The relation is add-remove and the unit person unless said otherwise; a child has those of
-        its parent. A `window` (seconds, at least 1) makes it start anew each time that has passed;
+        its parent. A `window` (seconds, at least 1) makes it start again each time that has passed;
         a partition has that of its parent or none.
         """
         request = Create(
             self.principal,
             arguments.new_label("name", name),
-            arguments.fresh_filter(filter),
+            new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
             None if relation is None else relations.relation(relation),
             arguments.optional_new_label("unit", unit),
             arguments.optional_label("parent", parent),
@@ -122,18 +123,18 @@ class Ledger:
         return self.budget(name)
 
     def budget(self, name: str) -> Budget:
-        """A budget as it stands now."""
+        """The present state of a budget."""
         return view(self._gate.look([arguments.label("name", name)], partitions=True), name)
 
     def budgets(self) -> tuple[Budget, ...]:
-        """All budgets as they stand now, in the order in which they were made."""
+        """The present state of all budgets, in the order of their creation."""
         with self.store.reading() as connection:
             names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
         page = self._gate.look(names, partitions=True)
         return tuple(view(page, name) for name in names)
 
     def retire(self, name: str, reason: str) -> None:
-        """Close a budget for good; its open holds are let go."""
+        """Close a budget for good and release its open holds."""
         request = Retire(self.principal, arguments.label("name", name), arguments.reason(reason))
         self._gate.submit(request)
 
@@ -162,7 +163,7 @@ class Ledger:
         *,
         assume_budget_relation: bool = False,
     ) -> Receipt:
-        """Debit a query, durably. Run its mechanism after this, once, and only if it says so.
+        """Debit a query, durably. Then run its mechanism once, if the receipt permits it.
 
         The same key asks for the same receipt again, and permits no other run.
         """
@@ -307,7 +308,7 @@ class Ledger:
         """After a restored backup: take over exported records, or retire what lost spends.
 
         Where the anchor is gone too, `heads` says what was the last record of each budget: a
-        receipt, or a hash (or a number and a hash) by name. Who says so answers for it, on record.
+        receipt, or a hash (or a number and a hash) by name. The caller answers for them, on record.
         """
         flag = checks.flag("retire", retire)
         return recover(self._gate, self.principal, export, flag, heads)
@@ -315,7 +316,7 @@ class Ledger:
     # -- closing ------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of files and connections. Nothing is spent after it; reading opens them again."""
+        """Close files and connections. It cannot spend afterwards; reading opens them again."""
         self._gate.let_go = True
         self._gate.closed = StoreUnavailable(f"{self.store.place} was closed: open it again")
         self.store.close()

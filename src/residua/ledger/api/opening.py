@@ -81,7 +81,7 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
         if read_only or not create:
             raise NotALedger(f"there is no ledger at {where}; residua init makes one")
         if not path.parent.is_dir():
-            raise StoreUnavailable(f"{path.parent} is no directory, so no ledger can be made there")
+            raise StoreUnavailable(f"{path.parent} is not a directory; create it first")
     store = open_store(where, accept_async_standby, read_only)
     if path.exists() and is_foreign(path):
         raise NotALedger(f"{where} is a database of something else")
@@ -109,7 +109,7 @@ def _anchor(
     _check_outside(where, Path(given))
     if _is_database(Path(given)):
         # A recovery would put an anchor in its place.
-        raise ArgumentError(f"anchor must be a file of its own, got {given}, which is a database")
+        raise ArgumentError(f"anchor must be a separate file, got {given}, which is a database")
     return FileAnchor(Path(given))
 
 
@@ -148,7 +148,7 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
         with gate.store.reading() as connection:
             heads = heads_in(connection)
             if said is None and heads:
-                # Perhaps somebody else has just made both.
+                # Perhaps another process has just made both.
                 said = anchor.read()
             why = may_have_lost(gate, said, heads, connection)
             facts, here = facts_in(connection) or {}, gate.store.identity(connection)
@@ -158,20 +158,22 @@ def hold_against_anchor(gate: Gate) -> LedgerError | None:
             anchor.create(Anchored(gate.ledger, gate.incarnation))
         elif isinstance(anchor, FileAnchor):
             anchor.compact()
+        anchor.incarnation = gate.incarnation
         known = dict(said.marks) if said is not None else {}
         ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
         if ahead:
             # Perhaps of a process that died before it was durable.
             with gate.store.writing() as connection:
                 gate.store.make_durable(connection)
-            anchor.write(ahead)
-        # What the anchor had need not be synced: who wrote it may have died before that.
-        gate.anchored, gate.others = ahead, known
-        anchor.incarnation = gate.incarnation
+            anchor.write(ahead, lambda said: gate.check_one_chain(ahead, known, said))
+        # The anchor's contents may not be synced: its writer may have died before that.
+        gate.anchored, gate.others = ahead, {**gate.others, **known}
         if facts.get(HOME) != (here or None) or UNANCHORED in facts:
             _settle(gate.store, here or None)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residua recover)")
+    except ReadOnlyLedger as error:
+        return error
     except OSError as error:
         return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
     return None

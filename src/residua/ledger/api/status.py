@@ -35,7 +35,7 @@ class Status:
 
 
 def promises(facts: Mapping[str, str], read_only: str | None) -> tuple[str, ...]:
-    """What holds in this set-up, and what does not."""
+    """The promises that hold in this set-up, and those that do not."""
     found = list(PROMISES)
     if "accepted" in facts.get("standbys", ""):
         found[0] += ", on the primary: a failover to an asynchronous standby may lose it"
@@ -50,7 +50,7 @@ def promises(facts: Mapping[str, str], read_only: str | None) -> tuple[str, ...]
 
 
 def by_data(budgets: Sequence[Budget]) -> dict[str, tuple[Promise, ...]]:
-    """What the caps on each data set come to, for each relation and unit that they are about.
+    """The sum of the caps on each data set, for each relation and unit that they are about.
 
     Caps that are about the same neighbours compose. Others do not: a bound for one event or one
     replacement says nothing of a person who is added, and no conversion is made up.
@@ -75,7 +75,7 @@ def _promises(groups: Mapping[tuple[str, str], Sequence[Budget]]) -> Iterator[Pr
 
 
 def _together(relation: str, unit: str, caps: Sequence[Budget]) -> Promise:
-    """What caps that are about the same neighbours come to."""
+    """The sum of caps that are about the same neighbours."""
     if len(caps) == 1:
         return caps[0].guarantee
     total = identity()

@@ -1,4 +1,4 @@
-"""Handing a ledger to the verifier, which is loaded only then and imports nothing of this."""
+"""Hand a ledger to the verifier, which is loaded only then and imports nothing from here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from residua.ledger.storage.store import Store
 def verify(gate: Gate, compute: Compute, expect_head: Any, since: Any, **options: Any) -> Any:
     """The verifier's report on all chains; the other options are the verifier's own.
 
-    What the anchor knows is expected in any case, and what the caller expects besides.
+    The heads in the anchor are expected in any case, as is what the caller expects.
     """
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
     expected = {"anchored": _anchored(gate), "expect_head": expect_head, "since": since}

@@ -1,4 +1,4 @@
-"""What is shown of a budget: what is left, what is promised, and by whom."""
+"""Views of a budget: what is left, what is promised, and by whom."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from residua.pld.lattice.supremum import supremum
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:
-    # Clients show budgets without a database of their own.
+    # Clients show budgets without a database.
     from residua.ledger.operations.unit_of_work import Page
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is guaranteed: a PLD, and in words for what and under which condition."""
+    """A guarantee: a PLD, and in words its subject and condition."""
 
     pld: Pld
     text: str
@@ -38,7 +38,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Budget:
-    """A budget as it stands."""
+    """The state of a budget when it was read."""
 
     name: str
     filter: Filter
@@ -55,7 +55,7 @@ class Budget:
     state: State
     holds: tuple[str, ...]
     _line: tuple[rules.Standing, ...] = field(default=(), repr=False, compare=False)
-    """Where it and the ancestors that it charges stand; only `view` knows this and what follows."""
+    """Snapshots of it and of the ancestors that it charges; only `view` sets this and the rest."""
     _closed: bool = field(default=False, repr=False, compare=False)
     _root: tuple[str, Pld, int] | None = field(default=None, repr=False, compare=False)
     """The name, guarantee and windows of what caps it."""
@@ -89,7 +89,7 @@ class Budget:
 
     @property
     def capacity(self) -> Any:
-        """What there was to spend."""
+        """The whole budget."""
         return self.filter.capacity
 
     @property
@@ -103,12 +103,12 @@ class Budget:
 
     @property
     def capacity_words(self) -> str:
-        """What there was to spend, in words."""
+        """The whole budget, in words."""
         return self.filter.left_words(self.filter.initial())
 
     @cached_property
     def balance(self) -> Balance | None:
-        """What is left, said as for every other filter, as far as holds and ancestors allow.
+        """What is left, in the form common to all filters, as far as holds and ancestors allow.
 
         None if retired. The last query is read from the ledger when this is first asked for.
         """
@@ -119,7 +119,7 @@ class Budget:
 
     @cached_property
     def guarantee(self) -> Promise:
-        """What is promised. Only the cap on a data set is a guarantee; quotas are allocation."""
+        """The promise. Only the cap on a data set is a guarantee; quotas are allocation."""
         assert self._root is not None
         root, cap, windows = self._root
         subject = f"one {self.unit} under {self.relation}"
@@ -165,7 +165,7 @@ def _same(query: Query) -> Query:
 
 
 def _whole(parts: Sequence[Pld], relation: str) -> Pld:
-    """What partitions come to: their supremum, or that of any two where a unit may move."""
+    """The guarantee of partitions: their supremum, or that of any two where a unit may move."""
     pairs: list[Pld] = []
     if relation == REPLACE_ONE:
         pairs = [a + b for i, a in enumerate(parts) for b in parts[i + 1 :]]
@@ -173,7 +173,7 @@ def _whole(parts: Sequence[Pld], relation: str) -> Pld:
 
 
 def view(page: Page, name: str) -> Budget:
-    """A budget as it stands on a page."""
+    """The state of a budget in a unit of work."""
     from residua.ledger.operations.last_query import last_query_of
 
     entry = page.entry(name)
@@ -204,7 +204,7 @@ def view(page: Page, name: str) -> Budget:
 
 
 def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Sequence[Pld]:
-    """What each partition promises so far; one that is divided itself, what its own come to."""
+    """The promise of each partition so far; for one that is divided, that of its partitions."""
     if children != "partitions":
         return ()
     counts: dict[Pld, int] = {}

@@ -1,4 +1,4 @@
-"""What is really available of a budget: its balance as far as open holds and ancestors allow.
+"""The available balance of a budget: as much of it as open holds and ancestors allow.
 
 With `s` the state of a budget and `h_1 … h_k` its open holds (`rules.py`), an `eps`-DP query and
 copies of the last query are asked as spends are: before the holds, of the budget and of every
@@ -27,7 +27,7 @@ from residua.filters.noise import largest_eps
 from residua.filters.query import Query
 from residua.filters.state import State
 from residua.ledger.domain.rules import Standing, admits, follow, provable, state_held
-from residua.mechanisms.black_boxes.pure_dp import PureDp
+from residua.mechanisms.black_boxes import PureDp
 from residua.pld.pld import Pld
 
 

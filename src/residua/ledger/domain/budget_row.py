@@ -1,4 +1,4 @@
-"""A budget in a transaction's hands: its row, its head record, and what a request made of it."""
+"""A budget in a transaction: its row, its head record, and the changes that requests made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def filter_of(text: str) -> Filter:
 
 
 class Head(NamedTuple):
-    """What a transaction needs of a head record."""
+    """The parts of a head record that a transaction needs."""
 
     state_text: str
     time: str
@@ -94,11 +94,11 @@ class Entry:
     generation: int
     spent: bool
     children: str
-    """What is under it: nothing, `quotas` or `partitions`."""
+    """The kind of its children: none, `quotas` or `partitions`."""
     holds: tuple[str, ...]
     state_text: str
     time: str
-    """Of the head record."""
+    """The time of the head record."""
     stored_hash: str
     """The hash of the head record in the store; `head_hash` has that of what was appended since."""
     held: tuple[State, ...] = ()
@@ -140,14 +140,8 @@ class Entry:
         self.time, self.state_text = head.time, state_text
         self._moved = {text: state for text, state in self._moved.items() if text == state_text}
 
-    def lacks(self, mark: tuple[int, str] | None) -> bool:
-        """Whether a record that was acknowledged is later than the head, or another one there."""
-        if mark is None:
-            return False
-        return self.head_seq < mark[0] or (self.head_seq == mark[0] and self.head_hash != mark[1])
-
     def place(self) -> str:
-        """What a group says of the record that this budget is about to get, canonical."""
+        """The group's entry for the record that this budget is about to get, canonical."""
         name, prev = written(self.name), written(self.head_hash)
         return f'{{"budget":{name},"prev":{prev},"seq":{self.head_seq + 1}}}'
 

@@ -20,7 +20,7 @@ def text(moment: datetime) -> str:
 
 
 def moment(written: str) -> datetime:
-    """The moment that a text says; a store may have been written to by others."""
+    """The moment that a text names; checked, as other programs may have written to the store."""
     if not _is_time(written):
         raise _broken(written)
     try:
@@ -30,7 +30,7 @@ def moment(written: str) -> datetime:
 
 
 def is_over(end: Any, now: str) -> bool:
-    """Whether a window has an end, which is past. What is no time in the store is no end."""
+    """Whether a window has an end that is past. A stored value that is not a time is ignored."""
     if end is None:
         return False
     if not _is_time(end):
@@ -62,7 +62,7 @@ def written(seconds: float) -> str:
 
 
 def later(written: str, seconds: float) -> str:
-    """So many seconds after."""
+    """The time so many seconds later."""
     try:
         return text(moment(written) + timedelta(seconds=seconds))
     except OverflowError:

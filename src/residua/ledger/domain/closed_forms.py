@@ -1,4 +1,4 @@
-"""Which decisions are cheap: those that a closed form makes, known by the kinds alone.
+"""Which decisions are cheap: closed forms make them, and the kinds alone tell which these are.
 
 Everything else may take long, and is not computed where others wait for it. What is cheap by these
 rules takes well below a millisecond, a refusal with its advice some milliseconds.

@@ -1,11 +1,11 @@
-"""What a ledger is asked: a mechanism by its description, under a budget's relation and unit.
+"""A query to a ledger: a mechanism by its description, under a budget's relation and unit.
 
 The ledger takes mechanisms, as objects or as JSON. A bare PLD is taken if it is symmetric and has a
 description; it takes the budget's relation, and so do built-in mechanisms and black boxes that
 denote such a PLD (`pure_dp`, `approximate_dp`, `gdp`). Any other black box must declare a relation,
 or the caller must say that the budget's holds, which is recorded. A black box may declare a unit;
-what declares none has the budget's, for parameters are about the budget's neighbours. A decision is
-made on what the description says, so that whoever reads the record decides the same.
+without one it has the budget's, for parameters are about the budget's neighbours. A decision
+depends on the description alone, so a reader of the record decides the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from residua.filters.codec import from_dict as filter_from_dict
 from residua.filters.describe import as_mechanism
 from residua.filters.potential.renyi_commit import Commit
 from residua.filters.query import described
-from residua.mechanisms.black_boxes.black_box import BlackBox
+from residua.mechanisms.black_boxes import BlackBox
 from residua.mechanisms.codec import check_size, from_dict, parsed_json
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
@@ -114,7 +114,7 @@ class Asked:
 
 
 def asked(given: Any) -> Asked:
-    """What is asked, from a mechanism, a symmetric PLD, a commit, or JSON."""
+    """The query that a mechanism, a symmetric PLD, a commit, or JSON describes."""
     if isinstance(given, Asked):
         return given
     if isinstance(given, _Remembered):
@@ -157,7 +157,7 @@ def _described(loss: Pld) -> Mechanism:
 
 
 def from_text(text: str) -> Asked:
-    """What a recorded description says."""
+    """The query of a recorded description."""
     return asked(text)
 
 

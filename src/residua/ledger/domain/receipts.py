@@ -1,4 +1,4 @@
-"""What a ledger answers: frozen values, with what takes time worked out when it is asked for."""
+"""The ledger's answers: frozen values that compute slow parts when they are read."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Standings:
     one: bool
     """Whether a single name was given, rather than a list."""
     lines: Mapping[str, tuple[str, ...]]
-    """Of each named budget, itself and the ancestors that it charges."""
+    """For each named budget, itself and the ancestors that it charges."""
     all: Mapping[str, rules.Standing]
     closed: frozenset[str] = frozenset()
     rule: rules.Fits = rules.spends
     """By which it was asked: to spend, or to hold."""
     caps: Mapping[str, Cap] = field(default_factory=dict, compare=False)
-    """Of each named budget, whose capacity is a guarantee, and what it admitted last."""
+    """For each named budget, whose capacity is a guarantee, and what it admitted last."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the caps, which read the store: another process has none."""
@@ -80,7 +80,7 @@ class Standings:
 
     @cached_property
     def balance(self) -> Any:
-        """What is left, said as for every other filter; by name where several were named."""
+        """What is left, in the form common to all filters; by name where several were named."""
         found = {name: self._balance(name) for name in self.named}
         return found[self.named[0]] if self.one else found
 
@@ -103,7 +103,7 @@ class Standings:
 
 
 class Remainder(Protocol):
-    """What a request left; `Standings` of a ledger, or what a service said."""
+    """What is left after a request; `Standings` of a ledger, or what a service said."""
 
     @property
     def remaining(self) -> Any: ...
@@ -123,7 +123,7 @@ class Remainder(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a check says. Nothing was spent, and nothing is promised for later."""
+    """The answer of a check. Nothing was spent, and nothing is promised for later."""
 
     admitted: bool
     reason: str
@@ -140,7 +140,7 @@ class Answer:
 
     @property
     def balance(self) -> Any:
-        """What is left now, said as for every other filter; by name where several were named.
+        """What is left now, in the form common to all filters; by name where several were named.
 
         None in an answer of a service, which works it out where a budget is shown.
         """
@@ -164,7 +164,7 @@ class Receipt:
     head: str
     binding: str | None
     budgets: Mapping[str, tuple[int, str]]
-    """Of every budget that was charged or asked, the record's number and hash."""
+    """For every budget that was charged or checked, the record's number and hash."""
     _standings: Remainder = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -177,7 +177,7 @@ class Receipt:
 
     @property
     def balance(self) -> Any:
-        """What was left after it, said as for every other filter; by name where several were named.
+        """What was left after it, in the form common to all filters; by name if several were named.
 
         None in an answer of a service, which works it out where a budget is shown.
         """
@@ -217,7 +217,7 @@ class Reservation:
 
     @property
     def balance(self) -> Any:
-        """What was left beside it, said as for every other filter, as in a receipt."""
+        """What was left beside it, in the form common to all filters, as in a receipt."""
         return self._standings.balance
 
     @property
@@ -261,7 +261,7 @@ R = TypeVar("R", bound="Answer | Receipt | Reservation")
 
 
 def answer_of(standings: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
-    """What a check says, with where the budgets stand."""
+    """The answer of a check, with what is left of the budgets."""
     return Answer(admitted, reason, binding, standings)
 
 
@@ -289,7 +289,7 @@ def with_remainder(receipt: R, remainder: Remainder) -> R:
 
 
 def plain(value: Any, text: str | None = None) -> Any:
-    """What a remaining budget or a query is, as JSON data, and in words under `text`."""
+    """A remaining budget or a query as JSON data, and in words under `text`."""
     if value is None:
         return None
     if isinstance(value, Mechanism):

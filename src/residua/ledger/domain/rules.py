@@ -20,16 +20,14 @@ and after a cancelled hold those behind it are folded again.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from residua.errors import ArgumentError
+from residua.errors import ArgumentError, TooExpensive
 from residua.filters.additive.base import Additive
-from residua.filters.base import NOTHING_FITS, Filter
-from residua.filters.decision import Decision
+from residua.filters.base import Filter
+from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described
@@ -39,15 +37,16 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
+from residua.work_limit import OPERATIONS, attempt, remembered
 
 MOST_HOLDS = 256
 """Open holds of one budget: each spend decides all of them again."""
-PATIENCE = 1.0
-"""Seconds that a refusal takes at most to work out what would fit."""
+PATIENCE = OPERATIONS // 10
+"""operations that a refusal takes at most to work out what would fit: about two seconds."""
 
 
 class Standing(NamedTuple):
-    """Where a budget stands: its filter, committed state, open holds in order, and neighbours."""
+    """A snapshot of a budget: its filter, committed state, open holds in order, and neighbours."""
 
     filter: Filter
     state: State
@@ -67,7 +66,7 @@ Fits = Callable[[Standing, Asked], bool]
 
 
 class Ruling(NamedTuple):
-    """What a rule says of one budget: the committed state after it, and why."""
+    """A rule's decision on one budget: the committed state after it, and why."""
 
     admitted: bool
     state: State
@@ -83,7 +82,7 @@ Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
 
 
 def judge(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> dict[str, Ruling]:
-    """What a rule says of each budget that a request charges, up to the first that refuses.
+    """A rule's decision on each budget that a request charges, up to the first that refuses.
 
     Raises where a step with the query could not be proven afterwards.
     """
@@ -108,8 +107,8 @@ def judge_commit(standings: Mapping[str, Standing], places: Mapping[str, int]) -
     return {name: commit(standing, places[name]) for name, standing in standings.items()}
 
 
-@lru_cache(maxsize=1024)
-def decided(filter: Filter, state: State, query: Mechanism, relation: str) -> Decision:
+@remembered(maxsize=1024)
+def decided(filter: Filter, state: State, query: Any, relation: str) -> Decision:
     """`filter.decide`, remembered: it is pure, and dry runs and spends ask the same."""
     return filter.decide(state, query, relation=relation)
 
@@ -149,8 +148,8 @@ def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State 
 def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
     """Whether a query may be released now, before all holds.
 
-    `among` is where all budgets stand that the request charges, this one too: what a refusal says
-    would fit, fits them all.
+    `among` has the snapshots of all budgets that the request charges, this one too: what a
+    refusal says would fit, fits them all.
     """
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
     held = fold(standing, decision.state, standing.holds) if decision.admitted else None
@@ -253,8 +252,7 @@ def largest_soon(
     """The same; where it takes long to work out, the last query found to fit, or None."""
     if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
-    ends = time.monotonic() + PATIENCE
-    return _advice(query.query, _fits_all(standings, rule), ends, standings)[0]
+    return _advice(query.query, _fits_all(standings, rule), standings)[0]
 
 
 def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
@@ -274,11 +272,11 @@ def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], b
     return fits
 
 
-def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
+def remaining(standings: Sequence[Standing]) -> object:
     """What is left of the first budget, as far as its ancestors and the holds allow.
 
     In the unit of its filter, rounded down; where that is a PLD, or the ancestors have the same
-    unit, asking for it passes. Raises `_Slow` where it is not found by the monotonic time `ends`.
+    unit, asking for it passes.
     """
     first = standings[0]
     state = state_held(first) or first.state
@@ -301,7 +299,6 @@ def remaining(standings: Sequence[Standing], ends: float = math.inf) -> object:
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Pld)
-        _in_time(ends)
         return all(_takes(standing, candidate) for standing in standings)
 
     for candidate in candidates:
@@ -328,24 +325,23 @@ def _refusal(
     alone = len(among) == 1 and not standing.holds
     if alone and isinstance(query.query, Commit):
         return decision.reason
-    left, advice = _said(standing, query, among, rule)
+    left, advice = _left_and_advice(standing, query, among, rule)
     if decision.admitted or (standing.holds and rule is holds):
         return f"refused: {query} does not fit; {left}; {advice}"
     return decision.refused(left, advice)
 
 
-@lru_cache(maxsize=256)
-def _said(
+@remembered(maxsize=256)
+def _left_and_advice(
     standing: Standing, query: Asked, among: tuple[Standing, ...], rule: Fits
 ) -> tuple[str | None, str]:
     """What is left of this budget (None: as its filter says it), and what all would admit.
 
     Remembered, as decisions are: it is worked out before a request queues.
     """
-    ends = time.monotonic() + PATIENCE
     left = None
     if standing.holds:
-        left = _left_beside_holds(standing, ends)
+        left = _left_beside_holds(standing)
     elif len(among) > 1:
         left = standing.filter.share_left_words(standing.state, "left in this budget")
     if not isinstance(query.query, Mechanism):
@@ -355,7 +351,7 @@ def _said(
         assert isinstance(candidate, Mechanism)
         return all(admits(each, candidate, rule) for each in among)
 
-    return left, _advice(query.query, fits, ends, among)[1]
+    return left, _advice(query.query, fits, among)[1]
 
 
 def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
@@ -365,26 +361,15 @@ def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
     return standing.filter.admits(standing.state, query, standing.relation)
 
 
-def _left_beside_holds(standing: Standing, ends: float) -> str:
+def _left_beside_holds(standing: Standing) -> str:
     n, filter = len(standing.holds), standing.filter
     held = state_held(standing) or standing.state
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)
-    try:
-        left = remaining((standing,), ends)
-    except _Slow:
-        left = None
-    return f"{filter.left_words(held, left)} {left_beside}"
-
-
-class _Slow(Exception):
-    pass
-
-
-def _in_time(ends: float) -> None:
-    if time.monotonic() > ends:
-        raise _Slow
+    left = attempt("this", PATIENCE, lambda: remaining((standing,)))
+    words = filter.left_words(held, None if isinstance(left, TooExpensive) else left)
+    return f"{words} {left_beside}"
 
 
 def provable(standings: Sequence[Standing], query: Mechanism) -> bool:
@@ -414,28 +399,26 @@ def _in_force(standing: Standing, query: Mechanism | Commit) -> Filter:
 def _advice(
     query: Mechanism,
     fits: Callable[[object], bool],
-    ends: float,
     standings: Sequence[Standing],
 ) -> tuple[Mechanism | None, str]:
-    """The query with the least noise that fits, and what to say of it, by a monotonic time.
+    """The query with the least noise that fits, and what to say of it.
 
-    If there is not enough time to find that one, the last query that was found to fit.
+    If that takes too much work to find, the last query that was found to fit.
     """
     found: object = None
 
     def soon(candidate: object) -> bool:
         nonlocal found
-        _in_time(ends)
         fit = isinstance(candidate, Mechanism) and provable(standings, candidate)
         if fit and (fit := fits(candidate)):
             found = candidate
         return fit
 
-    try:
-        found = least_noise(query, soon)
-    except _Slow:
-        if found is None:
-            return None, "what would fit takes long to work out: ask for largest"
+    best = attempt("this", PATIENCE, lambda: least_noise(query, soon))
+    if not isinstance(best, TooExpensive):
+        found = best
+    elif found is None:
+        return None, "what would fit takes too much work to find: ask for largest"
     if not isinstance(found, Mechanism):
         return None, NOTHING_FITS
     return found, f"{described(found)} would fit"

@@ -1,1 +1,1 @@
-"""What changes budgets: spend, hold, create, retire, and the one way to commit them."""
+"""Operations that change budgets: spend, hold, create, retire, and the one way to commit them."""

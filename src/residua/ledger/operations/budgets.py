@@ -15,15 +15,15 @@ from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
+from residua.ledger.domain.new_filter import NewFilter
 from residua.ledger.operations.holding import let_go
-from residua.ledger.operations.requests import LEDGER, Request, append_group, tables_of
+from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
 from residua.ledger.operations.unit_of_work import Page, drop_hold
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
-from residua.provable import unprovable_filter
 from residua.provable.partitions import unprovable_partition
 from residua.version import __version__
 
@@ -35,7 +35,7 @@ class Create(Request):
     """A new budget."""
 
     name: str
-    filter: Filter
+    new: NewFilter
     relation: str | None
     unit: str | None
     parent: str | None
@@ -57,9 +57,10 @@ class Create(Request):
             raise BudgetExists(f"there is a budget {self.name!r} already")
         parent = None if self.parent is None else page.entry(self.parent)
         fields = self._fields(parent)
-        why = unprovable_filter(fields["filter"])
-        if why is not None:
-            raise ArgumentError(f"filter must be one whose steps can be verified: {why}")
+        if self.new.unprovable is not None:
+            raise ArgumentError(
+                f"filter must be one whose steps can be verified: {self.new.unprovable}"
+            )
         if parent is None:
             self._check_root(page)
         else:
@@ -69,7 +70,7 @@ class Create(Request):
         entry = new_entry(max(top, made) + 1, self.name, page.now, fields)
         if self.window is not None:
             entry.window_ends = clock.boundary(entry.created, self.window, page.now)
-        fields["tables"] = tables_of(page, entry, entry.state_text)
+        fields["tables"] = hashes_of(page, self.new.tables)
         page.add(entry)
         page.append(entry, "create", self.principal, fields, entry.state_text)
         if parent is not None:
@@ -78,9 +79,9 @@ class Create(Request):
         return entry
 
     def _fields(self, parent: Entry | None) -> dict[str, Any]:
-        """What the record says; a child has what its parent has unless it says otherwise."""
+        """The body of the record; a child inherits from its parent what it does not state."""
         return {
-            "filter": self.filter.to_dict(),
+            "filter": self.new.description,
             "library": __version__,
             "relation": self.relation or (parent.relation if parent else "add-remove"),
             "unit": self.unit or (parent.unit if parent else "person"),
@@ -89,7 +90,7 @@ class Create(Request):
             "partition": self.partition,
             "window": self.window,
             "shares_data": self.shares_data,
-            "state": json.loads(self.filter.state_to_json(self.filter.initial())),
+            "state": self.new.state,
         }
 
     def _check_root(self, page: Page) -> None:
@@ -143,7 +144,7 @@ class Create(Request):
         others: list[dict[str, Any] | None] = [None]
         if parent.relation == REPLACE_ONE:
             others += [filter_of(text).to_dict() for _, text in siblings]
-        above, below = parent.filter.to_dict(), self.filter.to_dict()
+        above, below = parent.filter.to_dict(), self.new.description
         for other in others:
             why = unprovable_partition(above, below, parent.relation, other)
             if why is not None:
@@ -151,11 +152,10 @@ class Create(Request):
                     f"filter must be one that can be verified to promise no more than that of"
                     f" {parent.name!r}: {why}"
                 )
-        cap, own = parent.filter.guarantee, _promise(self.filter)
-        if self.filter != parent.filter and not own <= cap:
-            raise ArgumentError(
-                f"filter must not exceed that of {parent.name!r}, got {self.filter!r}"
-            )
+        filter = self.new.filter
+        cap, own = parent.filter.guarantee, _promise(filter)
+        if filter != parent.filter and not own <= cap:
+            raise ArgumentError(f"filter must not exceed that of {parent.name!r}, got {filter!r}")
         if parent.relation == REPLACE_ONE:
             # A unit that is replaced may move: two partitions see it.
             for _, text in siblings:
@@ -163,12 +163,12 @@ class Create(Request):
                     raise ArgumentError(
                         "filter must fit the parent's together with any other partition's, because"
                         f" under replace-one a unit may move from one to another, got"
-                        f" {self.filter!r}"
+                        f" {filter!r}"
                     )
 
 
 def _promise(filter: Filter) -> Pld:
-    """What a partition promises: of a plan the `(eps, delta)` that it states, and no less."""
+    """The promise of a partition; for a plan it is the stated `(eps, delta)`, and no less."""
     if isinstance(filter, PlanFilter):
         return approximate_dp(filter.eps, filter.delta)
     return filter.guarantee
@@ -185,7 +185,7 @@ def _children(page: Page, parent: str) -> list[tuple[str | None, str]]:
 
 @dataclass(frozen=True)
 class Retire(Request):
-    """Close a budget; its open holds are let go."""
+    """Close a budget and release its open holds."""
 
     name: str
     reason: str
@@ -216,7 +216,7 @@ class Refresh(Request):
 
     name: str
     demanded: bool = True
-    """Whether somebody asked for it, who is told when it is too early."""
+    """Whether a caller asked for it; that caller gets an error when it is too early."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""The gate: the only way to spend.
+"""The committer: the only way to spend.
 
 Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and the
-first one to reach an idle gate leads (`group_commit.py`): it takes everything that waits, decides
+first one to find it idle leads (`group_commit.py`): it takes everything that waits, decides
 on it in one transaction, commits and anchors once, and answers all. A request that fails is
 answered with its error and leaves the others alone; a transaction that fails is answered to all of
 its batch.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,9 +27,11 @@ from residua.errors import (
 )
 from residua.filters.state import State
 from residua.ledger.operations import faults
-from residua.ledger.operations.budgets import Refresh, due
+from residua.ledger.operations.batch import Slot, charged, copied, in_order
+from residua.ledger.operations.claims import Claims
 from residua.ledger.operations.early_decisions import (
     ATTEMPTS,
+    LOSSES,
     QUICK,
     SLOW,
     EarlyDecisions,
@@ -37,10 +39,10 @@ from residua.ledger.operations.early_decisions import (
 )
 from residua.ledger.operations.early_rulings import Compute, here
 from residua.ledger.operations.group_commit import Ticket, Turns
-from residua.ledger.operations.holding import Commit, Expire
-from residua.ledger.operations.requests import LEDGER, Request
+from residua.ledger.operations.overdue import ending_with, overdue
+from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import Page
-from residua.ledger.storage import schema
+from residua.ledger.storage import rows, schema
 from residua.ledger.storage.anchor import Anchor, Marks
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
 
@@ -49,24 +51,6 @@ _MOST_HELD = 1024
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, Unsure)
 """How an anchor fails."""
-
-
-class _Slot:
-    """A request that waits, and then its answer."""
-
-    __slots__ = ("answer", "error", "longest", "request")
-
-    def __init__(self, request: Request, longest: float = math.inf):
-        self.request = request
-        self.longest = longest
-        """Seconds that its decision may take under the lock; otherwise it is returned."""
-        self.answer: Any = None
-        self.error: BaseException | None = None
-
-    def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.answer
 
 
 class _Wider(Again):
@@ -78,7 +62,7 @@ class _Wider(Again):
 
 
 class Gate:
-    """One per process and ledger."""
+    """The committer of a ledger; one per process."""
 
     def __init__(self, store: Store, anchor: Anchor | None, ledger: str, incarnation: str):
         self.store = store
@@ -86,44 +70,61 @@ class Gate:
         self.ledger = ledger
         self.incarnation = incarnation
         self.closed: LedgerError | None = None
-        """Why nothing may be written, if so."""
+        """Why nothing may be written, or None."""
         self.read_only = False
-        """Whether that was asked for, and so stays."""
+        """Whether the caller asked for that, in which case it stays so."""
         self.let_go = False
-        """Whether the ledger was closed by who opened it, and so stays."""
+        """Whether the caller closed the ledger, in which case it stays closed."""
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
-        """What others wrote to the anchor, which need not be synced yet."""
+        """Marks that others wrote to the anchor, perhaps not synced yet."""
         self.owed: dict[str, tuple[int, str]] = {}
-        """What is stored and could not be anchored."""
+        """Marks that are stored and could not be anchored."""
         self._mute: Exception | None = None
-        """Why the anchor takes nothing now, if so: then nothing is stored that it should know."""
+        """Why the anchor cannot be written now, or None; the store is not written then."""
         self._early = EarlyDecisions()
         self._held: dict[str, tuple[str, tuple[State, ...]]] = {}
         """The states after the open holds of budgets, and the heads that they were stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
-        self._turns: Turns[_Slot] = Turns()
+        self._turns: Turns[Slot] = Turns()
+        self._claims = Claims()
 
     # -- queueing -----------------------------------------------------------------------
 
     def submit(self, request: Request, compute: Compute = here) -> Any:
-        """Do what is asked; the answer once it is durable.
+        """Carry out a request; return the answer once it is durable.
 
         `compute` makes decisions that may take long. Where that is not in this thread, nothing slow
-        is decided under the lock: raises `Contended` where the budgets change too often for that.
+        is decided under the lock: after two attempts the budgets are claimed (`claims.py`), and
+        `Contended` is raised where other processes change them all the same.
         """
-        longest = [SLOW] * (ATTEMPTS - 1) + [math.inf]
-        if compute is not here:
-            longest = [QUICK] * (ATTEMPTS - 1) + [SLOW]
+        if compute is here:
+            slot = self._attempt(request, compute, [SLOW] * (ATTEMPTS - 1) + [math.inf])
+            return slot.result()
+        slot = self._attempt(request, compute, [QUICK] * LOSSES)
+        if isinstance(slot.error, Stale):
+            wanted = charged(self._look_at(request), request)
+            with self._claims.claimed(request, wanted):
+                slot = self._attempt(request, compute, [QUICK] * (ATTEMPTS - LOSSES - 1) + [SLOW])
+        if isinstance(slot.error, Stale):
+            raise Contended(
+                f"the budgets changed {ATTEMPTS} times while the query was decided; nothing was"
+                " spent"
+            )
+        return slot.result()
+
+    def _attempt(self, request: Request, compute: Compute, longest: Sequence[float]) -> Slot:
+        """Decide early where that is wanted, and queue, until the decision is up to date."""
         for each in longest:
             if self._early.wanted(request) and not self._early.decide_on_last(request, compute):
                 self._early.decide(self._look_at(request), request, compute)
             (slot,) = self._through([request], each)
+            while slot.barred:
+                self._claims.wait(request, slot.barred)
+                (slot,) = self._through([request], each)
             if not isinstance(slot.error, Stale):
-                return slot.result()
-        raise Contended(
-            f"the budgets changed {ATTEMPTS} times while the query was decided; nothing was spent"
-        )
+                break
+        return slot
 
     def decide(self, page: Page, request: Request, compute: Compute = here) -> None:
         """Decide in advance what may take long, for a caller that only reads the page."""
@@ -133,6 +134,10 @@ class Gate:
     def submit_all(self, requests: Sequence[Request]) -> list[Any]:
         """The same for several, in one transaction: of each the answer, or the error it met."""
         slots = self._through(requests)
+        while barred := [slot for slot in slots if slot.barred]:
+            self._claims.wait(None, barred[0].barred)
+            again = iter(self._through([slot.request for slot in barred]))
+            slots = [next(again) if slot.barred else slot for slot in slots]
         return [slot.answer if slot.error is None else slot.error for slot in slots]
 
     def _look_at(self, request: Request) -> Page:
@@ -148,8 +153,8 @@ class Gate:
     ) -> Page:
         """Budgets as a request would find them, with what is overdue done; never written.
 
-        The transaction is over then, so that nobody waits for what is computed on the page. With
-        `partitions` it knows those of these budgets; with `keys` and a `hold`, what was decided
+        The transaction is over then, so computations on them keep no other caller waiting. With
+        `partitions`, those of these budgets are included; with `keys` and a `hold`, the decisions
         under them, and the budgets of the hold.
         """
         with self.store.reading() as connection:
@@ -169,11 +174,11 @@ class Gate:
             sweep.run(page)
         return page
 
-    def _through(self, requests: Sequence[Request], longest: float = math.inf) -> list[_Slot]:
+    def _through(self, requests: Sequence[Request], longest: float = math.inf) -> list[Slot]:
         if self.closed is not None:
             raise type(self.closed)(*self.closed.args)
         self.store.check_process()
-        slots = [_Slot(request, longest) for request in requests]
+        slots = [Slot(request, longest) for request in requests]
         if not slots:
             return slots
         mine = Ticket(slots)
@@ -181,7 +186,7 @@ class Gate:
             if self._turns.leads(mine):
                 self._answer(mine)
         except BaseException:
-            # Interrupted, perhaps after the commit; nobody else was.
+            # Only this caller was interrupted, perhaps after the commit.
             for ticket in self._turns.leave(mine):
                 for slot in ticket.wanted:
                     slot.error = OutcomeUnknown(
@@ -192,8 +197,8 @@ class Gate:
             raise
         return slots
 
-    def _answer(self, mine: Ticket[_Slot]) -> None:
-        """Lead: do everything that waits, and wake who waits for it."""
+    def _answer(self, mine: Ticket[Slot]) -> None:
+        """Lead: carry out everything that waits, and wake the callers."""
         batch = self._turns.take(mine)
         slots = [slot for ticket in batch for slot in ticket.wanted]
         try:
@@ -201,13 +206,13 @@ class Gate:
         except Exception as error:
             own = set(map(id, mine.wanted))
             for each in slots:
-                each.error = error if id(each) in own else _copied(error)
+                each.error = error if id(each) in own else copied(error)
         self._turns.done(mine)
         faults.point("answered")
 
     # -- one transaction ----------------------------------------------------------------
 
-    def _lead(self, batch: Sequence[_Slot]) -> None:
+    def _lead(self, batch: Sequence[Slot]) -> None:
         self._learn()
         extra: set[str] = set()
         lost = False
@@ -229,7 +234,7 @@ class Gate:
             f"{self.store.place}: too many transactions at once; nothing was spent"
         )
 
-    def _transact(self, batch: Sequence[_Slot], extra: set[str]) -> None:
+    def _transact(self, batch: Sequence[Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
             faults.point("begun")
             page = self._opened(connection, [slot.request for slot in batch], extra)
@@ -264,7 +269,7 @@ class Gate:
                         f"{self.store.place} has the decision, but could not be synced ({error});"
                         " ask again with the same key, until then it counts as spent"
                     ) from error
-        self._mark(page.heads)
+        self._mark(page.heads, page.found_heads)
 
     def _keep_held(self, page: Page) -> None:
         """Remember the states after open holds, for the next request to extend."""
@@ -276,14 +281,16 @@ class Gate:
             else:
                 self._held.pop(name, None)
 
-    def _decide(self, page: Page, batch: Sequence[_Slot]) -> None:
+    def _decide(self, page: Page, batch: Sequence[Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""
         # What this thread has worked, had it never waited for the processor or the interpreter.
         worked = time.thread_time()
         times = {id(slot): self._early.time_on(page, slot.request) for slot in batch}
         decided_one = False
-        for slot in sorted(_in_order(page, batch), key=lambda slot: times[id(slot)] >= QUICK):
-            slot.error = None
+        for slot in sorted(in_order(page, batch), key=lambda slot: times[id(slot)] >= QUICK):
+            slot.error, slot.barred = None, self._barred(page, slot)
+            if slot.barred:
+                continue
             # Again, for those before it may have moved the state.
             expected = self._early.time_on(page, slot.request)
             slow = expected >= QUICK
@@ -312,6 +319,15 @@ class Gate:
                 self._early.note_time(page, slot.request, took)
                 worked = now
 
+    def _barred(self, page: Page, slot: Slot) -> frozenset[str]:
+        """The budgets that a request charges, if another request claims one of them."""
+        request = slot.request
+        if not self._claims:
+            return frozenset()
+        wanted = charged(page, request)
+        known = (request.principal, request.key) in page.keys
+        return wanted if not known and self._claims.bar(request, wanted) else frozenset()
+
     def _page(self, connection: Connection) -> Page:
         return Page(
             connection, self.store, self.ledger, self.incarnation, self._held, self._early.rulings
@@ -337,13 +353,13 @@ class Gate:
         if self.store.locks_rows:
             # What was read before the lock may have changed while it was waited for.
             page.load_holds(held)
-        needed = set(page.entries) | _let_go_with(page, requests)
+        needed = set(page.entries) | ending_with(page, requests)
         while needed - names:
             if self.store.locks_rows:
                 raise _Wider(needed)
             names |= needed
             page.load(needed - set(page.entries))
-            needed = set(page.entries) | _let_go_with(page, requests)
+            needed = set(page.entries) | ending_with(page, requests)
         self._check_anchored(page)
         for name in page.entries:
             if name not in self._above:
@@ -353,50 +369,79 @@ class Gate:
         return page
 
     def _learn(self) -> None:
-        """What other processes have acknowledged, before anything is read: it must be there."""
+        """Read the marks of other processes before the store, which must contain them."""
         if self.anchor is None:
             return
         try:
             if self.owed:
-                self.anchor.write(self.owed)
+                self.anchor.write(
+                    self.owed, lambda said: self.check_one_chain(self.owed, self.anchored, said)
+                )
                 self.anchored.update(self.owed)
                 self.owed.clear()
             for name, mark in self.anchor.news().items():
                 self.others[name] = _later(mark, self.others.get(name))
             self._mute = None
         except _UNWRITTEN as error:
+            if self.closed is not None:
+                raise
             if not self.owed and not isinstance(error, OSError):
                 self.look(())  # The store may have been recovered or replaced, which it says.
                 raise
-            self._mute = error  # Whoever would write is told.
+            self._mute = error  # Later writes report it.
 
     def _check_anchored(self, page: Page) -> None:
         for name, entry in page.entries.items():
-            for mark in (self.anchored.get(name), self.others.get(name)):
-                if mark is None or not entry.lacks(mark):
-                    continue
-                found = f"ends with number {entry.head_seq}"
-                if entry.head_seq == mark[0]:
-                    found = f"ends with another record of number {mark[0]}"
-                self.closed = ReadOnlyLedger(
-                    f"budget {name!r} {found}, but number {mark[0]} was acknowledged: a backup was"
-                    " restored, or records were changed; recover the ledger (residua recover)"
-                )
-                raise self.closed
+            marks = [m for m in (self.anchored.get(name), self.others.get(name)) if m is not None]
+            last = max((seq for seq, _ in marks), default=-1)
+            for seq, hash in marks:
+                if entry.head_seq < seq:
+                    self._close(name, f"ends with number {entry.head_seq}", seq)
+                there: str | None = entry.head_hash
+                if entry.head_seq > seq:
+                    # Of two, the last one tells: the anchor's records are on one chain.
+                    there = hash if seq < last else rows.hash_at(page.connection, name, seq)
+                if there != hash:
+                    self._close(name, f"has another record of number {seq}", seq)
+
+    def check_one_chain(self, new: Marks, found: Marks, said: Marks) -> None:
+        """Raise where the anchor knows records that are on another chain than those to be marked.
+
+        That a record is under another one is so for good, whatever happens to the store. So what is
+        acknowledged is always on the chain of what was acknowledged before, even if a backup is put
+        back while it is decided. `found` are heads that `new` was appended to.
+        """
+        for name, mark in said.items():
+            self.others[name] = _later(mark, self.others.get(name))
+        for name, mark in new.items():
+            other, ours = self.others.get(name, mark), self.anchored.get(name, (-1, ""))
+            if other[0] <= ours[0] or other in (mark, found.get(name)):
+                continue
+            with self.store.reading() as connection:
+                there = [rows.hash_at(connection, name, seq) for seq, _ in (mark, other)]
+            if there != [mark[1], other[1]]:
+                self._close(name, "has other records now", max(mark[0], other[0]))
+
+    def _close(self, name: str, found: str, number: int) -> NoReturn:
+        self.closed = ReadOnlyLedger(
+            f"budget {name!r} {found}, but number {number} was acknowledged: a backup was restored,"
+            " or records were changed; recover the ledger (residua recover)"
+        )
+        raise self.closed
 
     def _unmarked(self, heads: Marks) -> Marks:
         known, none = self.anchored, (-1, "")
         return {name: mark for name, mark in heads.items() if known.get(name, none)[0] < mark[0]}
 
-    def _mark(self, heads: Marks) -> None:
-        """Anchor what is about to be acknowledged."""
+    def _mark(self, heads: Marks, found: Marks) -> None:
+        """Anchor what is about to be acknowledged, appended to the heads that were found."""
         new = self._unmarked(heads)
         if not new:
             return
         faults.point("anchoring")
         if self.anchor is not None:
             try:
-                self.anchor.write(new)
+                self.anchor.write(new, lambda said: self.check_one_chain(new, found, said))
             except _UNWRITTEN as error:
                 self.owed.update(new)
                 raise OutcomeUnknown(
@@ -407,59 +452,9 @@ class Gate:
         self.anchored.update(new)
 
 
-def _in_order(page: Page, batch: Sequence[_Slot]) -> list[_Slot]:
-    """A batch with its commits in the order of their holds, which spares folding these again.
-
-    They came at the same time, so that any order is one in which they may have come.
-    """
-    places = {id: at for each in page.entries.values() for at, id in enumerate(each.holds)}
-    commits = [slot for slot in batch if isinstance(slot.request, Commit)]
-    commits.sort(key=lambda slot: places.get(slot.request.hold or "", 0))
-    following = iter(commits)
-    return [next(following) if isinstance(s.request, Commit) else s for s in batch]
-
-
 def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str]:
     """The mark with the higher number, of those that there are."""
     return max((each for each in (one, other) if each), default=(-1, ""), key=lambda mark: mark[0])
-
-
-def _copied(error: Exception) -> Exception:
-    """The same error for another thread, which adds its own traceback."""
-    if not isinstance(error, LedgerError):
-        return error
-    other = type(error)(*error.args)
-    other.__cause__ = error.__cause__
-    return other
-
-
-def overdue(page: Page) -> list[Request]:
-    """What happens by itself: windows that are over, holds whose time is over."""
-    sweeps: list[Request] = [
-        Refresh(LEDGER, name, demanded=False)
-        for name, entry in sorted(page.entries.items())
-        if due(page, entry)
-    ]
-    open_ = {id for entry in page.entries.values() for id in entry.holds}
-    late = sorted(
-        (row.expires, id)
-        for id, row in page.holds.items()
-        if id in open_ and row.expires <= page.now
-    )
-    return sweeps + [Expire(LEDGER, id) for _, id in late]
-
-
-def _let_go_with(page: Page, requests: Sequence[Request]) -> set[str]:
-    """Budgets that share a hold with one that is let go here."""
-    whole = {name for request in requests if request.lets_go for name in request.names}
-    whole |= {name for name, entry in page.entries.items() if due(page, entry)}
-    found: set[str] = set()
-    for name, entry in page.entries.items():
-        for id in entry.holds:
-            row = page.holds[id]
-            if name in whole or row.expires <= page.now:
-                found.update(row.members)
-    return found
 
 
 def _ancestors(page: Page, name: str) -> list[Any]:

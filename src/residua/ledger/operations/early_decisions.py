@@ -1,4 +1,4 @@
-"""Slow queries are decided off the lock, so that they do not keep other callers waiting.
+"""Decide slow queries off the lock, so that they do not keep other callers waiting.
 
 Decisions are pure, so a caller may decide before it queues, on the state that it sees, and the
 committer finds the ruling (`early_rulings.py`). What a closed form decides (`closed_forms.py`) is
@@ -9,8 +9,8 @@ lock, is decided early each time, on what the store has then; if the state moves
 committer returns it instead of deciding it while others wait. A commit of a hold is treated alike.
 
 A caller that computes in its own thread gets its way after a few attempts: it is then decided under
-the lock all the same. One that computes elsewhere, such as the service, gets `Contended` where the
-decision is slow.
+the lock all the same. One that computes elsewhere, such as the service, claims the budgets instead
+(`claims.py`).
 
 Some decisions are slow on one budget only, such as a spend beside many open holds. The committer
 decides what is quick first, and then one that is slow; the others are returned and queue again, so
@@ -55,6 +55,8 @@ from residua.ledger.operations.unit_of_work import Page
 T = TypeVar("T")
 
 ATTEMPTS = 4
+LOSSES = 2
+"""Attempts after which the budgets are claimed for a query that is decided elsewhere."""
 QUICK = 0.01
 """Seconds under which a decision need not be made early."""
 SLOW = 0.25
@@ -77,7 +79,7 @@ class EarlyDecisions:
         self._last: dict[Hashable, Mapping[str, Standing]] = {}
         """The snapshots of budgets after the last request that named exactly these."""
         self._holds: dict[Hashable, tuple[tuple[str, ...], Asked]] = {}
-        """Of holds whose commit may be slow, the budgets and the query."""
+        """The budgets and the query of each hold whose commit may be slow."""
 
     def wanted(self, request: Request) -> bool:
         """Whether a request should be decided before it queues."""
@@ -144,7 +146,7 @@ class EarlyDecisions:
             _keep(self._took, _commits(row.members, row.asked), found.seconds)
 
     def note_answer(self, request: Request, done: object) -> None:
-        """Remember where the budgets stand after a request."""
+        """Remember the snapshots of the budgets after a request."""
         if isinstance(done, Done) and isinstance(request, Asking):
             _keep(self._last, request.budgets, done.standings.all)
 
@@ -201,7 +203,7 @@ def _rule(request: Asking) -> Rule:
 
 
 def _standings(page: Page, request: Asking) -> dict[str, Standing] | None:
-    """Where the budgets stand that a request charges; None where nothing is to be decided."""
+    """Snapshots of the budgets that a request charges; None where nothing is to be decided."""
     check_relation(request.asked, request.assumed)
     entries = charged(page, request.budgets)
     if relation_rulings(request.asked, entries):
@@ -218,7 +220,7 @@ def _commits(members: tuple[str, ...], asked: Asked) -> Hashable:
 
 
 def _question_on(page: Page, request: Request) -> Hashable | None:
-    """What a request asks; None where it decides nothing."""
+    """The query of a request; None where it decides nothing."""
     if isinstance(request, Spend | Reserve):
         return _question(request)
     if isinstance(request, Commit) and request.id in page.holds:

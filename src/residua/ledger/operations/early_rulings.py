@@ -1,8 +1,8 @@
-"""Rulings that were computed before they are needed, and by whom.
+"""Early rulings: computed before a request queues, and looked up by the committer.
 
-A ruling is a pure function of where the budgets stand and of the query, so it may be computed
-before a request queues, in this process or in another one (`Compute`). The committer then finds it
-here, as long as the budgets stand as they did.
+A ruling is a pure function of the budgets' snapshots and of the query, so it may be computed before
+a request queues, in this process or in another one (`Compute`). The committer then finds it here,
+as long as the budgets have not moved.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def here(do: Callable[..., T], *arguments: Any) -> T:
 
 
 class Found(NamedTuple):
-    """What came of a computation, and the seconds of processor that it took."""
+    """The result of a computation, and the processor seconds that it took."""
 
     rulings: dict[str, Ruling] | None
     error: ResiduaError | None
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 def timed(judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> Found:
-    """What a function rules, and how long it works. By the clock, a busy machine would look slow.
+    """A function's ruling and its processor time; by the clock, a busy machine would look slow.
 
     What fails here fails under the lock as well, which reports it.
     """
@@ -78,7 +78,7 @@ class Rulings:
     def judge(
         self, rule: Rule, asked: Asked, standings: Mapping[str, Standing]
     ) -> dict[str, Ruling]:
-        """What a rule says of the budgets that a request charges."""
+        """A rule's decisions on the budgets that a request charges."""
         found = self._find(spending_key, rule, asked, standings)
         return rules.judge(rule, asked, standings) if found is None else found.result()
 

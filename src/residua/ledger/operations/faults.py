@@ -1,4 +1,4 @@
-"""Named points of the gate at which a test may kill the process.
+"""Named points of the committer at which a test may kill the process.
 
 `RESIDUA_FAULT="name:count"` in the environment ends the process, as SIGKILL does, when it passes
 the point of that name for the count-th time. Otherwise a point does nothing.
@@ -23,12 +23,12 @@ POINTS = (
 """The stages of a write, in order: each is passed once for a transaction."""
 
 
-def _asked() -> tuple[str, int] | None:
+def _configured_fault() -> tuple[str, int] | None:
     name, _, count = os.environ.get("RESIDUA_FAULT", "").partition(":")
     return (name, int(count or "1")) if name else None
 
 
-_FAULT = _asked()
+_FAULT = _configured_fault()
 _passed = 0
 
 

@@ -1,11 +1,11 @@
-"""Whose turn it is: callers queue up, and one of them leads for all that wait.
+"""Group commit: callers queue up, and the first waiter becomes the leader for all that wait.
 
-Whoever comes to an idle queue leads. A leader takes everything that waits, and when that is done
-wakes each caller by a lock of its own, and passes the lead on to the first who came meanwhile. What
-a turn costs hardly depends on how many are in it, and those who were just answered may well come
-again; so a leader waits for them for a little while, a part of what the last turn took. Nobody
-waits who is alone. Whoever is interrupted, wherever that was, leaves: the lead goes on, and those
-whose work was taken are woken.
+A caller that finds the queue idle leads. A leader takes everything that waits. When that is done it
+wakes each caller through that caller's lock, and passes the lead to the first that arrived
+meanwhile. The cost of a turn hardly depends on the number of requests in it, and callers that were
+just answered often have another request; so a leader waits for them briefly, for a share of the
+time that the last turn took. A caller that is alone does not wait. An interrupted caller leaves the
+queue at any point: it passes the lead on, and wakes the callers whose work it took.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LONGEST_PAUSE, SHARE = 0.02, 0.25
-"""How long a leader waits for who may come, in seconds, and as a share of the last turn."""
+"""How long a leader waits for more callers, in seconds, and as a share of the last turn."""
 
 
 class Ticket(Generic[T]):
-    """What one caller wants done, and its place in the queue."""
+    """The requests of one caller, and its place in the queue."""
 
     __slots__ = ("_turn", "done", "taken", "wanted")
 
@@ -30,7 +30,7 @@ class Ticket(Generic[T]):
         self.wanted = wanted
         self.done = False
         self.taken: list[Ticket[T]] = []
-        """Whose work it has taken, when it led."""
+        """The tickets whose work it took as the leader."""
         self._turn = Lock()
         self._turn.acquire()
 
@@ -49,16 +49,16 @@ class Turns(Generic[T]):
         self._waiting: list[Ticket[T]] = []
         self._leader: Ticket[T] | None = None
         self._around = 1
-        """How many may come: those of the last turn, and those who waited then."""
+        """How many callers to expect: those of the last turn, and those that waited then."""
         self._patience = 0.0
         self._begun = 0.0
         self._gathered: Lock | None = None
-        """Let go when as many wait as are around; None where nobody waits for that."""
+        """Released when as many wait as are expected; None where no leader waits for that."""
 
     def leads(self, ticket: Ticket[T]) -> bool:
-        """Queue up, and wait: True for who must lead now, False for whom it was done.
+        """Queue up and wait: True if this caller must lead now, False if its work was done.
 
-        Who is interrupted from here on, until all is finished that it took, must `leave`.
+        A caller that is interrupted from here on, until all that it took is finished, must `leave`.
         """
         with self._lock:
             self._waiting.append(ticket)
@@ -72,7 +72,7 @@ class Turns(Generic[T]):
         return not ticket.done
 
     def take(self, leader: Ticket[T]) -> list[Ticket[T]]:
-        """Everything that waits, for who leads."""
+        """Take everything that waits, as the leader."""
         gathered = Lock()
         gathered.acquire()
         with self._lock:
@@ -87,18 +87,18 @@ class Turns(Generic[T]):
         return leader.taken
 
     def done(self, leader: Ticket[T]) -> None:
-        """Wake those for whom it was done, and let the first who waits lead, if anyone does."""
+        """Wake the callers whose work was done, and pass the lead to the first waiter, if any."""
         for ticket in leader.taken:
             ticket.finish()
         with self._lock:
             self._around = max(1, len(leader.taken) + len(self._waiting))
             self._patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - self._begun))
             self._pass_on(leader)
-        # It is among them: what nobody needs any more would wait for the collector of garbage.
+        # The leader is among them: the cycle would wait for the garbage collector.
         leader.taken = []
 
     def leave(self, ticket: Ticket[T]) -> list[Ticket[T]]:
-        """Go away: what nobody took is not done. What it took itself and did not finish."""
+        """Leave the queue; returns the tickets that it took as leader and did not finish."""
         with self._lock:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
@@ -106,11 +106,11 @@ class Turns(Generic[T]):
         return [each for each in ticket.taken if not each.done]
 
     def _pass_on(self, leader: Ticket[T]) -> None:
-        """Let the first who waits lead, if anyone does; nothing where it was passed on before."""
+        """Pass the lead to the first waiter, if any; do nothing if it was passed on before."""
         if self._leader is leader:
             self._gathered = None
             self._leader = self._waiting[0] if self._waiting else None
         following = self._leader
-        # Perhaps a second time: who is awake does not mind.
+        # Perhaps a second time, which does no harm to a caller that is awake.
         if following in self._waiting and following._turn.locked():
             following._turn.release()

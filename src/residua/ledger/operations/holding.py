@@ -34,7 +34,7 @@ class Reserve(Asking):
 
     @property
     def request(self) -> str:
-        """What tells it from other requests."""
+        """The fields that distinguish it from other requests."""
         fields = {"mechanism": self.asked.text, "assumed": self.assumed, "ttl": self.ttl}
         return request_hash("reserve", self.budgets, fields)
 
@@ -81,7 +81,7 @@ class Commit(Request):
 
     @property
     def request(self) -> str:
-        """What tells it from other requests."""
+        """The fields that distinguish it from other requests."""
         return request_hash("commit", (), {"hold": self.id})
 
     def run(self, page: Page) -> Done:
@@ -126,7 +126,7 @@ def _asking(commit: Commit, row: HoldRow, named: tuple[str, ...]) -> Asking:
 def places_of(
     page: Page, id: str, entries: Sequence[Entry]
 ) -> tuple[dict[str, rules.Standing], dict[str, int]]:
-    """Where the budgets of a hold stand, and the place of the hold in each."""
+    """Snapshots of the budgets of a hold, and the place of the hold in each."""
     standings = {entry.name: page.standing(entry) for entry in entries}
     return standings, {entry.name: entry.holds.index(id) for entry in entries}
 

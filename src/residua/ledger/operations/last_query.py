@@ -1,4 +1,4 @@
-"""The query that a budget admitted last, read from its records when someone asks."""
+"""The last query that a budget admitted, read from its records on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller asks of the gate, and what all such requests share.
+"""Requests to the committer, and what all of them share.
 
 A request names budgets, and perhaps a hold and a key. `run` decides on the page and then writes to
 it; whatever it raises, it raises before it has written anything.
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from residua.errors import ArgumentError, KeyReused
-from residua.filters.base import NOTHING_FITS
+from residua.filters.decision import NOTHING_FITS
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
@@ -28,7 +28,7 @@ from residua.ledger.storage.rows import KeyRow
 from residua.records import Canonical, Record, canonical, digest, state_after
 
 LEDGER = "ledger"
-"""Who asks for what happens by itself."""
+"""The principal of overdue changes."""
 _NONE = Canonical("{}")
 _NOTHING = Canonical("[]")
 _NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
@@ -36,7 +36,7 @@ _NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Request(ABC):
-    """Something to be done at the gate."""
+    """A request to the committer."""
 
     principal: str
 
@@ -57,7 +57,7 @@ class Request(ABC):
 
     @property
     def fresh(self) -> bool:
-        """Whether the key was made for this request, so that nobody can have used it."""
+        """Whether the key was made for this request, so that it cannot have been used before."""
         return False
 
     @property
@@ -67,7 +67,7 @@ class Request(ABC):
 
     @property
     def lets_go(self) -> bool:
-        """Whether it lets all holds of its budgets go."""
+        """Whether it releases all holds of its budgets."""
         return False
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Request(ABC):
 
 @dataclass(eq=False)
 class Done:
-    """What became of a request that decides."""
+    """The outcome of a request that decides."""
 
     record: Record
     budgets: Mapping[str, tuple[int, str]]
@@ -86,7 +86,7 @@ class Done:
 
     @cached_property
     def receipt(self) -> Receipt:
-        """What its caller gets, unless it reserved."""
+        """The caller's receipt, unless it reserved."""
         record = self.record
         return receipt_of(
             self.standings,
@@ -102,7 +102,7 @@ class Done:
 
 
 def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:
-    """What tells one request from another under the same key."""
+    """The hash that distinguishes requests under the same key."""
     return digest(canonical({"verb": verb, "budgets": sorted(names), **fields}))
 
 
@@ -213,7 +213,7 @@ def append_group(
 
 
 def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[State]) -> Canonical:
-    """What a record says of the states that follow the committed one with each open hold."""
+    """A record's entry for the states that follow the committed one with each open hold."""
     common = {name: canonical(value) for name, value in json.loads(state_text).items()}
     tables = tables_of(page, entry, state_text)
     found = []
@@ -229,8 +229,12 @@ def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[Stat
 
 
 def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
-    """What a verifier needs beside the state, by hash; the contents go to the page."""
-    content = entry.filter.tables(entry.state_at(state_text))
+    """Hashes of the tables that a verifier needs beside the state; their contents get stored."""
+    return hashes_of(page, entry.filter.tables(entry.state_at(state_text)))
+
+
+def hashes_of(page: Page, content: Mapping[str, bytes]) -> Mapping[str, str] | Canonical:
+    """The same of these contents."""
     if not content:
         return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
@@ -252,7 +256,7 @@ def standings_now(
     entries: Sequence[Entry],
     rule: Fits = spends,
 ) -> Standings:
-    """Where the budgets stand, for who asked by a rule."""
+    """What is left of the budgets, for a caller that asked by a rule."""
     lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
     all_ = {entry.name: page.standing(entry) for entry in entries}
     closed = frozenset([entry.name for entry in entries if entry.retired])
@@ -261,7 +265,7 @@ def standings_now(
 
 
 def caps_of(page: Page, heads: Mapping[str, int]) -> dict[str, Cap]:
-    """Of each of these, whose capacity is a guarantee for it, and what it admitted last.
+    """For each of these, whose capacity is a guarantee for it, and what it admitted last.
 
     `heads` has the number of the record up to which that counts.
     """
@@ -276,7 +280,7 @@ def caps_of(page: Page, heads: Mapping[str, int]) -> dict[str, Cap]:
 def replay(
     page: Page, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
 ) -> Done | None:
-    """What was decided under the request's key before; None where nothing was."""
+    """The earlier decision under the request's key, or None."""
     key = request.key
     row = page.keys.get((request.principal, key)) if key is not None else None
     if row is None:

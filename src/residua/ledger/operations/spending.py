@@ -61,7 +61,7 @@ class Spend(Asking):
 
     @property
     def request(self) -> str:
-        """What tells it from other requests."""
+        """The fields that distinguish it from other requests."""
         return _request(self.budgets, self.asked.text, self.assumed)
 
     def run(self, page: Page) -> Done:

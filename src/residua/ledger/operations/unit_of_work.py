@@ -1,8 +1,8 @@
-"""What a transaction has read and is about to write.
+"""The unit of work: what a transaction has read and is about to write.
 
-The gate reads everything that a batch of requests needs, lets each request decide on it in turn and
-then writes once. A request changes the page only after it has decided, so one that fails leaves the
-page as it was for the others.
+The committer reads everything that a batch of requests needs, lets each request decide on it in
+turn and then writes once. A request changes the unit of work only after it has decided, so a
+request that fails leaves it unchanged for the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _B, _R = schema.budgets, schema.records
 _AT_ONCE = 500
 """Names in one query: databases limit the parameters of a statement."""
 _DIVIDED = "partitions"
-"""What the row of a budget says of its children, where these are partitions."""
+"""The `children` of a budget whose children are partitions."""
 
 
 HeldStates = Mapping[str, tuple[str, tuple[State, ...]]]
@@ -142,13 +142,13 @@ class Page:
             raise BrokenRecord("an open reservation is missing in the store")
 
     def _check_lines(self) -> None:
-        """Raise where a budget stands above itself: who goes up from there would never arrive."""
+        """Raise where a budget is its own ancestor: a walk up from there would never end."""
         for name, entry in self.entries.items():
             steps, at = 0, entry
             while at.parent is not None and at.parent in self.entries:
                 steps, at = steps + 1, self.entries[at.parent]
                 if steps > len(self.entries):
-                    raise BrokenRecord(f"budget {name!r} stands above itself in the store")
+                    raise BrokenRecord(f"budget {name!r} is its own ancestor in the store")
 
     def load_holds(self, ids: Iterable[str]) -> None:
         """Read reservations."""
@@ -210,14 +210,14 @@ class Page:
             raise UnknownBudget(f"there is no budget {name!r}") from None
 
     def partitions(self, name: str) -> Sequence[Any]:
-        """What the store has of the partitions of a budget, after `load_partitions`."""
+        """The partitions of a budget in the store, after `load_partitions`."""
         return self._partitions.get(name, ())
 
     def heads_below(self, name: str) -> dict[str, int]:
         """The number of the last record of every budget under this one, however deep.
 
-        Whoever writes to one of them locks everything above it, so they stay as they are while
-        this budget is locked.
+        A writer to one of them locks everything above it, so they do not change while this
+        budget is locked.
         """
         found: dict[str, int] = {}
         parents = [name]
@@ -253,7 +253,7 @@ class Page:
         return entry
 
     def closed_by(self, name: str) -> Entry | None:
-        """What closes a budget, if anything: it, or one above it, is retired.
+        """Why a budget is closed, or None: it, or an ancestor, is retired.
 
         A whole closes its partitions, though they do not charge it.
         """
@@ -263,14 +263,14 @@ class Page:
         return entry
 
     def open_line(self, name: str) -> list[Entry]:
-        """What a spend charges; raises where the budget is closed."""
+        """The budgets that a spend charges; raises where the budget is closed."""
         closed = self.closed_by(name)
         if closed is not None:
             raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be spent")
         return self.line(name)
 
     def standing(self, entry: Entry) -> Standing:
-        """Where a budget stands."""
+        """The snapshot of a budget."""
         holds = tuple([self.holds[id].asked for id in entry.holds]) if entry.holds else ()
         return Standing(entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held)
 
@@ -307,7 +307,7 @@ class Page:
         self._changed[entry.name] = entry
 
     def add_key(self, principal: str, key: str, row: KeyRow) -> None:
-        """Say where the decision on a key is."""
+        """Add the place of the decision on a key."""
         self.keys[principal, key] = row
         self._keys_made.append(
             {"principal": principal, "key": key, "request": row.request, "budget": row.budget,
@@ -347,7 +347,7 @@ class Page:
             self._changed[name] = entry
 
     def touch(self, entry: Entry) -> None:
-        """An entry's row changed without a record of its own."""
+        """Mark a row as changed without a new record."""
         self._changed[entry.name] = entry
 
     def add_tables(self, made: Mapping[str, bytes]) -> None:
@@ -379,8 +379,16 @@ class Page:
         return {n: (self.entries[n].head_seq, self.entries[n].head_hash) for n in sorted(names)}
 
     @property
+    def found_heads(self) -> dict[str, tuple[int, str]]:
+        """The heads that its records were appended to, as the store had them."""
+        first: dict[str, tuple[int, str]] = {}
+        for entry, made in self._records:
+            first.setdefault(entry.name, (made.seq - 1, entry.stored_hash))
+        return first
+
+    @property
     def held(self) -> HeldStates:
-        """What is known of the states after open holds, of the budgets that it changes."""
+        """The known states after open holds, of the budgets that it changes."""
         return {name: (each.head_hash, each.held) for name, each in self._changed.items()}
 
     def last(self) -> tuple[int, int, str]:
@@ -414,7 +422,7 @@ def drop_hold(entry: Entry, id: str, committed: bool) -> None:
 
 
 def _keys(wanted: Collection[tuple[str, str]]) -> Question:
-    """What was decided under keys: of these principals, under these; perhaps more than wanted."""
+    """Decisions under keys of these principals; perhaps more than wanted."""
     principals, keys = (sorted(set(each)) for each in zip(*wanted, strict=True))
     return rows.KEYS, {"principals": listed(principals), "keys": listed(keys)}
 

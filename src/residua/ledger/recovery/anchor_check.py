@@ -1,20 +1,25 @@
-"""What a store may have lost, held against its anchor; nothing is written to find out."""
+"""Compare a store with its anchor to find lost records; nothing is written."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
 from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger
+from residua.ledger.domain.budget_row import Entry
 from residua.ledger.operations.committer import Gate
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, Marks, behind
 from residua.ledger.storage.migrations import HOME, facts_in
+from residua.ledger.storage.rows import hash_at
+from residua.ledger.storage.store import Store
 
-_B, _R = schema.budgets, schema.records
+_B = schema.budgets
 
 
 def why_closed(gate: Gate) -> str | None:
-    """Why a ledger would be read-only for whoever opened it to write, if so.
+    """Why opening a ledger for writing would give a read-only one, or None.
 
     What the anchor says is read first, so that a store that others write to is never behind it.
     """
@@ -80,21 +85,16 @@ def _lost(
         return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}
     if said.incarnation != gate.incarnation:
         return {"": f"the anchor {gate.anchor} is that of another incarnation"}
-    hash_at = {}
-    for name, (seq, _) in said.marks.items():
-        query = (
-            select(_R.c.hash)
-            .join(_B, _B.c.id == _R.c.budget_id)
-            .where(_B.c.name == name, _R.c.seq == seq)
-        )
-        hash_at[name, seq] = connection.execute(query).scalar() or ""
-    return behind(said.marks, heads, hash_at)
+    hashes = {
+        (name, seq): hash_at(connection, name, seq) or "" for name, (seq, _) in said.marks.items()
+    }
+    return behind(said.marks, heads, hashes)
 
 
 def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
     """Why spends may be lost in a database that is another than the one which wrote last.
 
-    An anchor that everybody has would know. The file of one machine does if it knows every head:
+    A shared anchor would know. The file of one machine does if it knows every head:
     one that does not is not the only one.
     """
     assert gate.anchor is not None
@@ -102,3 +102,21 @@ def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
         return {}
     knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
     return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
+
+
+def check_marked(
+    store: Store, entries: Mapping[str, Entry], said: Anchored | None, marks: Marks
+) -> None:
+    """Raise if the anchor was marked since with records that are not in the store."""
+    known = {} if said is None else said.marks
+    for name, mark in marks.items():
+        entry = entries.get(name)
+        if mark == known.get(name) or (entry is not None and entry.retired):
+            continue
+        with store.reading() as connection:
+            there = hash_at(connection, name, mark[0])
+        if there != mark[1]:
+            raise ReadOnlyLedger(
+                f"number {mark[0]} of budget {name!r} was acknowledged while the ledger was"
+                " recovered, and is not in it: recover it again"
+            )

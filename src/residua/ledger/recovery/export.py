@@ -5,7 +5,7 @@ record that names it. Chains follow one another in the order in which they were 
 
 Records are never rewritten, so the number of the last record of each budget, read in one
 transaction, fixes a snapshot of the ledger. The records up to there are then read a page at a time,
-each in a short transaction, so that nobody who spends waits for a reader.
+each in a short transaction, so that no spend waits for a reader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export holds."""
+    """The contents of an export."""
 
     chains: dict[str, list[Record]]
     tables: dict[str, bytes]
@@ -70,7 +70,7 @@ def chain(
 ) -> Iterator[Record | bytes]:
     """The stored records of a budget up to the last, oldest first, a page at a time.
 
-    What is no text of a record comes as the bytes that are stored: nothing ends the reading.
+    A record that is not valid text comes as the stored bytes: nothing ends the reading.
     """
     at_once = min(most, _AT_ONCE)
     while True:
@@ -116,7 +116,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def table(connection: Connection, hash: str) -> bytes | None:
-    """What is stored as the table of a hash, even if it does not hash to that; None for nothing."""
+    """The content stored as the table of a hash, even if it does not hash to that; else None."""
     if not _HASH.fullmatch(hash):
         return None
     content: Any = _T.c.content
@@ -127,7 +127,7 @@ def table(connection: Connection, hash: str) -> bytes | None:
 
 
 def table_in(reading: Reading, hash: str) -> bytes | None:
-    """The same, in a transaction of its own."""
+    """The same, in a separate transaction."""
     with reading() as connection:
         return table(connection, hash)
 
@@ -217,7 +217,7 @@ def _table_of_line(line: str) -> tuple[str, bytes]:
 
 
 def _tables_of(record: Record) -> list[str]:
-    """What a record names, for open holds too; nothing where it cannot be read.
+    """The tables that a record names, for open holds too; none where it cannot be read.
 
     That is for a verifier to say.
     """

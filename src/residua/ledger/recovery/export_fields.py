@@ -1,4 +1,4 @@
-"""Whether the fields of an exported record have types and ranges that a gate writes.
+"""Check that the fields of an exported record have the types and ranges that a ledger writes.
 
 Rows are derived from these fields, so what a column cannot hold, or what stands for something else
 there, must not get that far.
@@ -55,7 +55,7 @@ def wrong(record: Record, what: str) -> BrokenRecord:
 
 @contextmanager
 def naming(record: Record) -> Iterator[None]:
-    """Whatever cannot be read of a record is an error that names it."""
+    """Turn errors of reading a record into one that names it."""
     try:
         yield
     except StoreUnavailable:
@@ -191,4 +191,4 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "generation": ("a number of a window", _is_number),
     "below": ("an object of budgets and the numbers of their records", _is_below),
 }
-"""What each field must be; `binding` depends on others."""
+"""The type of each field; that of `binding` depends on others."""

@@ -1,4 +1,4 @@
-"""Where an export is written to: a file by its path, or a stream that is open."""
+"""The destination of an export: a file by its path, or an open stream."""
 
 from __future__ import annotations
 

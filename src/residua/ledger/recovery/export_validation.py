@@ -1,6 +1,6 @@
-"""Whether records are what a gate would have written, before they are taken over from an export.
+"""Check that a ledger would have written these records, before importing them from an export.
 
-Hashes show that an export is whole, not that a ledger wrote it: whoever has the last record can add
+Hashes show that an export is whole, not that a ledger wrote it: anyone with the last record can add
 others to it. So every state must follow from the one before it. It moves by what was admitted, to
 where the filter decides; it starts again with a window that was due; the open holds are stated as
 they follow it; and nothing is asked of a budget that is closed. What concerns several chains is
@@ -27,7 +27,7 @@ _ASKED = ("spend", "commit", "hold")
 
 
 def retraced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
-    """Whether this process decides as the next record of a budget says; raises if nobody could.
+    """Whether this process decides as the next record says; raises if no process could.
 
     `held` has the queries of the open holds, in the order in which they were made. Where decisions
     rest on rounded numbers, another machine may have decided otherwise, and then it takes a proof.

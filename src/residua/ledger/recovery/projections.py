@@ -36,11 +36,11 @@ class Derivation:
         self._ended: dict[str, Record] = {}
         self._grouped: dict[tuple[str, int], Record] = {}
         self._closed: list[Record] = []
-        """What retired budgets."""
+        """The records that retired budgets."""
         self._times: dict[str, str] = {}
         """When each hold was made, by the latest of its budgets."""
         self.doubted: dict[str, int] = {}
-        """Of each budget, the first record that was decided otherwise here."""
+        """For each budget, the first record that this process decides differently."""
 
     def apply(self, record: Record, id: int) -> None:
         """Take over a record that is the next of its chain; a new budget gets the number `id`."""
@@ -71,7 +71,7 @@ class Derivation:
             self._grouped[entry.name, record.seq] = record
 
     def _query(self, id: str) -> Asked:
-        """What a hold is for, which the store or an applied record says."""
+        """The query of a hold, from the store or an applied record."""
         made = self._made.get(id)
         return self.page.holds[id].asked if made is None else from_text(_mechanism(made))
 
@@ -133,7 +133,7 @@ class Derivation:
         for id, record in self._ended.items():
             row = page.holds.get(id)
             if row is None:
-                raise BrokenRecord(f"the export ends the reservation {id!r}, which nobody made")
+                raise BrokenRecord(f"the export ends the reservation {id!r}, which does not exist")
             if row.status == "open":
                 places = {name: (seq, "") for name, seq in self._left(record)}
                 by = committed_at(places, self._open_after(record))

@@ -2,12 +2,13 @@
 
 A store behind its anchor has lost spends that were acknowledged, and what they cost cannot be known
 from it. Records of an export that continue a chain are taken over as they are, with their keys and
-holds. That nothing comes after them is known from the anchor; without one nobody can know it, and
-somebody must vouch for the last record of each budget. A budget that is still behind then, or that
-nobody vouches for, is retired as fully spent by a `recover` record; one that the store does not
-even know gets a chain that says so, so that its name cannot be used again. Every other chain that
-was added to or vouched for says so by a `resume` record. Then the ledger is a new incarnation with
-a new anchor. A ledger without budgets becomes the one whose export it is given: its store was lost.
+holds. That nothing comes after them is known from the anchor; without one it cannot be known, and
+the operator must vouch for the last record of each budget. A budget that is still behind then, or
+that nobody vouches for, is retired as fully spent by a `recover` record; one that the store does
+not even know gets a chain that says so, so that its name cannot be used again. Every other chain
+that was added to or vouched for says so by a `resume` record. Then the ledger is a new incarnation
+with a new anchor. A ledger without budgets becomes the one whose export it is given: its store was
+lost.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.operations.budgets import write_off
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.recovery.anchor_check import check_marked
 from residua.ledger.recovery.export import Exported, chain, read_export, table
 from residua.ledger.recovery.export_fields import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
@@ -48,14 +50,14 @@ from residua.records import Record, follows
 _B = schema.budgets
 _TRIES = 5
 _ID = re.compile("[0-9a-f]{32}")
-"""What a ledger is called; files are named after it."""
+"""The form of a ledger's id, which names files."""
 
 Heads = Mapping[str, tuple[int | None, str]]
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """What a recovery did."""
+    """The result of a recovery."""
 
     applied: int
     """Records that were taken over."""
@@ -101,7 +103,7 @@ def _recovered(
             ) from error
     gate.ledger = done.ledger
     try:
-        _start_anchor(gate, done.incarnation, done.heads)
+        _start_anchor(gate, done)
     except ReadOnlyLedger as error:
         gate.closed = error
         raise
@@ -114,11 +116,15 @@ def _recovered(
     return done.result
 
 
-def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]]) -> None:
+def _start_anchor(gate: Gate, done: _Recovery) -> None:
+    incarnation, heads = done.incarnation, done.heads
     assert gate.anchor is not None
     with gate.store.reading() as connection:
         _check_present(gate, connection, incarnation)
-    gate.anchor.start(Anchored(gate.ledger, incarnation, heads))
+    gate.anchor.start(
+        Anchored(gate.ledger, incarnation, heads),
+        lambda marks: check_marked(gate.store, done.page.entries, done.said, marks),
+    )
     with gate.store.writing() as connection:
         gate.store.lock_schema(connection)
         _check_present(gate, connection, incarnation)
@@ -131,14 +137,14 @@ def _start_anchor(gate: Gate, incarnation: str, heads: dict[str, tuple[int, str]
 
 
 def _check_present(gate: Gate, connection: Connection, incarnation: str) -> None:
-    """Raise where somebody else has recovered the ledger since: the anchor is theirs to begin."""
+    """Raise if another recovery has finished since: then that one begins the anchor."""
     if (facts_in(connection) or {}).get("incarnation") != incarnation:
         raise ReadOnlyLedger(
-            f"{gate.store.place} was recovered again since, by somebody else: open it again"
+            f"{gate.store.place} was recovered again since, by another process: open it again"
         )
 
 
-def _said(gate: Gate) -> Anchored | None:
+def _anchor_contents(gate: Gate) -> Anchored | None:
     assert gate.anchor is not None
     try:
         said = gate.anchor.read()
@@ -202,8 +208,8 @@ class _Recovery:
                 self._adopt(connection)
             self.page = page = Page(connection, store, self.ledger, facts.get("incarnation", ""))
             page.open(names, lock=True)
-            # Not before: another recovery may have begun it anew since.
-            self.said = self._heard(facts)
+            # Not before: another recovery may have begun it again since.
+            self.said = self._own_anchor_contents(facts)
             self._trust(facts, store.identity(connection))
             lacking = self._reapply()
             if self.ledger != facts["ledger"] and self._is_ahead():
@@ -223,7 +229,7 @@ class _Recovery:
             said = "" if self.said is None else self.said.incarnation
             known = [facts["incarnation"], said]
             if self.ledger != facts["ledger"]:
-                # Nobody knows how many the lost store had: more than one a second it had not.
+                # It is unknown how many the lost store had, but not more than one a second.
                 known.append(f"{int(clock.seconds(page.now))}-")
             self.incarnation = next_incarnation(*known)
             self._say(connection, said or self._begun)
@@ -234,9 +240,9 @@ class _Recovery:
         self.result = Recovered(sum(self._applied.values()), tuple(lost))
         return self
 
-    def _heard(self, facts: Mapping[str, str]) -> Anchored | None:
-        """What the anchor says of this ledger; one of another ledger is not given up for it."""
-        said = _said(self.gate)
+    def _own_anchor_contents(self, facts: Mapping[str, str]) -> Anchored | None:
+        """The anchor's contents for this ledger; an anchor of another ledger is not replaced."""
+        said = _anchor_contents(self.gate)
         if said is None or said.ledger == self.ledger:
             return said
         if not said.marks and (
@@ -260,11 +266,11 @@ class _Recovery:
             return
         (other,) = found
         if not _ID.fullmatch(other):
-            raise BrokenRecord(f"the export is of a ledger {checks.shown(other)}, which is no id")
-        said = _said(self.gate)
+            raise BrokenRecord(f"the ledger id of the export is invalid: {checks.shown(other)}")
+        said = _anchor_contents(self.gate)
         if said is not None and said.ledger == self.ledger and said.marks:
             raise ReadOnlyLedger(
-                f"{self.gate.store.place} has lost budgets of its own, which the anchor"
+                f"{self.gate.store.place} has lost its own budgets, which the anchor"
                 f" {self.gate.anchor} knows, and cannot become the ledger {other}: recover it, or"
                 " give the export to a new ledger"
             )
@@ -411,8 +417,8 @@ class _Recovery:
             elif name not in self.vouched and not self._anchored(entry):
                 lost.setdefault(
                     name,
-                    f"nobody knows what came after {entry.head_seq}: the anchor does not tell, and"
-                    " it was not vouched for",
+                    f"records after {entry.head_seq} may be lost: the anchor does not exclude it,"
+                    " and its last record was not vouched for",
                 )
         return {name: why for name, why in lost.items() if not _given_up(page, name)}
 
@@ -433,7 +439,7 @@ class _Recovery:
         return number in (None, seq)
 
     def _resume(self, name: str) -> None:
-        """Say in a chain that goes on what was done, and how it is known to be complete."""
+        """Record in a chain that goes on what was done, and how it is known to be complete."""
         entry, applied = self.page.entries[name], self._applied.get(name, 0)
         anchored = self._anchored(entry)
         if entry.retired or (anchored and not applied):

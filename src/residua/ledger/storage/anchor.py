@@ -1,4 +1,4 @@
-"""The anchor: what was acknowledged, kept outside the store.
+"""The anchor: a record of what was acknowledged, kept outside the store.
 
 A backup that is restored looks like a ledger in good order. What gives it away is the anchor, with
 each budget's last acknowledged number and head hash, written and synced after the commit and before
@@ -34,7 +34,10 @@ except ImportError:  # pragma: no cover  (Windows: one process at a time may wri
     fcntl = None  # type: ignore[assignment]
 
 Marks = Mapping[str, tuple[int, str]]
-"""Of each budget, the number and the hash of its last acknowledged record."""
+"""The number and the hash of each budget's last acknowledged record."""
+
+Check = Callable[[Marks], None]
+"""Looks at what is marked already, and raises where no more may be marked."""
 
 _LONG = 1 << 18
 _ROOM = 1 << 16
@@ -43,7 +46,7 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class Anchored:
-    """What an anchor says."""
+    """The contents of an anchor."""
 
     ledger: str
     incarnation: str
@@ -66,38 +69,45 @@ def _number(incarnation: str) -> int:
 
 
 class Anchor(ABC):
-    """Somewhere outside the store."""
+    """A place outside the store that records what was acknowledged."""
 
     shared: ClassVar[bool] = False
-    """Whether everybody who opens the ledger has the same one, wherever they are."""
+    """Whether all processes that open the ledger share it, on whatever machine they are."""
     incarnation: str = ""
-    """The one that is written to; what was begun anew since takes nothing. Empty: any."""
+    """The one that is written to; an anchor that was begun again refuses writes. Empty: any."""
 
     @abstractmethod
     def read(self) -> Anchored | None:
-        """What it says; None where there is none."""
+        """Its contents; None where there is none."""
 
     @abstractmethod
     def create(self, said: Anchored) -> None:
-        """Say this unless something is said already."""
+        """Write this unless there are contents already."""
 
     @abstractmethod
-    def start(self, said: Anchored) -> None:
-        """Say this, and nothing else, from now on; raises where a later incarnation has begun."""
+    def start(self, said: Anchored, check: Check | None = None) -> None:
+        """Replace the contents by this; raises where a later incarnation has begun.
+
+        `check` is called as for `write`, with all that was marked so far.
+        """
 
     def belong(self, ledger: str) -> None:  # noqa: B027
-        """Be the anchor of this ledger, where there may be several in one place."""
+        """Select this ledger, where one place holds several anchors."""
 
     @abstractmethod
-    def write(self, marks: Marks) -> None:
-        """Add marks, durably."""
+    def write(self, marks: Marks, check: Check | None = None) -> None:
+        """Add marks, durably.
+
+        `check` is called first, with the marks of others on these budgets and perhaps more; nobody
+        else writes between that and the marks. If it raises, nothing is added.
+        """
 
     def news(self) -> Marks:
-        """What was marked since this was asked last."""
+        """The marks since the last call."""
         return {}
 
     def facts(self) -> dict[str, str]:
-        """How it is kept, for people."""
+        """How it is stored, for people."""
         return {}
 
     @abstractmethod
@@ -105,7 +115,7 @@ class Anchor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 class FileAnchor(Anchor):
@@ -116,7 +126,7 @@ class FileAnchor(Anchor):
         self._name = str(path)
         self._file: int | None = None
         self._inode = self._size = 0
-        """Of the open file; how long it was at least, unless somebody cut it since."""
+        """The inode of the open file, and a lower bound of its length unless it was cut since."""
         self._end = 0
         """Where the lines ended when this process looked last."""
         self._seen = 0
@@ -141,15 +151,18 @@ class FileAnchor(Anchor):
         with suppress(FileExistsError):
             self._put(said, os.link)
 
-    def start(self, said: Anchored) -> None:
+    def start(self, said: Anchored, check: Check | None = None) -> None:
         with self._lock:
             for _ in range(_TRIES):
                 try:
                     with self._held():
-                        check_later(self, self._present(), said)
+                        present = self._present()
+                        check_later(self, present, said)
+                        if check is not None and present is not None:
+                            check(present.marks)
                         return self._put(said, os.replace)
                 except FileNotFoundError:
-                    # Whoever is the first to make one has it.
+                    # The first process to create the file wins.
                     with suppress(FileExistsError):
                         return self._put(said, os.link)
         raise OSError(f"{self.path} comes and goes")
@@ -177,7 +190,7 @@ class FileAnchor(Anchor):
                 os.unlink(name)
         _sync_directory(self.path.parent)
 
-    def write(self, marks: Marks) -> None:
+    def write(self, marks: Marks, check: Check | None = None) -> None:
         lines = _marked(marks)
         if self._doubtful:
             self.compact(whole=True)
@@ -185,8 +198,11 @@ class FileAnchor(Anchor):
             with self._held() as file:
                 if not self._checked:
                     self._check_incarnation()
+                if check is not None:
+                    check(self._news(file))
                 self._add(file, lines)
-            # Others may write meanwhile. Whoever replaces the file takes these lines along, synced.
+            # Others may write meanwhile. A process that replaces the file copies these lines,
+            # synced.
             try:
                 _sync(file)
             except OSError:
@@ -216,23 +232,26 @@ class FileAnchor(Anchor):
                 self._drop()
             if self._file is None:
                 self._file = self._opened()
-            around = _get_at(self._file, 2, self._seen - 1) if self._seen else b""
-            if around in (b"\n\0", b"\n"):
-                return {}
-            if not around.startswith(b"\n"):
-                self._seen = 0  # It was not read yet, or was cut since.
-            lines = _lines_from(self._file, self._seen)
-            whole = lines[: lines.rfind(b"\n") + 1]
-            first, self._seen = self._seen, self._seen + len(whole)
-            if not first and not whole:
-                raise _emptied(self.path)
-            if not whole:
-                return {}
-            try:
-                return _parsed(_HEADING + whole if first else whole, str(self.path)).marks
-            except BrokenRecord:
-                self._seen = 0  # Perhaps what was seen was taken back; from the start, then.
-                raise
+            return self._news(self._file)
+
+    def _news(self, file: int) -> Marks:
+        around = _get_at(file, 2, self._seen - 1) if self._seen else b""
+        if around in (b"\n\0", b"\n"):
+            return {}
+        if not around.startswith(b"\n"):
+            self._seen = 0  # It was not read yet, or was cut since.
+        lines = _lines_from(file, self._seen)
+        whole = lines[: lines.rfind(b"\n") + 1]
+        first, self._seen = self._seen, self._seen + len(whole)
+        if not first and not whole:
+            raise _emptied(self.path)
+        if not whole:
+            return {}
+        try:
+            return _parsed(_HEADING + whole if first else whole, str(self.path)).marks
+        except BrokenRecord:
+            self._seen = 0  # Perhaps what was seen was taken back; from the start, then.
+            raise
 
     def _opened(self) -> int:
         file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
@@ -306,7 +325,7 @@ class FileAnchor(Anchor):
 
 
 class StateAnchor(FileAnchor):
-    """A file of its own for each ledger, in one directory."""
+    """One file for each ledger, in one directory."""
 
     def __init__(self, directory: Path, ledger: str):
         super().__init__(directory / f"{ledger}.anchor")
@@ -323,7 +342,7 @@ def check_begun(anchor: Anchor, incarnation: str) -> None:
     """Raise where an anchor is that of another incarnation than the one that is written to."""
     if anchor.incarnation not in ("", incarnation):
         raise ReadOnlyLedger(
-            f"the anchor {anchor} was begun anew by a recovery, of this store or of one that took"
+            f"the anchor {anchor} was replaced by a recovery, of this store or of one that took"
             " its place: open the ledger again"
         )
 
@@ -334,8 +353,8 @@ def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
         return
     if newer(known.incarnation, said.incarnation):
         raise ReadOnlyLedger(
-            f"the anchor {anchor} is that of a later recovery, by somebody else: open the ledger"
-            " again"
+            f"the anchor {anchor} is that of a later recovery, by another process: open the"
+            " ledger again"
         )
 
 
@@ -376,7 +395,7 @@ _HEADING = _heading("", "")
 
 
 def _lines_from(file: int, place: int) -> bytes:
-    """What there is before the first zero; the last line may have been cut short."""
+    """The bytes before the first zero; the last line may have been cut short."""
     found = b""
     while b"\0" not in found and (more := _get_at(file, 4096, place + len(found))):
         found += more
@@ -392,7 +411,7 @@ def _parsed(content: bytes, where: str) -> Anchored:
             raise BrokenRecord(f"{where}: line {place + 1} of the anchor was damaged")
         said.append(json.loads(text))
     if not said or "ledger" not in said[0]:
-        raise BrokenRecord(f"{where} is no anchor")
+        raise BrokenRecord(f"{where} is not an anchor")
     marks: dict[str, tuple[int, str]] = {}
     for each in said[1:]:
         name, seq = each["budget"], each["seq"]
@@ -403,7 +422,7 @@ def _parsed(content: bytes, where: str) -> Anchored:
 
 
 def _emptied(path: Path) -> OSError:
-    """A file without its first line is none: what is written there, nobody can read."""
+    """A file without its first line is not an anchor: its other lines cannot be read."""
     return OSError(f"{path} is empty: it was cut")
 
 

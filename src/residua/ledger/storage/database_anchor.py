@@ -1,8 +1,8 @@
 """An anchor in another database than the ledger's: one row for each budget.
 
 Every write has a number, which the row of the ledger itself keeps and the rows that it changed
-carry. Writes take turns, so whoever has read up to one number finds what is new by asking for
-larger ones. A server that may lose what it acknowledged is refused here as it is for a store.
+carry. Writes take turns, so a reader that has read up to one number finds what is new by asking for
+larger ones. A server that may lose what it acknowledged is refused, as it is for a store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from sqlalchemy import (
 )
 
 from residua.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
-from residua.ledger.storage.anchor import Anchor, Anchored, Marks, check_begun, check_later
+from residua.ledger.storage.anchor import (
+    Anchor,
+    Anchored,
+    Check,
+    Marks,
+    check_begun,
+    check_later,
+)
 from residua.ledger.storage.open_store import open_store
 from residua.ledger.storage.store import Again, Store, Unsure
 from residua.ledger.storage.url import Place
@@ -53,7 +60,7 @@ _TRIES = 5
 
 
 class DatabaseAnchor(Anchor):
-    """Rows in a database of its own, durable as that database is."""
+    """Rows in a separate database, as durable as that database is."""
 
     shared = True
 
@@ -104,7 +111,7 @@ class DatabaseAnchor(Anchor):
         return Anchored(self.ledger, incarnation, said)
 
     def news(self) -> Marks:
-        """What was marked since this was asked last; it costs a look into the other database.
+        """The marks since the last call; it costs a query of the other database.
 
         Raises where that is away or lost the anchor: nothing is spent that could not be anchored.
         """
@@ -123,7 +130,7 @@ class DatabaseAnchor(Anchor):
         return {row.budget: (row.seq, row.head) for row in rows if row.budget != _ITSELF}
 
     def _ready(self) -> bool:
-        """Whether the table is there, perhaps by now; whoever only reads does not make it."""
+        """Whether the table exists by now; a reader does not create it."""
         if not self._made:
             with self.store.reading() as connection:
                 self._made = _is_made(connection)
@@ -133,10 +140,10 @@ class DatabaseAnchor(Anchor):
         if self.read() is None:
             self._put(said, replace=False)
 
-    def start(self, said: Anchored) -> None:
-        self._put(said, replace=True)
+    def start(self, said: Anchored, check: Check | None = None) -> None:
+        self._put(said, replace=True, check=check)
 
-    def _put(self, said: Anchored, replace: bool) -> None:
+    def _put(self, said: Anchored, replace: bool, check: Check | None = None) -> None:
         def change(connection: Connection) -> None:
             known = connection.execute(select(_A).where(self._mine)).all()
             if known and not replace:
@@ -144,6 +151,8 @@ class DatabaseAnchor(Anchor):
             for row in known:
                 if row.budget == _ITSELF:
                     check_later(self, Anchored(self.ledger, row.head), said)
+            if check is not None:
+                check({row.budget: (row.seq, row.head) for row in known if row.budget != _ITSELF})
             number = 1 + max((row.change for row in known), default=0)
             connection.execute(delete(_A).where(self._mine))
             marks = {_ITSELF: (0, said.incarnation), **said.marks}
@@ -152,13 +161,15 @@ class DatabaseAnchor(Anchor):
 
         self._change(change)
 
-    def write(self, marks: Marks) -> None:
+    def write(self, marks: Marks, check: Check | None = None) -> None:
         def change(connection: Connection) -> None:
             wanted = self._mine & _A.c.budget.in_([_ITSELF, *marks])
             known = {row.budget: row for row in connection.execute(select(_A).where(wanted))}
             if _ITSELF not in known:
                 raise StoreUnavailable(f"the anchor {self} is gone")
             check_begun(self, known[_ITSELF].head)
+            if check is not None:
+                check({name: (row.seq, row.head) for name, row in known.items() if name != _ITSELF})
             number = known[_ITSELF].change + 1
             for name, mark in marks.items():
                 row = _row(self.ledger, name, mark, number)
@@ -173,7 +184,7 @@ class DatabaseAnchor(Anchor):
         self._change(change)
 
     def _change(self, change: Callable[[Connection], None]) -> None:
-        """Do something that may be done twice, while nobody else does; until it is known done."""
+        """Carry out an idempotent change, alone; retry until it is known to be done."""
         for left in range(_TRIES - 1, -1, -1):
             try:
                 with self.store.writing() as connection:

@@ -1,4 +1,4 @@
-"""Bringing a database up to the present schema, safely when two processes start at once."""
+"""Migrate a database to the present schema, safely when two processes start at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from residua.ledger.storage import schema
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
 
 HOME = "home"
-"""The fact that says which database this is, by `Store.identity`, where that can be told."""
+"""The fact that says which database this is, by `Store.identity`, where that is known."""
 UNANCHORED = "unanchored"
 """The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
@@ -19,7 +19,7 @@ _TRIES = 5
 
 
 def facts_in(connection: Connection) -> dict[str, str] | None:
-    """What `meta` says; None where there is no such table or nothing in it."""
+    """The facts in `meta`; None where there is no such table or nothing in it."""
     if not inspect(connection).has_table(schema.meta.name):
         return None
     rows = connection.execute(select(schema.meta.c.name, schema.meta.c.value))
@@ -36,10 +36,10 @@ def set_fact(connection: Connection, name: str, value: str | None) -> None:
 def check_facts(store: Store, facts: dict[str, str]) -> None:
     """Raise unless this is a ledger of a version that we know."""
     if facts.get("format") != schema.FORMAT or not set(facts) >= _MEMBERS:
-        raise NotALedger(f"{store.place} has a table residua_meta, but is no ledger")
+        raise NotALedger(f"{store.place} has a table residua_meta, but is not a ledger")
     version = facts["schema"]
     if not version.isdigit():
-        raise NotALedger(f"{store.place} has the schema {version!r}, which is none")
+        raise NotALedger(f"{store.place} has the unknown schema {version!r}")
     if int(version) > schema.VERSION:
         raise NewerLedger(
             f"{store.place} has schema {version}; this residua knows up to {schema.VERSION}:"
@@ -63,7 +63,7 @@ def migrate(store: Store, create: bool, read_only: bool = False) -> dict[str, st
 
 def _migrated(store: Store, create: bool, read_only: bool) -> dict[str, str]:
     with store.reading() as connection:
-        facts = _looked(store, connection, create)
+        facts = _check_ledger(store, connection, create)
     if read_only:
         assert facts is not None
         if int(facts["schema"]) < schema.READABLE:
@@ -78,7 +78,7 @@ def _migrated(store: Store, create: bool, read_only: bool) -> dict[str, str]:
     with store.writing() as connection:
         store.lock_schema(connection)
         # Someone else may have been here since.
-        facts = _looked(store, connection, create)
+        facts = _check_ledger(store, connection, create)
         new = facts is None
         if facts is None:
             connection.execute(text(schema.META))
@@ -102,7 +102,7 @@ def _migrated(store: Store, create: bool, read_only: bool) -> dict[str, str]:
     return facts
 
 
-def _looked(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
+def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
     if store.foreign(connection):
         raise NotALedger(f"{store.place} is a database of something else")
     facts = facts_in(connection)

@@ -1,6 +1,6 @@
-"""What the table of mounts says of a file; known on Linux only.
+"""What the table of mounts says about a file; known on Linux only.
 
-Whether SQLite's locks can be trusted there, and whether anybody can write there.
+It says whether SQLite's locks can be trusted there, and whether the file system is writable.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def network_filesystem(path: Path, table: str | None = None) -> str | None:
 
 
 def is_read_only(path: Path, table: str | None = None) -> bool:
-    """Whether a path is known to be on a medium that nobody writes to, from no other place either.
+    """Whether a path is known to be on a medium that cannot be written, from anywhere.
 
     A directory that is only mounted read-only here may be written to where it is mounted again.
     """

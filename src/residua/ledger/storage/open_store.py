@@ -1,4 +1,4 @@
-"""Opening the database of a ledger or of an anchor: each kind is imported when it is needed."""
+"""Open the database of a ledger or of an anchor; import its driver only then."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _LOCK = Prepared(
 # Whatever is usual at the server: each statement must see what was committed before it began, or
 # what is read after a lock could be older than the lock.
 _ISOLATION = "READ COMMITTED"
-# A slot that nobody uses now is that of a standby which is away, and may be promoted.
+# A slot that is not in use is that of a standby which is away, and may be promoted.
 _SETTINGS = """
 SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_recovery(),
     current_setting('server_version'), current_setting('synchronous_standby_names'),
@@ -65,7 +65,7 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), pg_is_in_r
     + (SELECT count(*) FROM pg_replication_slots
        WHERE slot_type = 'physical' AND NOT active AND NOT temporary)
 """
-# A dump that is restored makes tables anew, and a new cluster or database perhaps; recovery to a
+# A dump that is restored creates new tables, and perhaps a new cluster or database; recovery to a
 # point in time, and a standby that takes over, begin a timeline.
 _IDENTITY = """
 SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
@@ -73,8 +73,8 @@ SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()),
     to_regclass('residua_records')::oid)
 """
-# Every statement finds its rows by a key. What the server plans for a table that is still empty,
-# and then keeps until somebody analyses the table, reads all of it; so it is told not to.
+# Every statement finds its rows by a key. The server's plan for a table that is still empty reads
+# the whole table, and the server keeps it until an ANALYZE; so such plans are turned off.
 _BY_KEY = """
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SET enable_hashjoin = off; SET enable_mergejoin = off
@@ -173,7 +173,7 @@ class PostgresStore(Store):
             raise raised_by(connection, error, lost=driver.broken or driver.closed) from error
 
     def begin_writing(self, connection: Connection) -> None:
-        """Whoever writes locks first, and with the locks comes the promise of durability."""
+        """Check the server; the statement that locks follows, and turns durable commits on."""
         self._look_again(connection)
 
     def begin_reading(self, connection: Connection) -> None:

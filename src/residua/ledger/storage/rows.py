@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from residua.ledger.domain.budget_row import BudgetRow, Entry, to_row
 from residua.ledger.domain.described_query import Asked, from_text
@@ -38,6 +38,17 @@ NEW_KEYS = Write(_K)
 NEW_HOLDS = Write(_H)
 ENDED_HOLDS = Write(_H, "status", "ended_by", key="id")
 NEW_TABLES = Write(schema.tables, known=True)
+
+
+def hash_at(connection: Connection, budget: str, seq: int) -> str | None:
+    """The hash of a stored record; None where there is none of that number."""
+    query = (
+        select(_R.c.hash)
+        .join(_B, _B.c.id == _R.c.budget_id)
+        .where(_B.c.name == budget, _R.c.seq == seq)
+    )
+    found: str | None = connection.execute(query).scalar()
+    return found
 
 
 @dataclass
@@ -78,7 +89,7 @@ def hold_of(row: tuple[Any, ...]) -> HoldRow:
 
 
 def changed(entry: Entry) -> dict[str, Any]:
-    """What may have changed of a budget's row, if its head is still the one that was read."""
+    """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
     row = to_row(entry)
     new = {name: row[name] for name in CHANGED_BUDGETS.columns}
     return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
@@ -100,5 +111,5 @@ def hold_row(row: HoldRow) -> dict[str, Any]:
 
 
 def hold_end(row: HoldRow) -> dict[str, Any]:
-    """What changes of a reservation's row when it is over."""
+    """The columns of a reservation that change when it is over."""
     return {"id": row.id, "status": row.status, "ended_by": row.ended_by}

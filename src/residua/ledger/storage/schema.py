@@ -1,4 +1,4 @@
-"""The tables of a ledger, and how they came about.
+"""The tables of a ledger, and the migrations that create them.
 
 `records` is the truth: every other row can be worked out again from it. `budgets` has each chain's
 head and what the gate needs at a glance (open holds, the end of a window); there is no state in it,
@@ -110,9 +110,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             hash TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked TEXT)""",
     ),
 )
-"""What each version of the schema adds; version n is what the first n entries make."""
+"""The statements that each version of the schema adds; version n has the first n entries."""
 
 VERSION = len(MIGRATIONS)
 READABLE = 1
-"""The oldest version that is read as it is: what was added since, nobody who only reads needs."""
+"""The oldest version that is read as it is: later additions are not needed for reading."""
 META = "CREATE TABLE IF NOT EXISTS residua_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"

@@ -3,7 +3,7 @@
 One writer at a time, by `BEGIN IMMEDIATE`. A write-ahead log with `synchronous=FULL` only where the
 library is free of the WAL-reset bug (fixed in 3.51.3, 3.50.7 and 3.44.6); elsewhere the rollback
 journal with `synchronous=EXTRA`, which also syncs the directory once the journal is gone. A file is
-looked at before that is set, and nothing is set in one that is no ledger, or that is only read.
+inspected before that is set; nothing is set in a file that is not a ledger, or that is only read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from residua.ledger.storage.url import Place
 
 _SETTLED = "residua_settled"
 _UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
-"""What a commit to a write-ahead log says that failed before its last frame was there."""
+"""The errors of a commit to a write-ahead log that failed before its last frame was written."""
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:

@@ -1,11 +1,11 @@
-"""Opening the file of an SQLite database, to write or only to read, and looking what it is.
+"""Open the file of an SQLite database, to write or only to read, and find out what it is.
 
-Whoever only reads opens the file for writing all the same where that is possible, so that SQLite
-can undo what a process that was killed left half done; `query_only` keeps it from writing anything
-else. On a medium that nobody can write to, a write-ahead log that is empty needs no index.
+A reader too opens the file for writing where that is possible, so that SQLite can undo what a
+killed process left half done; `query_only` keeps it from writing anything else. On a read-only
+medium, an empty write-ahead log needs no index.
 
-A new file can be read by its owner alone, whatever the umask; SQLite gives the files beside it the
-same permissions.
+Only the owner can read a new file, whatever the umask; SQLite gives the files beside it the same
+permissions.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def connect(path: Path, read_only: bool) -> sqlite3.Connection:
                 f"{path} cannot be read where nothing can be written beside it ({why}): open it,"
                 " with the files beside it, where that is possible"
             ) from error
-    # Nobody writes, so nobody has to be told that it is read.
+    # Nobody writes, so no lock has to announce this reader.
     return _probed(_opened(path, "?immutable=1"))
 
 
 def tables_of(path: Path) -> Sequence[str] | None:
-    """The names of the tables in a file, which is left as it is; None where nobody can say so."""
-    # Whoever opens a database for writing and closes it last empties its write-ahead log into it;
-    # where there is none, whoever opens it for reading leaves one behind. A journal is rolled back
-    # by whoever respects it, and the name of a table does not depend on what it holds.
+    """The names of the tables in a file, which is left as it is; None where they cannot be read."""
+    # The last writer to close a database empties its write-ahead log into it; where there is
+    # none, a reader leaves one behind. Every process that respects a journal rolls it back, and
+    # the name of a table does not depend on its contents.
     mode = "?mode=ro" if _size(_beside(path, "-wal")) else "?mode=rw"
     if _size(_beside(path, "-journal")):
         mode = "?immutable=1"

@@ -1,4 +1,4 @@
-"""Statements that are compiled once for a database, for what every spend does.
+"""Statements that are compiled once for each database; every spend runs them.
 
 SQLAlchemy writes the statement; after that its text goes straight to the driver with the values,
 which takes a fraction of the time. Lists are given as JSON in one value, so that a statement has

@@ -1,4 +1,4 @@
-"""What the ledger asks of a database, and what its failures mean.
+"""The store: what the ledger needs from a database, and what its failures mean.
 
 A store gives transactions that are durable when `commit` returns. A failure before that is
 `StoreUnavailable`, and nothing was spent; a connection that dies while committing leaves the
@@ -23,7 +23,7 @@ from residua.ledger.storage.statements import Prepared, Question, Write
 from residua.ledger.storage.url import Place
 
 FAILURES = (SQLAlchemyError, UnicodeDecodeError)
-"""What a database that does not do what it was asked raises; the latter is a damaged one's."""
+"""The errors of a database; the latter is that of a damaged one."""
 
 
 class Again(Exception):
@@ -74,7 +74,7 @@ class Store(ABC):
 
     @abstractmethod
     def locking(self, names: Sequence[str]) -> list[Question]:
-        """What keeps others from writing to these budgets, in a fixed order."""
+        """The locks that keep others from writing to these budgets, in a fixed order."""
 
     @abstractmethod
     def ask(
@@ -97,7 +97,7 @@ class Store(ABC):
         """
 
     def identity(self, connection: Connection) -> str:
-        """Which database this is, for one that can tell it from its copies; else nothing."""
+        """The identity of this database, if it differs from that of its copies; else nothing."""
         return ""
 
     def settle(self) -> None:  # noqa: B027
@@ -109,15 +109,15 @@ class Store(ABC):
 
     @abstractmethod
     def translated(self, error: Exception) -> Exception:
-        """What a failure before the commit means."""
+        """The meaning of a failure before the commit."""
 
     @abstractmethod
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
-        """Commit. Raises `Unsure` where nobody can say; `landed` looks whether it is there."""
+        """Commit. Raises `Unsure` if the outcome is unknown; `landed` looks whether it is there."""
 
     @cached_property
     def facts_and_time(self) -> Prepared:
-        """What `meta` says, row by row, and the time."""
+        """The rows of `meta`, and the time."""
         return Prepared(select(schema.meta.c.name, schema.meta.c.value, literal_column(self.now)))
 
     def facts(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where a ledger is: `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://…`."""
+"""The address of a ledger: `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://…`."""
 
 from __future__ import annotations
 

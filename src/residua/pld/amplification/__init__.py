@@ -1,1 +1,1 @@
-"""What sampling and group privacy make of a privacy loss."""
+"""Amplification: how sampling and group privacy change a privacy loss."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from residua.pld.arithmetic.exact import ExactAtoms, region
+from residua.work_limit import work
 
 _GRID_BITS = 400
 
@@ -21,6 +22,7 @@ Vertices = list[tuple[Fraction, Fraction]]
 
 def two_steps(first: ExactAtoms, second: ExactAtoms) -> ExactAtoms:
     """A PLD above every pair `(P, Q)` with `(P, C)` below `first` and `(C, Q)` below `second`."""
+    work(5000.0 * (len(first) + len(second)))
     outer, inner = _boundary(first), _boundary(second)
     starts = [q for q, _ in outer]
     points: Vertices = []

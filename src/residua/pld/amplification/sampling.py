@@ -37,6 +37,7 @@ from residua.pld.discretise.profile import Curve, Profile, finite
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.lattice.supremum import infimum
 from residua.pld.pld import Pld
+from residua.work_limit import work
 
 _FEW_ATOMS = 1 << 12
 _LEAST_RATE = 1e-100
@@ -176,6 +177,7 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
 
 def _sampled_exactly(exact: ExactAtoms, rate: Fraction) -> ExactAtoms:
     """`(1-q) Q + q P` against `Q`, outcome by outcome, `±inf` included."""
+    work(2000.0 * len(exact))
     p = [Fraction(a, exact.p_den) for a in exact.p]
     q = [Fraction(b, exact.q_den) for b in exact.q]
     mixed = [(1 - rate) * b + rate * a for a, b in zip(p, q, strict=True)]
@@ -186,7 +188,7 @@ def _sampled_exactly(exact: ExactAtoms, rate: Fraction) -> ExactAtoms:
 
 
 def _part(rate: float, mass: Interval) -> float:
-    """That share of a mass, rounded down."""
+    """The product of a mass and a share, rounded down."""
     return max(float(np.nextafter(rate * float(mass.lo), 0.0)), 0.0)
 
 

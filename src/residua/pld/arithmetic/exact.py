@@ -24,6 +24,7 @@ from operator import lt, mul
 import numpy as np
 
 from residua.bounds import Floats
+from residua.work_limit import work
 
 MAX_BITS = 8192
 """Rational vertices keep exact common denominators up to this size."""
@@ -67,6 +68,7 @@ class ExactAtoms:
 
     def compose(self, other: ExactAtoms) -> ExactAtoms:
         """The exact composition; equal losses are merged."""
+        work(60.0 * _long(self.p_den * other.p_den) * len(self.p) * len(other.p))
         p = [a * b for a in self.p for b in other.p]
         q = [a * b for a in self.q for b in other.q]
         return canonical(p, q, self.p_den * other.p_den, self.q_den * other.q_den)
@@ -114,12 +116,18 @@ class ExactAtoms:
 EXACT_IDENTITY = ExactAtoms((1,), (1,), 1, 1)
 
 
+def _long(denominator: int) -> float:
+    """How much longer arithmetic takes than on short numbers."""
+    return 1.0 + denominator.bit_length() / 512.0
+
+
 def _tails(masses: Sequence[int], at_infinity: int) -> tuple[int, ...]:
     return tuple(accumulate(reversed(masses), initial=at_infinity))[::-1]
 
 
 def integers(values: Floats) -> tuple[list[int], int]:
     """Floats as integers over one power of two: `values[i] == ints[i] / 2**shift`."""
+    work(100.0 * values.size)
     mantissas, exponents = np.frexp(values)
     wholes = (mantissas * 2.0**53).astype(np.int64).tolist()
     powers = (exponents - 53).tolist()
@@ -136,6 +144,7 @@ def floats(numerators: Sequence[int], denominator: int) -> Floats:
 
 def canonical(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> ExactAtoms:
     """Sort atoms by exact loss and merge equal ones; atoms without mass are dropped."""
+    work(300.0 * len(p))
     kept = [(a, b) for a, b in zip(p, q, strict=True) if a > 0 and b > 0]
     kept.sort(key=_log_ratio)
     return sorted_atoms([a for a, _ in kept], [b for _, b in kept], p_den, q_den)
@@ -143,6 +152,7 @@ def canonical(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> Exa
 
 def sorted_atoms(p: Sequence[int], q: Sequence[int], p_den: int, q_den: int) -> ExactAtoms:
     """Atoms in almost increasing order (near ties may be swapped): finish exactly and merge."""
+    work(50.0 * _long(p_den) * len(p), 64.0 * _long(p_den) * len(p))
     if all(map(lt, map(mul, p, q[1:]), map(mul, p[1:], q))):
         return ExactAtoms(tuple(p), tuple(q), p_den, q_den)
     out: list[tuple[int, int]] = []
@@ -198,6 +208,7 @@ def from_rational_vertices(points: Sequence[tuple[Fraction, Fraction]]) -> Exact
     Exact while the common denominators stay below `MAX_BITS`; beyond that the points are
     rounded towards the inside, which gives a PLD below the exact one.
     """
+    work(600.0 * len(points))
     q_den = p_den = 1
     for q, p in points:
         q_den, p_den = lcm(q_den, q.denominator), lcm(p_den, p.denominator)
@@ -217,6 +228,7 @@ def region(points: Sequence[tuple[int, int]], q_den: int, p_den: int) -> ExactAt
     The hull is flat after its highest vertex; if that is not at `P = 1`, the corner
     `(1, 1)`, which belongs to every region, completes it.
     """
+    work(150.0 * _long(p_den) * len(points), 128.0 * _long(p_den) * len(points))
     hull = upper_hull(sorted(points))
     while len(hull) > 1 and hull[-2][1] >= hull[-1][1]:
         hull.pop()

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, U
+from residua.work_limit import work
 
 _SLICE = 256
 """Points summed at a time: keeps the rounding of the sums short."""
@@ -45,7 +46,10 @@ def phase_sums(
     to the caller.
     """
     if z.size <= _FEW or z.size * float(count) <= _PRODUCT:
+        phases = 2.0 * z.size * math.sqrt(count)
+        work(10.0 * phases + 0.5 * z.size * count, 64.0 * phases + 32.0 * count)
         return _by_product(weights, z, step, count)
+    work(150.0 * z.size + 150.0 * count, 1000.0 * z.size + 500.0 * count)
     return _by_gridding(weights, z * step, count)
 
 

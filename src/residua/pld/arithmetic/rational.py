@@ -37,7 +37,7 @@ def tilted(mass: float, loss: float) -> float:
 
 
 def fall_of(exponent: Fraction, side: Side) -> Fraction:
-    """`1 - e^-exponent` for `exponent >= 0`, rounded to a side with 140 digits of its own."""
+    """`1 - e^-exponent` for `exponent >= 0`, rounded to a side with 140 digits."""
     if exponent == 0:
         return Fraction(0)
     small = max(0, exponent.denominator.bit_length() - exponent.numerator.bit_length())

@@ -1,4 +1,4 @@
-"""A smooth cut of the line in two: `w(x) = Φ((x - c) / s)` is loud, `1 - w` is quiet.
+"""A smooth cut of the line in two: `w(x) = Φ((x - c) / s)` for high losses, `1 - w` for low.
 
 `Φ` is entire. Along the horizontal line through `x + iy` the normal density grows by `e^{y²/2}`
 and turns, so, integrating from the left for `w` and from the right for `1 - w`,

@@ -18,6 +18,7 @@ from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SQRT_TWO_PI, U, mills_ratio
 from residua.pld.curve.contour.nodes import log_peak
 from residua.pld.families.normal_mixture import LATTICE
+from residua.work_limit import work
 
 if TYPE_CHECKING:
     from residua.pld.curve.evaluate import Evaluator
@@ -33,7 +34,7 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
         return 0.5 * top if np.isfinite(top) else 0.0, top
     moments = evaluator._moments
     if moments.mixtures:
-        # Their moments are dear: the rough ones serve, and the best orders are tried again.
+        # Their moments are expensive: the rough ones serve, and the best orders are tried again.
         k, orders = moments.rough_log_moment(LATTICE), LATTICE
         rough = (k - np.log(level)) / orders
         best = int(np.argmin(np.where(np.isfinite(rough), rough, np.inf)))
@@ -52,6 +53,7 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
 def heights(t: Floats, orders: Floats, above: Floats) -> Floats:
     """`D(t) <= A(r) M(r) e^{-rt}`, `A` of `transform.py`, from upper bounds of `ln M` at some
     `r`."""
+    work(6.0 * t.size * orders.size, 40.0 * t.size * orders.size)
     logs = above + log_peak(orders) + 1e-12
     fall = np.multiply.outer(t, orders)
     least = np.min(logs - fall + 8.0 * U * (np.abs(logs) + np.abs(fall)), axis=1)

@@ -1,4 +1,4 @@
-"""What a curve lacks of its limit: `W(t) = E[min(1, e^{t-Z}); Z < inf] = 1 - h(e^t)`.
+"""The complement of a curve to its limit: `W(t) = E[min(1, e^{t-Z}); Z < inf] = 1 - h(e^t)`.
 
 Far below the mean loss `D` is close to 1 and has no digits left for what matters there. The
 transform of `W` is `-M(s) / (s(s+1))` on the strip `-1 < Re s < 0`, the same as that of `D` but for
@@ -6,9 +6,9 @@ the sign: the line has passed the pole at 0. So the sums of `transform.py` hold 
 
     (1/T) Σ_k -M(s_k) e^{-s_k t} / (s_k (s_k + 1)) = W(t) + Σ_{j≠0} e^{λjT} W(t + jT),
 
-with `W(t) <= M(r) e^{-rt}` for `-1 <= r <= 0` (as `min(1, e^y) <= e^{-ry}`) against the aliases.
-A phantom lowers `W` by as much as it raises `D`, so the two kernels change places: `κ` is added
-for the upper bound. The same `M(r) e^{-rt}` alone settles reads where `W` is next to nothing.
+with `W(t) <= M(r) e^{-rt}` for `-1 <= r <= 0` (as `min(1, e^y) <= e^{-ry}`) against the aliases. A
+smoothing Gaussian lowers `W` by as much as it raises `D`, so the two kernels change places: `κ` is
+added for the upper bound. The same `M(r) e^{-rt}` alone settles reads where `W` is next to nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
+from residua.work_limit import work
 
 LogMoment = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -31,6 +32,7 @@ _STEPS = np.array([1.0, 2.0, 4.0, 8.0, 12.0])
 
 def chernoff(log_moment: LogMoment, t: Floats, dt: Floats) -> Floats:
     """An upper bound of `W(t)`, each `t >= 0` known up to `±dt`."""
+    work(5.0 * t.size * _STRIP.size, 40.0 * t.size * _STRIP.size)
     k, error = log_moment(_STRIP)
     rise = -_STRIP * (t * (1.0 + 4.0 * U) + dt)[:, None]
     least = np.min(k + error + rise + 4.0 * U * np.abs(k), axis=1)

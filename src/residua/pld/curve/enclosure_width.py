@@ -1,12 +1,12 @@
-"""How wide enclosures of a curve are in `eps`, told from each other.
+"""The width in `eps` of enclosures of a curve, bounded by means of the other enclosures.
 
 `D` is convex in `x = e^t` and decreases. With upper ends at two points, the chord between them is
 above it, so at `t + a` it is at most
 
     hi_i - (hi_i - hi_j) (e^a - 1) / (e^{t_j - t_i} - 1),        t_j >= t_i + a,
 
-and where that is at most `lo_i` the enclosure at `t_i` is no wider than `a`: no other reading is
-needed to know it.
+and where that is at most `lo_i` the width of the enclosure at `t_i` is at most `a`: no other
+reading is needed to know it.
 """
 
 from __future__ import annotations

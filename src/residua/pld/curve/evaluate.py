@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,13 +43,14 @@ from residua.pld.families.laplace import Laplace
 from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.support import small_support
+from residua.work_limit import remembered, remembered_property
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
 _TABLE, _BINOMIAL, _MIXTURE = 1 << 14, 1 << 20, 1 << 9
 _RELATIVE = 2e-7
-"""Relative width at which a contour without a phantom is accepted."""
+"""Relative width at which a contour without a smoothing Gaussian is accepted."""
 _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
@@ -314,7 +315,7 @@ class Evaluator:
         finite = self._finite_terms
         return float("inf") if finite is None else small_support.size(finite.items())
 
-    @cached_property
+    @remembered_property
     def _table(self) -> small_support.Table:
         return small_support.build((self._finite_terms or {}).items())
 
@@ -325,7 +326,7 @@ class Evaluator:
             return None
         return {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
 
-    @cached_property
+    @remembered_property
     def _one_smooth(self) -> tuple[Factor, small_support.Table] | None:
         """The one factor that is not finite and the rest written out, without a Gaussian."""
         smooth = [(f, n) for f, n in self.pld.terms.items() if not isinstance(f, _FINITE)]
@@ -379,7 +380,7 @@ class Evaluator:
             return None
         return Moments(dict(self._skeleton.items()), whole.variance, whole.variance_error)
 
-    @cached_property
+    @remembered_property
     def _bones(self) -> small_support.Table:
         """The skeleton written out."""
         bones = small_support.build((self._skeleton or {}).items())
@@ -428,8 +429,8 @@ class Evaluator:
                 made = self._contour(float(flat[pivot]), accuracy, sharpness)
                 read(made)
                 contours = (made, *contours[: _KEPT - 1])
-                # Sharper helps only where a phantom is what costs, or mixtures were cut short;
-                # not if these are cut so short that nothing is left.
+                # Sharper helps only where a smoothing Gaussian is what costs, or mixtures were cut
+                # short; not if these are cut so short that nothing is left.
                 done = low[pivot] == 0.0 if self._moments.mixtures else made.line.tau == 0.0
                 if pivot not in pending or done:
                     break
@@ -447,7 +448,7 @@ class Evaluator:
     def _contour(self) -> Callable[[float, float, float], Contour | Parted]:
         """The contour for a `t`, an accuracy and a sharpness."""
 
-        @lru_cache(maxsize=_KEPT)
+        @remembered(maxsize=_KEPT, once=False)
         def make(t: float, accuracy: float, sharpness: float) -> Contour | Parted:
             return parameters.tuned(self._moments, t, accuracy, sharpness, self._skeleton_moments)
 

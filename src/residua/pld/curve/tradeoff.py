@@ -30,6 +30,7 @@ from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, U
 from residua.pld.curve import complement
 from residua.pld.support.normal_quantiles import gaussian_tradeoff
+from residua.work_limit import work
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
@@ -257,6 +258,7 @@ def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
 
 def _supports(alpha: Floats, t: Floats, h: Heights) -> tuple[Floats, Floats]:
     """Enclosure of `(1 - alpha - h(e^t)) e^-t` at the points `t`, from the heights there."""
+    work(20.0 * t.size * (alpha.size if t.ndim == 1 else 1))
     right = t >= 0.0
     # One exponential serves both sides: for `t < 0` the number is `1 - alpha e^-t - h_rev(e^-t)`.
     scale = np.exp(-t)
@@ -286,8 +288,9 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]
     either end points down, it is below the end of the first one up to there. Infinite elsewhere,
     but on the side of small `y` where it is at most `y`.
     """
-    # The points in the order of y, from left to right. Everything is in units of its own cell, as
-    # cells may differ by more than floats do: a neighbour's slope counts by the ratio of lengths.
+    # The points in the order of y, from left to right. Everything is in units of the cell it is in,
+    # as cells may differ by more than floats do: a neighbour's slope counts by the ratio of
+    # lengths.
     t, low, high = t[:, ::-1], lo[:, ::-1], hi[:, ::-1]
     steps = t[:, :-1] - t[:, 1:]
     rise, fall = high[:, 1:] - low[:, :-1], low[:, 1:] - high[:, :-1]

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from residua.pld.arithmetic.exact import ExactAtoms, region
 from residua.pld.arithmetic.rational import Side, exp_of
+from residua.work_limit import work
 
 _BITS = 480
 _GRID_BITS = 400
@@ -29,6 +30,7 @@ def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
     Meant for `sigma` and `shift` up to the largest named above: all values are written out.
     """
     reach = int(sigma * _DEPTH**0.5) + 2
+    work(4000.0 * reach, 2000.0 * reach)
     least = _weights(sigma, reach)
     slack = [4 * (x + 2) ** 2 for x in range(reach + 1)]
     most = [w + e for w, e in zip(least, slack, strict=True)]

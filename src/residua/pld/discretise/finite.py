@@ -32,6 +32,7 @@ from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.families.atoms import Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.pld import Pld
 from residua.pld.support.support_ends import survival
+from residua.work_limit import work
 
 _WRITTEN_OUT = 1 << 20
 _EXACT = 1 << 16
@@ -144,6 +145,7 @@ def _margin(pld: Pld) -> float:
 
 def heights_at(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
     """`h(x)` exactly from what is known on each side: the reversed curve where `t < 0`."""
+    work(1000.0 * t.size)
     return [
         Fraction(v) if at >= 0.0 else 1 - place + place * Fraction(v)
         for at, place, v in zip(t.tolist(), x, h.tolist(), strict=True)
@@ -185,6 +187,7 @@ def refined(
     """
     lo, hi = curve(t)
     for _ in range(30):
+        work(60.0 * t.size)
         split = []
         for side, sign in ((t >= 0.0, 1), (t <= 0.0, -1)):
             s, low, high = (sign * t[side])[::sign], lo[side][::sign], hi[side][::sign]
@@ -299,6 +302,7 @@ def region_below(
 
 def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
     """Indices of the lower convex hull of points with increasing `x`, exactly."""
+    work(4000.0 * len(x), 1000.0 * len(x))
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) > 1:

@@ -25,6 +25,7 @@ from residua.pld.arithmetic.rational import Side
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
+from residua.work_limit import work
 
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
@@ -66,6 +67,7 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
     kept = np.isfinite(x) & np.isfinite(h) & (x >= 1.0) & (h < 1.0)
     if not kept.any():
         return ExactAtoms((), (), 1, 1)
+    work(2000.0 * x.size)
     best: dict[Fraction, Fraction] = {}
     for a, v in zip(x[kept].tolist(), np.maximum(h[kept], 0.0).tolist(), strict=True):
         at, height = Fraction(a), Fraction(v)
@@ -84,6 +86,8 @@ def _excess(
     log_p: Floats, log_p_bar: Floats, log_q: Floats, log_q_bar: Floats, alpha: Floats, rho: Floats
 ) -> Floats:
     """`ln F - (α-1) ρ` for each order, forward and backward, about; orders by points."""
+    size = max(alpha.size * log_p.size if alpha.shape[1:] == (1,) else alpha.size, log_p.size)
+    work(15.0 * size, 100.0 * size)
     rows = []
     for a, a_bar, b, b_bar in (
         (log_p, log_p_bar, log_q, log_q_bar),
@@ -97,6 +101,7 @@ def _excess(
 
 def _inscribed(q: Floats, log_p: Floats, log_p_bar: Floats) -> ExactAtoms:
     """The polygon of points well inside the region, and their mirror images."""
+    work(3000.0 * q.size)
     grid = 1 << _GRID_BITS
     points = [(0, 0), (grid, grid)]
     p, p_bar = np.exp(log_p) * (1.0 - _MARGIN), np.exp(log_p_bar) * (1.0 + _MARGIN)
@@ -193,7 +198,7 @@ def _tangents(
         size = np.exp(lead) + rest + main
         divisor = np.where(backward, (a - 1.0) * far, a * near)
         lift = (np.exp(lead) - main - rest) / divisor
-        # Exponents are products of α with logs that carry rounding of their own.
+        # Exponents are products of α with logs that carry rounding errors too.
         scale = 1.0 + a * (np.abs(log_p) + np.abs(log_q) + np.abs(log_p_bar) + np.abs(log_q_bar))
         scale = scale + a * np.abs(rho)
         wrong = _ULPS * U * scale

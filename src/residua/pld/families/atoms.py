@@ -1,9 +1,9 @@
 """Finite privacy losses: atoms `(p, q)` with loss `ln(p/q)`.
 
 The denoted masses are exact rationals (`exact.py`): what was given as floats is a
-dyadic rational, normalised exactly. Beside them stand float arrays `p`, `q` and the
-losses `z`, each mass within `ATOM_ULPS u` relative of what it stands for, and these
-answer everything that floats can answer.
+dyadic rational, normalised exactly. Beside them there are float arrays `p`, `q` and the
+losses `z`, each mass within `ATOM_ULPS u` relative of the mass that it stands for;
+these answer everything that floats can answer.
 
     h(e^t)  = p_inf + Σ_{z>t} (p - e^t q)
     M(s)    = Σ p e^{sz}
@@ -27,6 +27,7 @@ from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.exact import ExactAtoms, floats, integers, sorted_atoms
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
+from residua.work_limit import prepaid, work
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
@@ -51,7 +52,7 @@ class Atoms:
     @cached_property
     def exact(self) -> ExactAtoms:
         """The denoted PLD."""
-        return self._make_exact()
+        return prepaid(self._make_exact)
 
     @cached_property
     def mass_at_infinity(self) -> Fraction:
@@ -119,6 +120,7 @@ class Atoms:
         if self.p.size == 0:
             return np.zeros_like(t), np.zeros_like(t)
         if t.size * self.p.size <= _DIRECT or np.max(t) > 600.0:
+            work(6.0 * t.size * self.p.size, 40.0 * t.size * self.p.size)
             wobble = self.loss_error + np.asarray(dt)
             gap = t[..., None] - self.z
             share = -np.expm1(np.minimum(gap, 0.0))
@@ -142,6 +144,7 @@ class Atoms:
         """The same for `x` known up to `±dx`; `at` counts the atoms at or below each, if known."""
         if self.p.size == 0:
             return np.zeros_like(x), np.zeros_like(x)
+        work(30.0 * x.size)
         p_sums, q_sums, ratios = self._suffix_sums
         if at is None:
             at = np.searchsorted(ratios, x, side="right")
@@ -194,6 +197,7 @@ class Atoms:
 
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`ln E[e^{sZ}; Z < inf]` for real `s` and its absolute error."""
+        work(5.0 * s.size * self.z.size, 32.0 * s.size * self.z.size)
         terms = self.log_p + s[..., None] * self.z
         top = terms.max(axis=-1)
         value = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1))
@@ -243,6 +247,7 @@ def atoms_from_floats(p: Floats, q: Floats, p_total: Fraction, q_total: Fraction
 
     Both must be positive normal floats; they are sorted by loss here.
     """
+    work(300.0 * p.size)
     z = np.log(p / q)
     order = np.argsort(z, kind="stable")
     p, q, z = p[order], q[order], z[order]
@@ -274,6 +279,7 @@ def _scaled(ints: list[int], shift: int, total: Fraction | None) -> tuple[list[i
 
 def atoms_from_exact(exact: ExactAtoms) -> Atoms:
     """Atoms denoting exactly this PLD."""
+    work(200.0 * len(exact))
     p, q = floats(exact.p, exact.p_den), floats(exact.q, exact.q_den)
     if p.size and min(p.min(), q.min()) < TINY:
         # Masses below the floats: their losses still come from the integers.
@@ -285,6 +291,7 @@ def atoms_from_exact(exact: ExactAtoms) -> Atoms:
 
 def exactly(atoms: Atoms, x: Floats) -> Interval:
     """`h(x)` in rationals, rounded outward."""
+    work(1000.0 * x.size)
     values = [atoms.exact.hockey_stick(Fraction(v)) for v in x.ravel().tolist()]
     lo = np.array([float_down(v) for v in values]).reshape(x.shape)
     hi = np.array([float_up(v) for v in values]).reshape(x.shape)

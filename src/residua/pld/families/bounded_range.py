@@ -33,6 +33,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
+from residua.work_limit import work
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class BoundedRange:
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""
+        work(15.0 * t.size)
         gap = np.minimum(t - self.eps, 0.0)
         g = -np.expm1(0.5 * gap)
         g_error = g * ((EXPM1_ULPS + 2.0) * U) + 0.5 * (dt + np.abs(gap) * U) * 1.01

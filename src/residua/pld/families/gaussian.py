@@ -41,6 +41,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     mills_ratio,
     normal_density,
 )
+from residua.work_limit import work
 
 _SMALL_MU = 0.3
 _WILD = 1e-3
@@ -134,6 +135,7 @@ def from_reversed(
 def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Floats, Floats]:
     """`h(e^s)` for `s >= 0` and a bound on its absolute error."""
     mu = float(np.sqrt(c))
+    work((60.0 if mu <= _SMALL_MU else 16.0) * s.size, 160.0 * s.size)
     mu_error = 0.5 * c_error * (1.0 + c_error) + U
     ratio = np.minimum(s / mu, mu + _BEYOND)
     y = ratio - 0.5 * mu

@@ -41,6 +41,7 @@ from residua.pld.arithmetic.ulp_bounds import (
 )
 from residua.pld.families import gaussian
 from residua.pld.families.normal_mixture import Pair, Side
+from residua.work_limit import remembered_property, work
 
 Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
@@ -147,7 +148,7 @@ class GaussianMixture:
         far = abs(s) + 1.0
         return self.distance**2 * (far + 1.0) * (far + 2.0)
 
-    @cached_property
+    @remembered_property
     def mean_loss(self) -> tuple[float, float]:
         """`E Z` and its absolute error, by the same rule."""
         rule = self.pair.quadrature(np.array([0.0]))
@@ -168,6 +169,7 @@ class GaussianMixture:
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""
+        work(40.0 * t.size)
         slack = np.broadcast_to(np.asarray(dt, dtype=np.float64), t.shape)
         if len(self.p) == 1 and not self.q and self.p_rest == self.q_rest:
             return self._sampled(self.p[0], t, slack)
@@ -282,6 +284,7 @@ class GaussianMixture:
     def _tested(self, at: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `h` where the threshold `at` is best: all terms as Mills ratios."""
         pair = self.pair
+        work(40.0 * at.size * (len(pair.p.shifts) + len(pair.q.shifts)))
         at = np.where(np.isfinite(at), at, 0.0)
         log_x, log_x_error = pair.loss(at)
         total, size, wrong = np.zeros(at.shape), np.zeros(at.shape), np.zeros(at.shape)

@@ -29,6 +29,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
+from residua.work_limit import work
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Laplace:
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""
+        work(15.0 * t.size)
         gap = np.minimum(t - self.eps, 0.0)
         slack = dt + (np.abs(gap) + self.eps) * U
         value = -np.expm1(0.5 * gap)

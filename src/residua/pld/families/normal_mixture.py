@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.smooth_cut import Cut
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
+from residua.work_limit import remembered, remembered_property, work
 
 _WINDOW = 9.5
 """How far past the last possible centre the grid runs: `e^{-W²/2}` is 2.5e-20."""
@@ -43,6 +44,8 @@ _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 LATTICE = np.geomspace(1e-5, 1e6, 56)
 """Tilts at which rough moments are kept."""
+_SETUP = 20_000
+"""Operations of a step on a short grid, beside those of its arrays: for the calls of numpy."""
 _LIFTS = (0.5, 0.9)
 """Heights `y` of the moved line among which the best bound is taken."""
 
@@ -80,6 +83,8 @@ class Side:
         Relative to the first term: `log1p(Σ w_i expm1(d_i))` keeps the digits of a
         likelihood close to 1; where it is far below or above, a plain log-sum-exp.
         """
+        size_of_all = x.size * len(self.shifts)
+        work(_SETUP + 8.0 * size_of_all, 80.0 * size_of_all)
         a0 = self.shifts[0]
         first: Floats | float = 0.0
         first_error: Floats | float = 0.0
@@ -133,6 +138,8 @@ class Side:
         if len(self.shifts) == 1:
             a = self.shifts[0]
             return a * x - 0.5 * a * a, np.full(x.shape, a * y), np.full(x.shape, a)
+        size_of_all = x.size * len(self.shifts)
+        work(_SETUP + 20.0 * size_of_all, 80.0 * size_of_all)
         shifts = np.array(self.shifts)[:, None]
         with np.errstate(divide="ignore"):
             logs = np.log(np.array(self.weights))[:, None] + shifts * x - 0.5 * shifts * shifts
@@ -195,7 +202,7 @@ class Quadrature:
 class Lifted:
     """A line `Im x = y` in cells: `arg A/B` and the mass of each, all relative to `M(λ)`.
 
-    One column for the whole measure, another for its loud part; what is outside, as a log.
+    One column for the whole measure, another for its high-loss part; what is outside, as a log.
     """
 
     turn: Floats
@@ -263,6 +270,7 @@ class Pair:
         count = (high - low) / step
         if not count * s.size < _MOST_POINTS:
             return None
+        work(_SETUP + 6.0 * count * s.size, 64.0 * count * s.size)
         x = low + step * np.arange(int(count) + 2.0)
         up, down = (1.0 + s)[:, None], s[:, None]
         square = x * x
@@ -306,12 +314,12 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
-    @cached_property
+    @remembered_property
     def lattice(self) -> Floats:
         """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
         return self.rough_log_moment(LATTICE)
 
-    @cached_property
+    @remembered_property
     def lattice_above(self) -> Floats:
         """Proven upper bounds at the tilts `LATTICE`: the Gaussian's, or those of the rule."""
         above = 0.5 * self.reach**2 * LATTICE * (LATTICE + 1.0) * (1.0 + 16.0 * U)
@@ -330,9 +338,10 @@ class Pair:
         return self.falls(lam, edges, None)[0]
 
     def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
-        """The same, and beside it that of the loud part of `M(λ+iω)` alone (without a cut, all)."""
+        """The same, and that of the high-loss part of `M(λ+iω)` alone (without a cut, of all)."""
         best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
         for line in _moved_lines(self, lam, cut):
+            work(3.0 * edges.size * line.turn.size, 16.0 * edges.size * line.turn.size)
             phases = np.exp(-np.multiply.outer(edges, line.turn))
             inside = np.log(phases @ line.masses + 1e-300)
             inside = np.logaddexp(inside, line.outside) + line.slack
@@ -383,7 +392,7 @@ class Pair:
         return found
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _moved_lines(pair: Pair, lam: float, cut: Cut | None) -> tuple[Lifted, ...]:
     """The moved lines of a pair, which are asked for again with other edges (up to 0.2 MB each)."""
     return tuple(pair.moved_lines(lam, cut))

@@ -31,6 +31,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
+from residua.work_limit import work
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class RandomizedResponse:
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]`, `t >= 0` known up to `±dt`."""
+        work(15.0 * t.size)
         gap = np.minimum(t - self.eps, 0.0)
         gap_error = dt + np.abs(gap) * U
         scale = (1.0 - self.delta) / (1.0 + np.exp(-self.eps))

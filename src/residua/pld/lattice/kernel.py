@@ -12,6 +12,7 @@ from residua.bounds import Floats
 from residua.errors import ArgumentError, ResiduaError
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld, query
+from residua.work_limit import work
 
 TOLERANCE = 1e-9
 _LARGEST = 250_000
@@ -50,6 +51,7 @@ def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
     from scipy.sparse import coo_array, hstack, vstack
 
     rows, columns = p.size, p_low.size
+    work(5000.0 * rows * columns, 1000.0 * rows * columns)
     entry = np.arange(rows * columns)
     row, column = entry // columns, entry % columns
     stochastic = coo_array((np.ones(entry.size), (row, entry)), shape=(rows, entry.size))

@@ -32,6 +32,7 @@ from residua.pld.constructors import from_exact
 from residua.pld.discretise.finite import above, below
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld, query
+from residua.work_limit import work
 
 DEFAULT_ACCURACY = 1e-5
 _MARGIN = 1e-12
@@ -67,6 +68,7 @@ def infimum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
 def exact_supremum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
     """The convex hull of two testing regions."""
     p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
+    work(200.0 * (len(a) + len(b)))
     from_a, from_b = _outside(a, b)
     points = _scaled(a, q_den, p_den, from_a) + _scaled(b, q_den, p_den, from_b)
     hull = upper_hull(sorted(points))
@@ -76,6 +78,7 @@ def exact_supremum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
 def exact_infimum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
     """The intersection of two testing regions."""
     p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
+    work(2000.0 * (len(a) + len(b)))
     left, right = _scaled(a, q_den, p_den), _scaled(b, q_den, p_den)
     edge_a, edge_b = _Edges(left, q_den, p_den), _Edges(right, q_den, p_den)
     stops = sorted({q for q, _ in left} | {q for q, _ in right} | {q_den})

@@ -32,6 +32,7 @@ from residua.pld.order.high_precision import dominated_precisely
 from residua.pld.order.tails import tail_escapes, tail_start
 from residua.pld.pld import Pld, query
 from residua.pld.support.support_ends import ends_within
+from residua.work_limit import work
 
 _KINKS = 1 << 14
 _CELLS = 1 << 16
@@ -205,6 +206,7 @@ def _largest_exact_gap(
         near = np.concatenate([kinks - 1, kinks, kinks + 1])
         wanted = np.unique(np.clip(near, 0, len(b) - 1)).tolist()
         starts = np.searchsorted(a_losses, b_losses)
+    work(1000.0 * len(wanted))
     worst: tuple[int, int, int] | None = None
     for j in wanted:
         x_num, x_den = b.p[j] * b.q_den, b.q[j] * b.p_den
@@ -269,6 +271,7 @@ def _exact_heights(atoms: Atoms, kinks: Floats, wanted: NDArray[np.bool_]) -> Fl
     exact = atoms.exact
     if len(exact) == atoms.z.size:
         at = np.searchsorted(atoms.z, kinks)
+        work(1000.0 * int(np.count_nonzero(wanted)))
         for i in np.flatnonzero(wanted & (atoms.z[np.minimum(at, atoms.z.size - 1)] == kinks)):
             x = exact.kink(int(at[i]))
             heights[i] = float_down(exact.height(int(at[i]) + 1, x.numerator, x.denominator))
@@ -314,6 +317,7 @@ def _right_half(a: Pld, b: Pld, end: float, accuracy: float) -> Domination:
     samples = _sample(a, b, t, accuracy)
     patience = 2 if _costly(a, b) else _ROUNDS
     for turn in range(_ROUNDS):
+        work(60.0 * t.size)
         a_lo, a_hi, b_lo, b_hi = samples
         gap = a_lo - b_hi * (1.0 + 4.0 * U)
         worst = int(np.argmax(gap))
@@ -354,7 +358,7 @@ def _violation(a: Pld, b: Pld, accuracy: float) -> Domination:
 
 
 def _costly(a: Pld, b: Pld) -> bool:
-    """Whether a point may take a contour of its own: then look at a few first."""
+    """Whether a point may need a separate contour: then look at a few first."""
     return any(
         pld._evaluator._by_contour and (pld.gaussian is None or pld._evaluator._moments.mixtures)
         for pld in (a, b)

@@ -1,4 +1,4 @@
-"""The answer to "is `L ⪯ M`?": a verdict, and a witness where it is NO."""
+"""The answer to "is `L ⪯ M`?": a verdict, and for NO a witness."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Witness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Domination:
-    """Whether `L ⪯ M`, with a witness when it is NO."""
+    """Whether `L ⪯ M`; for NO, with a witness."""
 
     verdict: Verdict
     witness: Witness | None = None

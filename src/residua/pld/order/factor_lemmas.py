@@ -1,4 +1,4 @@
-"""What is known to lie below what without looking at a curve: lemmas between factors.
+"""Lemmas between factors: which lies below which, without looking at a curve.
 
 Composition is monotone, so `L ⪯ M` as soon as the factors of `L` lie below distinct factors of
 `M`. All comparisons are between rationals, except with the weight `λ(e)` of a Laplace's atoms.
@@ -40,6 +40,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.work_limit import work
 
 Law = dict[Fraction, Fraction]
 """Weights by place."""
@@ -124,6 +125,7 @@ def laws(mixture: GaussianMixture) -> tuple[Law, Law]:
 
 def _mixture_below(low: GaussianMixture, high: GaussianMixture) -> bool:
     (p, q), (p_high, q_high) = laws(low), laws(high)
+    work(600.0 * (len(p) + len(q) + len(p_high) + len(q_high)))
     return _moves(q, q_high)[1] <= _moves(p, p_high)[0]
 
 
@@ -192,6 +194,7 @@ def _match(terms: dict[Factor, int], room: dict[Factor, int], equal: bool) -> No
     if equal:
         choices = {f: [f] for f in terms if f in room}
     else:
+        work(300.0 * len(room) * (len(room) + len(terms)))
         rank = {g: sum(below(h, g) for h in room) for g in room}
         choices = {f: sorted((g for g in room if below(f, g)), key=rank.__getitem__) for f in terms}
     for factor in sorted(choices, key=lambda f: len(choices[f])):
@@ -270,6 +273,7 @@ def _squares(p: Law, q: Law) -> Law:
 
 def _sum(first: Law, second: Law) -> Law:
     """The law of the sum of independent places."""
+    work(600.0 * len(first) * len(second))
     total: Law = {}
     for a, v in first.items():
         for b, w in second.items():

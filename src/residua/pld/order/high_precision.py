@@ -1,4 +1,4 @@
-"""High precision for what floats leave open between finite PLDs.
+"""High precision for comparisons of finite PLDs that floats leave open.
 
 Randomized response has irrational masses `1/(1 + e^-eps)` but rational losses; atoms have
 rational masses. Here their compositions are written out in decimal arithmetic with many
@@ -20,6 +20,7 @@ from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.domination import Domination, Witness
 from residua.pld.support.small_support import size
 from residua.pld.support.support_ends import ends_within, survival
+from residua.work_limit import work
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
@@ -45,6 +46,7 @@ def dominated_precisely(low: Pld, high: Pld) -> Domination:
             open_ends = False
             a_inf, b_inf = _decimal(1 - kept_low), _decimal(1 - kept_high)
             tiny = Decimal(10) ** (20 - digits)
+            work(100.0 * len(b) * (len(a) + len(b)))
             order = sorted(range(len(b)), key=lambda i: b[i][0] / b[i][1])
             for rank, j in enumerate(order):
                 x = b[j][0] / b[j][1]
@@ -69,6 +71,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _written_out(pld: Pld) -> list[tuple[Decimal, Decimal]]:
+    work(200.0 * size(pld.terms.items()))  # type: ignore[arg-type]
     out = [(Decimal(1), Decimal(1))]
     for factor, n in pld.terms.items():
         if isinstance(factor, RandomizedResponse):

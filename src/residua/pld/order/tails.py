@@ -25,7 +25,7 @@ which rises in `m` and satisfies `g(y, m) <= e^{-(y²-y'²)/2} g(y', m)` for `y 
 A sharper upper bound: where the observation is past `x0`, `P` has at most the density of
 `κ N(a)`, with `κ = w + η` and `η` what the other components have there, and elsewhere the loss is
 at most `t0`, its bound at `x0`. So the mixture is below `κ` times `G_s` shifted by `ln κ/v`, plus
-a unit mass at `t0`; a composition of `n` is below `2^n` terms, each a weighted Gaussian of its own.
+a unit mass at `t0`; a composition of `n` is below `2^n` terms, each of them a weighted Gaussian.
 A share of the second curve is set against each of them. Terms of the same `m = mu` are fine if
 their shift is less: `y_m - y_mu` is then a positive constant.
 

@@ -26,6 +26,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.residue.excess import FiniteExcess, Transform
+from residua.work_limit import work
 
 LONG = 256
 """Lists up to this length are used as they are."""
@@ -42,6 +43,7 @@ def coarsened(excess: FiniteExcess, count: int) -> FiniteExcess:
     """A dominating list on `count` points: each atom is split between its neighbours."""
     if excess.losses.size <= count:
         return excess
+    work(60.0 * excess.losses.size)
     first, last = float(excess.losses[0]), float(excess.losses[-1])
     points = np.linspace(first, last, count)
     if excess.is_symmetric:
@@ -103,6 +105,7 @@ class CompressedExcess(FiniteExcess):
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)` of the longer list."""
         made = super().transform(m2, l)
+        work(20.0 * l.size * self.losses.size, 80.0 * l.size * self.losses.size)
         exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - made.log[:, None]
         heights = np.exp(np.minimum(exponent, 600.0))
         # ln k is concave: between two points it exceeds the larger end by at most d²/8m².
@@ -132,6 +135,7 @@ def compressed(excess: FiniteExcess, m: float) -> FiniteExcess:
     count = lattice_points(excess, m)
     if excess.losses.size <= max(LONG, 2 * count):
         return excess
+    work(100.0 * excess.losses.size)
     step = (last - first) / (count - 9.0)
     nodes = first + step * np.arange(-4.0, count - 4.0)
     if excess.is_symmetric:

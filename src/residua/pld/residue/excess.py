@@ -1,4 +1,4 @@
-"""Excess of a privacy loss over none, and its Gaussian transform: what a residue weighs.
+"""Excess of a privacy loss over none, and its Gaussian transform: what a residue is computed from.
 
 The *excess* of `L` is `e_L(y) = e^{-y/2} (h_L(e^y) - (1 - e^y)_+)`, non-negative, zero for `Id`,
 mirrored by reversal. Composing with `G_m` convolves `e_L` with the density of `N(0, m²)`, up to the
@@ -41,6 +41,7 @@ from residua.pld.residue.excess_nodes import (
     narrow_panel,
     quadrature,
 )
+from residua.work_limit import remembered, work
 
 _ORDER = 12
 _QUADRATURE = 2e-13
@@ -126,6 +127,7 @@ class FiniteExcess:
 
     def log_density(self, m2: float, l: Floats) -> Floats:
         """About `ln Σ √(pq) e^{lz - z²/2m²}`: how fast `A - B` falls as `c` grows, times two."""
+        work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
         exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2
         top = exponent.max(axis=1)
         with np.errstate(divide="ignore"):
@@ -169,6 +171,7 @@ class FiniteExcess:
             parts = [self._at_nodes(nodes, m2, piece) for piece in pieces]
             return Transform(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         y = nodes.places
+        work(6.0 * l.size * y.size, 24.0 * l.size * y.size)
         exponent = l[:, None] * y
         exponent += nodes.logs - (0.5 / m2) * (y * y)
         top = exponent.max(axis=1)
@@ -193,13 +196,14 @@ class FiniteExcess:
         size = float(np.abs(self.weights).sum())
         bend = size * np.exp(np.minimum((l - (0.5 / m2) * crest) * crest - log, 600.0))
         if d * d * float(bend.max(initial=0.0)) > _NEGLIGIBLE:
+            work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
             exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
             bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
         near = np.exp(np.minimum(2.0 * d * steep, 600.0))
         return np.asarray(1.01 * d * (slope + d * (whole + near * bend)))
 
     def _tent_by_tent(self, m2: float, l: Floats) -> Transform:
-        """The same for each tent by itself, in a window of its own."""
+        """The same for each tent by itself, in a separate window."""
         rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
             return self._by_length(m2, l)
@@ -229,6 +233,7 @@ class FiniteExcess:
     def _rows(self, m2: float, l: Floats) -> Transform:
         """The same; rows that need as many panels go together."""
         m = math.sqrt(m2)
+        work(30.0 * l.size * self.losses.size, 120.0 * l.size * self.losses.size)
         length = np.abs(self.losses)
         # With y = |z| - d: slope of the exponent in y at y = 0 is `pull`.
         pull = np.sign(self.losses) * l[:, None]
@@ -261,6 +266,8 @@ class FiniteExcess:
         """Each tent's part between `low` and `high`, with that many panels."""
         length = np.abs(self.losses)
         x, w = panels(count)
+        size_of_all = l.size * self.losses.size * x.size
+        work(12.0 * size_of_all, 64.0 * size_of_all)
         width = high - low
         d = (length - high)[..., None] + width[..., None] * x
         y = length[:, None] - d
@@ -298,7 +305,7 @@ class FiniteExcess:
         return np.asarray(self.loss_error * (1.05 * effect + tiny))
 
 
-@lru_cache(maxsize=32)
+@remembered(maxsize=32, once=False)
 def _quadrature(excess: FiniteExcess, kind: int) -> Nodes | None:
     """One quadrature for panels of length up to `2^kind`; the long ones have some megabytes."""
     return quadrature(excess.weights, excess.losses, kind)
@@ -330,6 +337,7 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     needed = (high - low) * np.maximum(1.0, 0.25 * steep)
     count = max(1, math.ceil(needed.max()))
     x, w = panels(count)
+    work(15.0 * l.size * x.size, 64.0 * l.size * x.size)
     width = high - low
     at = low[:, None] + width[:, None] * x
     gone = -np.expm1(-at)
@@ -348,6 +356,7 @@ def _whole_gaussian(m2: float, c: float, l: Floats, half: Floats, count: int) ->
     """The same with one window for all: at most 4 of slope to a panel."""
     end = math.log1p(c / m2)
     x, w = panels(count)
+    work(6.0 * l.size * x.size, 24.0 * l.size * x.size)
     at = end * x
     gone = -np.expm1(-at)
     exponent = half[:, None] * gone
@@ -371,6 +380,6 @@ def _gaussian_result(
     mean = l * m2 * first
     spread = m2 * first + (l * m2) ** 2 * second
     size = half * -math.expm1(-end) + 0.125 * c + 1.0
-    # `end` carries a few u of its own length, and the integral changes by at most that share.
+    # `end` has a relative error of a few u, and the integral changes by at most that share.
     wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
     return Transform(log, 1.01 * wrong, mean, spread)

@@ -1,4 +1,4 @@
-"""What an excess lacks of the largest there is, `e^{-|y|/2}`, and its Gaussian transform.
+"""The complement of an excess to the largest one, `e^{-|y|/2}`, and its Gaussian transform.
 
 Where `h` is close to 1 the two sides of `A <= B` (`excess.py`) agree to many digits whatever the
 cost, and what they lack of their common limit is compared instead: `A <= B` iff the lack of `A` is
@@ -25,6 +25,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.pld.residue.excess import FiniteExcess, Transform
+from residua.work_limit import work
 
 
 def lack_at_one(excess: FiniteExcess) -> float:
@@ -61,6 +62,7 @@ def query_lack(excess: FiniteExcess, m2: float, l: Floats) -> Transform:
     `m2` may be off by `2u` relative.
     """
     z, at = excess.losses, l[:, None]
+    work(60.0 * l.size * z.size, 200.0 * l.size * z.size)
     pull = at - z / m2
     right, left = tail_transform(m2, pull), tail_transform(m2, -pull)
     shift = np.log(excess.weights) + (at * z - (0.5 / m2) * z * z)
@@ -89,6 +91,7 @@ def query_lack(excess: FiniteExcess, m2: float, l: Floats) -> Transform:
 
 def gaussian_lack(m2: float, c: float, l: Floats) -> Transform:
     """`ln` of what `B(l)` of `G_√c` lacks; `m2` and `c` may be off by `2u` relative."""
+    work(60.0 * l.size)
     v = m2 + c
     root = math.sqrt(v)
     place = l * (m2 / root)

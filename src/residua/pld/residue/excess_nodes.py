@@ -38,6 +38,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS
+from residua.work_limit import work
 
 QUADRATURE = 2e-14
 """Relative error of each panel, at most."""
@@ -142,6 +143,7 @@ def _side(z: Floats, w: Floats, exponent: int) -> tuple[Floats, ...] | None:
         return None
     first = np.cumsum(panels) - panels
     number = np.arange(size.size) - np.repeat(first, panels)
+    work(60.0 * number.size * rule[0].size + 200.0 * z.size, 100.0 * number.size * rule[0].size)
     x = (number[:, None] + rule[0]) * size[:, None]
     y = np.repeat(z, panels)[:, None] - x
     sinh, rise = _half(x)

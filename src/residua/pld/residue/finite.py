@@ -19,6 +19,7 @@ from residua.pld.residue.certificate import proven_by_cells
 from residua.pld.residue.coarsening import compressed, lattice_points
 from residua.pld.residue.contact_equation import LESS_THAN_ALL, Contact, bisected, solve
 from residua.pld.residue.excess import FiniteExcess, gaussian_transform
+from residua.work_limit import work
 
 _SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 """By how much the cost is raised, in turn, until that is proven."""
@@ -41,6 +42,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
         made = _from_atoms(atoms)
     elif evaluator._table_size <= _TABLE:
         table = evaluator._table
+        work(60.0 * table.z.size)
         order = np.argsort(table.z, kind="stable")
         z = table.z[order]
         logs = table.log_p[order] - 0.5 * z
@@ -61,6 +63,7 @@ def _from_atoms(atoms: Atoms) -> FiniteExcess:
         exact = atoms.exact
         if len(exact) == z.size:
             # ln(p/q) from the exact difference keeps all digits of a small loss.
+            work(400.0 * z.size)
             pairs = zip(exact.p, exact.q, strict=True)
             gaps = [(a * exact.q_den - b * exact.p_den) / (b * exact.p_den) for a, b in pairs]
             z = np.log1p(np.array(gaps))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from residua.pld.residue.finite_parameter import finite_parameter
 from residua.pld.residue.gdp_residue import cost_bounds, renyi_cost, written_out
 from residua.pld.residue.single_contact import fits, refuses
 from residua.pld.residue.symmetric_family import CentralLaw, height, parameters
+from residua.work_limit import remembered
 
 _CACHED = 1 << 10
 _STEPS = 60
@@ -51,7 +51,7 @@ def closed_form_parameter(L: Pld) -> float:
     return math.inf if closed is None else closed[1]
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(maxsize=_CACHED)
 def _bounds(L: Pld) -> Interval:
     closed, high = _closed_form(L), _above(L)
     if closed is not None and closed[0] is not None:
@@ -61,13 +61,13 @@ def _bounds(L: Pld) -> Interval:
     return Interval(_refuted(L, high * high), high)
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(maxsize=_CACHED)
 def _above(L: Pld) -> float:
     closed = _closed_form(L)
     return _searched(L) if closed is None else closed[1]
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(maxsize=_CACHED)
 def _closed_form(L: Pld) -> tuple[float | None, float] | None:
     """Proven bounds; without the lower one where only a loss above `L` was written out."""
     if max(L.mass_at_infinity_bounds.lo, L.mass_at_minus_infinity_bounds.lo) > 0.0:
@@ -132,7 +132,7 @@ def _searched(L: Pld) -> float:
 
 
 def _tail_variance(L: Pld) -> float:
-    """What the tails of `L` ask for at least."""
+    """The least variance that the tails of `L` allow."""
     ends = (
         sum(
             (n * end(f).variance for f, n in side.terms.items() if isinstance(f, GaussianMixture)),

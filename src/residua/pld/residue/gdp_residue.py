@@ -2,7 +2,7 @@
 
 `gdp_residue(mu, L)` is the largest `mu'` with `G_mu' ⊕ L ⪯ G_mu`. What is worked out is the *cost*
 `c = mu² - mu'²`, which keeps its digits however small the query. Facts used, proven in
-`docs/gdp-residue.md`:
+`docs/proofs/gdp-residue.md`:
 
 * a Gaussian part `G_nu` of `L` splits off: `c = nu² + c(rest)` at the same `mu`;
 * `c` does not increase with `mu`, so a proof at a smaller `mu` serves;
@@ -33,6 +33,7 @@ from residua.pld.residue.large_losses import high_cost, is_high
 from residua.pld.residue.lattice_excess import LatticeExcess, lattice_excess
 from residua.pld.residue.single_contact import cost_at_zero
 from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
+from residua.work_limit import remembered
 
 _CACHED = 1 << 12
 _FEW = 1 << 5
@@ -84,7 +85,7 @@ def cost_ends(v: Fraction, L: Pld) -> tuple[float, float] | None:
     return None if cost is None else (float_down(cost[0]), float_up(cost[1]))
 
 
-_remembered = lru_cache(maxsize=_CACHED)(cost_interval)
+_remembered = remembered(maxsize=_CACHED)(cost_interval)
 
 
 def squared(value: Any) -> Fraction:
@@ -102,7 +103,7 @@ def _root_down(square: Fraction) -> float:
     return root
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(maxsize=_CACHED)
 def cost_bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """Exact ends of a proven interval for the cost, at most `v`."""
     gaussian = L._exact_variance
@@ -169,7 +170,7 @@ def _exact(ends: tuple[float, float] | None) -> tuple[Fraction, Fraction] | None
     return None if ends is None else (Fraction(ends[0]), Fraction(ends[1]))
 
 
-@lru_cache(maxsize=_FEW)
+@remembered(maxsize=_FEW)
 def written_out(L: Pld) -> LatticeExcess | None:
     """Its excess as a finite list, or that of a loss above it, if that can be written out."""
     if sum(L.terms.values()) > _MOST_QUERIES:

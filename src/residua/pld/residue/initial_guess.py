@@ -1,4 +1,5 @@
-"""About the cost that `single_contact.py` proves: its equation in error functions, uncertified.
+"""A guess, uncertified, at the cost that `single_contact.py` proves: its equation in error
+functions.
 
 With `∫ e^{-at - t²/2m²} dt` over `(0, e)` both sides of `A = B` at `x = 1` are in closed form: as
 `e_L` is a combination of `e^{-t/2}`, 1 and `e^{t/2}`, all are error functions. These cancel where

@@ -29,6 +29,7 @@ from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.pld.residue.excess import FiniteExcess
 from residua.pld.residue.finite import LOG_LEAST, evened, finite_excess
+from residua.work_limit import work
 
 _LOSS = 3e-7
 """What the lattice may add to the cost, relative, if the work allows."""
@@ -174,6 +175,7 @@ def _partial_cell(part: float, d: float) -> tuple[float, float]:
 
 
 def _convolved(a: tuple[Floats, int], b: tuple[Floats, int]) -> tuple[Floats, int]:
+    work(0.2 * a[0].size * b[0].size)
     return np.convolve(a[0], b[0]), a[1] + b[1]
 
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -44,6 +43,7 @@ from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
 from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
+from residua.work_limit import remembered
 
 _LEAST_CELLS, _MOST_CELLS, _FINE = 48, 512, 24.0
 """Cells of the grid between the atoms: at least, at most, and for each `mu` of its length."""
@@ -87,7 +87,7 @@ def central_law(loss: Pld) -> CentralLaw | None:
 
 
 # By the integers: to hash a rational takes a division modulo a prime.
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _cost(
     n: int, d: int, law: CentralLaw, start_n: int, start_d: int, most: float
 ) -> Fraction | None:

@@ -54,6 +54,7 @@ from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_d
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import tents_above
+from residua.work_limit import remembered, work
 
 _SPACING = 48
 """Values of `v` in a decade at which costs are worked out."""
@@ -144,7 +145,7 @@ def _mean(sides: tuple[Outcomes, ...]) -> float:
 
 
 # By the integers: to hash a rational takes a division modulo a prime.
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _cost(
     v_n: int, v_d: int, reserves: Reserves, slack: float, loss: Pld, start: float
 ) -> ReserveCost | None:
@@ -211,6 +212,7 @@ class Outcomes(NamedTuple):
 
     def heights(self, left: float, t: Floats) -> Floats:
         """`h(e^t)` of the list and the Gaussian that is left, from above."""
+        work(4.0 * t.size * self.losses.size, 80.0 * t.size * self.losses.size)
         at = t[:, None] - self.losses
         error = self.error + 4.0 * U * (np.abs(t).max() + np.abs(self.losses).max())
         if left > 0.0:
@@ -220,12 +222,12 @@ class Outcomes(NamedTuple):
         return np.asarray(each @ self.masses * (1.0 + 2.0 * U * at.shape[1]) + self.at_infinity)
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def outcomes_above(loss: Pld, level: float) -> tuple[Outcomes, ...] | None:
     """Lists above a query and above its reversal (one if it is symmetric), down to `level`.
 
     The curve is enclosed separately on both sides of `x = 1`. The lower side is raised so that they
-    meet there; what is then missing to a whole is no loss. None if the query has no such list.
+    meet there; the mass that is then missing has loss 0. None if the query has no such list.
     """
     tents = tents_above(loss, level, _FINE, _MOST_OUTCOMES)
     if tents is None:
@@ -276,6 +278,7 @@ class _Budget:
 
     def _exponentials(self, t: Floats) -> Floats:
         """About what each reserve adds to the potential, a row for each."""
+        work(5.0 * self.kappa.size * t.size)
         powers = self.factors[:, None] - self.kappa[:, None] * t.ravel()
         return np.exp(np.minimum(powers, _LARGEST_POWER)).reshape(-1, *t.shape)
 

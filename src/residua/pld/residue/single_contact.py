@@ -72,6 +72,7 @@ from typing import NamedTuple
 from residua.pld.arithmetic.ulp_bounds import TINY, U
 from residua.pld.residue.initial_guess import about
 from residua.pld.residue.symmetric_family import CentralLaw, density, height, lack
+from residua.work_limit import work
 
 _QUERY_ULPS = 192.0
 _CLOSED_ULPS = 320.0
@@ -277,6 +278,7 @@ def _query_side(law: CentralLaw, m2: float, count: int) -> float:
     near = far = 0.0
     # Sums of e^{-t/2 - t²/2m²} against 1 - e^-d, and against 1 - e^{-d/2} or its square.
     half, square = law.is_laplace, law.flat > 0.0
+    work(100.0 * 12 * count)
     for x, weight in _rule(count):
         # Both from the node: `e - d` would lose the digits of a small `t`.
         d, t = rest + width * x, width * (1.0 - x)
@@ -312,6 +314,7 @@ def _gaussian_side(m2: float, c: float) -> tuple[float, float]:
     total = 0.0
     end = math.log1p(c / m2)
     count = math.ceil(end)
+    work(100.0 * 12 * count)
     for x, weight in _rule(count):
         w = end * x
         total += weight * math.exp(0.5 * w - 0.125 * m2 * math.expm1(w))
@@ -334,6 +337,7 @@ def _query_lack(law: CentralLaw, m2: float) -> tuple[float, float]:
     total = 0.0
     width, bend = high - low, -0.5 / m2
     count = max(1, math.ceil(width / min(m, 4.0)))
+    work(100.0 * 12 * count)
     for x, weight in _rule(count):
         t = low + width * x
         total += weight * lack(law, t) * math.exp(bend * t * t)

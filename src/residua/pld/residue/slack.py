@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian
 from residua.pld.residue.excess_complement import tail_transform
 from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
+from residua.work_limit import remembered, work
 
 _CACHED = 1 << 12
 _SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
@@ -91,7 +92,7 @@ def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | N
     return _cost(v, query("L", L), share)
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(maxsize=_CACHED)
 def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     part = L._exact_variance
     low = float_down(v)
@@ -132,7 +133,7 @@ class Tents:
     q_inf: float
 
 
-@lru_cache(maxsize=64)
+@remembered(maxsize=64)
 def tents_above(L: Pld, level: float, fine: float, most: int | None = None) -> Tents | None:
     """Tents above a query, down to heights of `level`; `fine` is their distance beside its size.
 
@@ -164,6 +165,7 @@ def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Float
     y = [0.0]
     while y[-1] < end:
         y.append(y[-1] + fine * (size + y[-1]))
+    work(200.0 * len(y))
     t = np.minimum(np.array(y), end)
     _, high = evaluator.right(t, 0.0, _ACCURACY)
     high[0] = at_one
@@ -180,6 +182,7 @@ def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Float
     jump = np.maximum(q - np.append(q[1:], 0.0), 0.0)
     weights = jump * np.exp(0.5 * t[1:])
     places = t[1:]
+    work(4.0 * t.size * t.size, 24.0 * t.size * t.size)
     # What rounding took away is put back: the sum must be at least the heights it came from.
     sums = 2.0 * np.sinh(0.5 * np.maximum(places - t[:, None], 0.0)) @ weights * np.exp(0.5 * t)
     needed = (high - high[-1])[:-1] / np.maximum(sums[:-1], 1e-300)
@@ -233,7 +236,7 @@ def _scaled(one: Transform, weight: float) -> Transform:
 
 
 def _budgets(tents: Tents, eta: float) -> tuple[Budget, Budget]:
-    """What the slack and the masses at infinity leave, and the same mirrored."""
+    """The budget that the slack and the masses at infinity leave, and the same mirrored."""
     right, left = (max((eta - p) * (1.0 - 4.0 * U), 0.0) for p in (tents.p_inf, tents.q_inf))
     return partial(slack_transform, eta, right, left), partial(slack_transform, eta, left, right)
 
@@ -245,6 +248,7 @@ def _may_fit(tents: Tents, v: float, eta: float) -> bool:
         keep = excess.losses > 0.0
         z, w = excess.losses[keep], excess.weights[keep]
         y = np.concatenate([[0.0], z])
+        work(4.0 * y.size * z.size, 24.0 * y.size * z.size)
         heights = 2.0 * np.sinh(0.5 * np.maximum(z - y[:, None], 0.0)) @ w
         h, _ = gaussian._right(y, 0.0, v, 0.0)
         room = ((1.0 - eta) * h + (eta - mass)) * np.exp(-0.5 * y)

@@ -19,7 +19,6 @@ Parameters of a composition add up to an upper bound; the lower end is one order
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld, query
 from residua.pld.support.support_ends import largest_loss_bounds
+from residua.work_limit import remembered
 
 _WIDTH = 1e-6
 _ROUNDS = 40
@@ -66,7 +66,7 @@ def zcdp_parameter_bounds(loss: Pld) -> Interval:
     return Interval(float(low), float(high))
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _of_factor(factor: Factor) -> tuple[float, float]:
     if factor.atom_count == 0 or factor.mass_at_infinity > 0 or factor.mass_at_minus_infinity > 0:
         return np.inf, np.inf

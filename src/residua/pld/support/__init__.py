@@ -1,1 +1,1 @@
-"""What is known of the support of a PLD without reading its curve."""
+"""The support of a PLD, as far as it is known without reading its curve."""

@@ -18,6 +18,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     normal_density,
 )
 from residua.pld.families.gaussian import Gaussian
+from residua.work_limit import work
 
 
 def gaussian_tradeoff(gaussian: Gaussian, alpha: Floats) -> tuple[Floats, Floats]:
@@ -47,6 +48,7 @@ def _upperquantile_bounds(mass: Floats, wrong: float) -> tuple[Floats, Floats]:
     step = (wrong + 1e-13 + 1e-15 * near * near) * mills_ratio(near) * 2.0 + 1e-15 * near
     low, high = near - step, near + step
     for _ in range(60):
+        work(50.0 * mass.size)
         bad = ~_tail_at_least(low, mass * (1.0 + wrong))
         low = np.where(bad, low - step, low)
         worse = ~_tail_at_most(high, mass * (1.0 - wrong))

@@ -32,6 +32,7 @@ from residua.pld.arithmetic.ulp_bounds import (
 )
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
+from residua.work_limit import work
 
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
@@ -90,9 +91,12 @@ class Table:
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]` for `t >= 0` known up to `±dt`."""
         z, p, p_sums = self._right_half
+        direct = z.size <= _LONG and t.size * z.size <= _CHUNK
+        each = 3.0 * z.size if direct else 1000.0 + 3.0 * z.size
+        work(t.size * each, 24.0 * t.size * z.size if direct else 0.0)
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
-        if z.size <= _LONG and flat.size * z.size <= _CHUNK:
+        if direct:
             value = -np.expm1(np.minimum(flat[:, None] - z, 0.0)) @ p
         else:
             # Atoms more than `_FAR` above t count whole, up to e^-_FAR.
@@ -133,6 +137,7 @@ class Table:
     def complement(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[min(1, e^{t-Z}); Z < inf]`, see `complement.py`; relative accuracy."""
         z, p, p_sums = self._ascending
+        work(t.size * (1000.0 + 3.0 * z.size))
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         first = np.searchsorted(z, flat, side="right")
@@ -172,6 +177,7 @@ class Table:
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z
+            work(5.0 * gap.size, 64.0 * gap.size)
             lo, hi = smooth(gap, wobble[part, None] + np.abs(gap) * U)
             low[part], high[part] = lo @ self.p, hi @ self.p
         rounding = self.mass_error + (self.z.size + 4.0) * U
@@ -193,6 +199,7 @@ def build(terms: Iterable[FiniteTerm]) -> Table:
 
 
 def _product(a: Table, b: Table) -> Table:
+    work(40.0 * a.z.size * b.z.size, 64.0 * a.z.size * b.z.size)
     z = (a.z[:, None] + b.z).ravel()
     log_p = (a.log_p[:, None] + b.log_p).ravel()
     size_z = float(np.max(np.abs(z), initial=0.0))
@@ -221,6 +228,7 @@ def _multinomial(factor: Atoms, n: int) -> Table:
             k, row = left, np.arange(left.size)
         else:
             times = (left + 1.0).astype(np.int64)
+            work(60.0 * float(times.sum()), 64.0 * float(times.sum()))
             row = np.repeat(np.arange(left.size), times)
             k = np.arange(float(times.sum())) - np.repeat(np.cumsum(times) - times, times)
         z = z[row] + k * factor.z[i]
@@ -241,6 +249,7 @@ def _multinomial(factor: Atoms, n: int) -> Table:
 def _binomial(factor: RandomizedResponse, n: int) -> Table:
     from scipy.special import gammaln
 
+    work(60.0 * n, 64.0 * n)
     k = np.arange(n + 1, dtype=np.float64)
     z = (2.0 * k - n) * factor.eps
     none = np.log1p(-factor.delta)

@@ -1,4 +1,4 @@
-"""Where curves end: the largest finite loss and the mass at infinity, compared exactly.
+"""The ends of curves: the largest finite loss and the mass at infinity, compared exactly.
 
 Curves that touch often touch at the end of a support, where floats cannot tell; the
 parameters there are rationals, so rationals decide.

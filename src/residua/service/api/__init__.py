@@ -1,1 +1,1 @@
-"""HTTP: routes, the schema of requests and answers, and what they mean."""
+"""HTTP: routes, and the schema and meaning of requests and answers."""

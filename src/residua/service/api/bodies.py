@@ -1,7 +1,7 @@
-"""Bodies of requests, read strictly, for FastAPI to check against the models.
+"""Read bodies of requests strictly, for FastAPI to check against the models.
 
-JSON has neither NaN nor Infinity, and a field stands once: both are refused by the library's own
-reader, with the same words as everywhere, before the models see the body.
+The library's own reader refuses NaN, Infinity and duplicate fields, with the same words as
+everywhere, before the models see the body.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_type(given: str | None) -> None:
 
 
 def parsed(raw: bytes) -> Any:
-    """What a body says."""
+    """The contents of a body."""
     try:
         return parsed_json("body", raw)
     except ArgumentError as error:
@@ -72,7 +72,7 @@ def parsed(raw: bytes) -> Any:
 
 
 def validated(model: type[Model], given: Any) -> Model:
-    """What a form says, checked as the same body would be."""
+    """The contents of a form, checked like a body."""
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""From a request to a decision of the ledger, and to what is said of it.
+"""From a request to the ledger's decision, and to the answer.
 
 What a closed form decides, or is known to be quick, is decided by one of many threads, and the
 ledger commits those that wait together. Any other decision may take long, and so may saying what is
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from residua.errors import TooExpensive
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.closed_forms import is_closed_form, leaves_closed_form
 from residua.ledger.domain.described_query import Asked, asked, from_text
@@ -27,7 +28,7 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.records import canonical
 from residua.service.api import values
 from residua.service.auth.access import Caller
-from residua.service.context import Office
+from residua.service.context import Office, within_limit
 from residua.service.problems import Problem
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ async def decide(
     mechanism: Mapping[str, Any],
     ask: Callable[[Ledger, Asked], T],
 ) -> T:
-    """What a ledger answers to a caller about a mechanism."""
+    """A ledger's answer to a caller about a mechanism."""
     ledger = office.ledger.as_principal(caller.principal)
 
     def work(compute: Compute) -> T:
@@ -50,7 +51,7 @@ async def decide(
 
 
 async def settle(request: Request, office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
-    """What a ledger answers to a caller about a reservation."""
+    """A ledger's answer to a caller about a reservation."""
     ledger = office.ledger.as_principal(caller.principal)
     return await office.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
 
@@ -68,10 +69,15 @@ async def shown_slowly(
     """
     standings = standings_of(receipt)
     alone = with_remainder(receipt, standings)
+
+    def work(compute: Compute) -> dict[str, Any]:
+        return compute(within_limit, to_dict, alone)
+
     try:
-        return await office.compute_slowly(request, caller, lambda compute: compute(to_dict, alone))
-    except Problem as problem:
-        if problem.status != 503 or not isinstance(standings, Standings):
+        return await office.compute_slowly(request, caller, work)
+    except (Problem, TooExpensive) as problem:
+        late = isinstance(problem, TooExpensive) or problem.status == 503
+        if not late or not isinstance(standings, Standings):
             raise
     unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
     left = unknown if standings.one else dict.fromkeys(standings.named, unknown)

@@ -1,4 +1,4 @@
-"""What mechanisms and filters may hold, for the OpenAPI description: read off their classes.
+"""Schemas of mechanisms and filters for the OpenAPI description, derived from their classes.
 
 There is no second list of kinds. Values that a kind does not allow (a negative scale) are answered
 with 422 and the library's own words; the description has names and types.
@@ -14,7 +14,7 @@ from typing import Any
 
 from residua.filters.kinds import KINDS as FILTERS
 from residua.filters.kinds import filter_class
-from residua.mechanisms.kinds import KINDS as MECHANISMS
+from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.service.api.examples import ANSWERS
 
 MECHANISM, FILTER = "Mechanism", "Filter"

@@ -1,4 +1,4 @@
-"""A budget as curves: what there is, was spent, is left and is promised. Pure, for a worker."""
+"""Curves of a budget: the whole, the spent, the left and the promised. Pure, for a worker."""
 
 from __future__ import annotations
 

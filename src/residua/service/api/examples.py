@@ -1,4 +1,4 @@
-"""Answers as they look, for the description: one budget, a spend, a refusal, a reservation."""
+"""Example answers for the API description: one budget, a spend, a refusal, a reservation."""
 
 from __future__ import annotations
 

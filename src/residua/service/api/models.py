@@ -1,4 +1,4 @@
-"""What requests and answers look like: both are checked against these, and described by them.
+"""Models of requests and answers, which validate and describe both.
 
 Requests take no unknown fields and no values of another type. What a mechanism or a filter may
 hold is the codecs' business (`mechanisms/codec.py`, `filters/codec.py`): the service passes it on
@@ -23,7 +23,7 @@ LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 ADDRESSABLE = r"^(\.{3,}|\.{0,2}[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*)$"
-"""What can stand in the path of a URL: no slash, and neither `.` nor `..`, which browsers fold."""
+"""What the path of a URL can contain: no slash, and neither `.` nor `..`, which browsers fold."""
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=PRINTABLE)]
 Key = Annotated[
@@ -133,7 +133,7 @@ class Cancel(Request):
 
 
 class Plan(Request):
-    """What is to be asked again and again."""
+    """A query to be repeated."""
 
     mechanisms: Annotated[list[Described], Field(min_length=1, max_length=64, examples=[[LAPLACE]])]
     n: Annotated[
@@ -200,7 +200,7 @@ class Balanced(Answer):
 
 
 class Decided(Answer):
-    """What a budget says to a query, before anything is spent."""
+    """A budget's answer to a query, before anything is spent."""
 
     admitted: bool
     reason: Annotated[str, Field(description="What was asked, what is left, what would fit.")]
@@ -222,14 +222,14 @@ class Decided(Answer):
 
 
 class Link(Answer):
-    """Where a budget's chain stands."""
+    """The head of a budget's chain."""
 
     seq: int
     head: str
 
 
 class Receipted(Answer):
-    """What was decided and written down. A receipt permits one run, and a replayed one none."""
+    """A recorded decision. A receipt permits one run, and a replayed one none."""
 
     admitted: bool
     reason: str
@@ -285,7 +285,7 @@ class Holds(Answer):
 
 
 class Promised(Answer):
-    """What is guaranteed."""
+    """A guarantee."""
 
     text: Annotated[str, Field(description="For what, and under which condition.")]
     pld: dict[str, Any] | None
@@ -377,7 +377,7 @@ class Planned(Answer):
 
 
 class Me(Answer):
-    """Who asks."""
+    """The caller."""
 
     principal: str
     role: str
@@ -394,7 +394,7 @@ class Health(Answer):
 
 
 class Verification(Answer):
-    """What the last verification found."""
+    """The result of the last verification."""
 
     running: bool
     finished: str | None

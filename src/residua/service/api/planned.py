@@ -1,4 +1,4 @@
-"""Planning: how many more of a query fit, and the least noise that does. Pure, for a worker."""
+"""Planning: how many copies of a query fit, and the least noise that fits. Pure, for a worker."""
 
 from __future__ import annotations
 

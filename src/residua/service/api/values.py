@@ -1,4 +1,4 @@
-"""What the ledger answers as JSON data, and back.
+"""Convert the ledger's answers to JSON data and back.
 
 The same data is what the service sends, what commands print with `--json`, and what a client turns
 into the ledger's own values again.
@@ -54,7 +54,7 @@ AT_ONCE = 8
 
 
 def answer_to_dict(answer: Answer) -> dict[str, Any]:
-    """What a check says."""
+    """The answer of a check as data."""
     return {
         "admitted": answer.admitted,
         "reason": answer.reason,
@@ -98,7 +98,7 @@ def hold_to_dict(hold: Hold) -> dict[str, Any]:
 
 
 def budget_to_dict(budget: Budget) -> dict[str, Any]:
-    """A budget as it stands; one that a service showed, as it was shown."""
+    """A budget as data; a budget that came from a service, as it came."""
     import json
 
     if isinstance(budget, ServedBudget):
@@ -127,7 +127,7 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
 
 
 def budgets_to_data(budgets: Sequence[Budget], compute: Compute) -> list[dict[str, Any]]:
-    """Budgets as they stand; `compute` works out what may take long."""
+    """Budgets as data; `compute` works out what may take long."""
     if len(budgets) <= AT_ONCE and all(one.leaves_closed_form for one in budgets):
         return _budgets_to_data(budgets)
     return compute(_budgets_to_data, [one.detached() for one in budgets])
@@ -188,12 +188,12 @@ def plain_data(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Said:
-    """What a service said of the budgets, in place of where they stood."""
+    """A service's statement about the budgets, in place of their snapshots."""
 
     left: Any
     fits: Any = None
     balance: None = None
-    """What a service works out where it shows a budget, and not for every answer."""
+    """A service works it out where it shows a budget, and not for every answer."""
 
     @cached_property
     def remaining(self) -> Any:
@@ -262,7 +262,7 @@ class ServedBudget(Budget):
 
 
 def answer_from(data: Any) -> Answer:
-    """What a check said."""
+    """The answer of a check from data."""
     given = _Reading(data)
     return answer_of(
         Said(given["remaining"], given["largest"]),

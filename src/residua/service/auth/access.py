@@ -45,7 +45,7 @@ class Caller:
     role: str
     scope: tuple[str, ...] | None
     token: str | None
-    """The id of the token, which is no secret."""
+    """The id of the token, which is not secret."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class Caller:
 
 
 DEVELOPER = Caller(LOCAL, "admin", None, None)
-"""Who comes without a token to a service for development."""
+"""The caller without a token, in a service for development."""
 
 
 class Gatekeeper:
@@ -117,11 +117,11 @@ class Gatekeeper:
         scheme, _, text = header.partition(" ")
         found = tokens.parsed(text.strip()) if scheme.lower() == "bearer" else None
         if found is None:
-            raise _unauthenticated("Authorization must be: Bearer TOKEN, got something else")
+            raise _unauthenticated("Authorization must be: Bearer TOKEN, a token like rz_ID_SECRET")
         return found
 
     def holder(self, id: str, hash: str) -> Caller | None:
-        """Who holds a token where that needs no look into the store; raises where nobody does."""
+        """The holder of a token, if known without the store; raises where the token is invalid."""
         kept = self._kept.get(id)
         if kept is None or self._clock() - kept[0] > KEPT:
             return None

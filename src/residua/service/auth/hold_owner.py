@@ -1,4 +1,4 @@
-"""Whose a reservation is, open or not: what a scope is compared with.
+"""The owner of a reservation, open or not, which a scope is compared with.
 
 The ledger lists open reservations alone, and a commit that is repeated gets its receipt again; so
 who may read that is looked up among all of them.
@@ -15,7 +15,7 @@ from residua.ledger.storage.schema import holds
 
 
 class HoldOwner(NamedTuple):
-    """Who made a reservation, and from which budgets."""
+    """The principal that made a reservation, and the budgets that it holds from."""
 
     principal: str
     budgets: tuple[str, ...]

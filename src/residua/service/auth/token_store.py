@@ -1,4 +1,4 @@
-"""Tokens in the ledger's database: one table beside the books, of which it is no part."""
+"""Tokens in the ledger's database: one table beside the ledger, and not part of it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token. The secret is not."""
+    """A stored token, without its secret."""
 
     id: str
     principal: str
@@ -74,13 +74,13 @@ def made(
 
 
 def parsed(text: str) -> tuple[str, str] | None:
-    """The id and the hash of the secret of a token's text; None for what is no token."""
+    """The id and the hash of the secret of a token's text; None if it is not a token."""
     found = _SHAPE.fullmatch(text)
     return None if found is None else (found[1], hashed(found[2]))
 
 
 def hashed(secret: str) -> str:
-    """What the store keeps of a secret."""
+    """The hash of a secret, which the store keeps."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

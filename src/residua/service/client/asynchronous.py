@@ -97,7 +97,7 @@ class AsyncClient:
         )  # fmt: skip
 
     async def budget(self, name: str) -> Budget:
-        """A budget as it stands now."""
+        """The present state of a budget."""
         return await self._run(verbs.budget(name))
 
     async def budgets(self) -> tuple[Budget, ...]:
@@ -128,7 +128,7 @@ class AsyncClient:
         *,
         assume_budget_relation: bool = False,
     ) -> Receipt:
-        """Debit a query, durably. Run its mechanism after this, once, and only if it says so."""
+        """Debit a query, durably. Then run its mechanism once, if the receipt permits it."""
         return await self._run(verbs.spend(budgets, query, key, assume_budget_relation))
 
     async def reserve(

@@ -1,4 +1,4 @@
-"""Calls of the service as values: what is sent, when it may be sent again, how it is read.
+"""Calls of the service as values: the request, when to retry it, and how to read the answer.
 
 Both clients carry out the same calls, one waiting and one not. A call may be repeated freely if it
 writes nothing, or if it carries a key: then the service answers a repetition with the receipt it
@@ -152,7 +152,7 @@ class Attempts(Generic[T]):
         return self._made < ATTEMPTS
 
     def result(self, outcome: Outcome) -> T:
-        """What the call brought, or the exception that it amounts to."""
+        """The result of the call; raises the exception that an error answer names."""
         try:
             return self._read(outcome)
         except OutcomeUnknown:
@@ -171,7 +171,7 @@ class Attempts(Generic[T]):
             ) from outcome.error
         if outcome.status >= 300:
             raise problems.raised(outcome.status, outcome.data)
-        # It was carried out, and if the answer cannot be read, nobody knows to which end.
+        # It was carried out, and if the answer cannot be read, its result is unknown.
         self._unsure |= call.writes
         return call.read(outcome.content.decode() if call.text else outcome.data)
 
@@ -189,7 +189,7 @@ def _is_unsure(outcome: Outcome) -> bool:
         return outcome.arrived
     if outcome.status < 500:
         return False
-    # Of what is not ours, a proxy's, nobody knows how far the request came.
+    # An answer that is not ours, but a proxy's, does not say how far the request came.
     return outcome.problem is None or outcome.problem in _UNSURE
 
 
@@ -203,7 +203,7 @@ def address(url: Any) -> str:
             f"url must be the address of a service, http:// or https://, got {checks.shown(url)}"
         )
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ArgumentError("url must be an address alone; the token is an argument of its own")
+        raise ArgumentError("url must be an address alone; pass the token as the argument `token`")
     return url.rstrip("/")
 
 
@@ -217,7 +217,7 @@ def _is_host(url: str) -> bool:
 
 
 def headers(token: Any) -> dict[str, str]:
-    """What every request carries."""
+    """The headers of every request."""
     common = {"User-Agent": f"residua/{__version__}", "Content-Type": "application/json"}
     if token is None:
         return common

@@ -85,11 +85,11 @@ class Sessions(Generic[H]):
 
 
 def answered(response: httpx.Response) -> Answered:
-    """What an attempt brought."""
+    """The result of an attempt."""
     told = response.headers.get("retry-after")
     return Answered(response.status_code, response.content, told)
 
 
 def failed(error: httpx.HTTPError) -> Failed:
-    """What an attempt without an answer is."""
+    """The error of an attempt without an answer."""
     return Failed(error, arrived=not isinstance(error, NOT_SENT))

@@ -81,7 +81,7 @@ class Client:
         )  # fmt: skip
 
     def budget(self, name: str) -> Budget:
-        """A budget as it stands now."""
+        """The present state of a budget."""
         return self._run(verbs.budget(name))
 
     def budgets(self) -> tuple[Budget, ...]:
@@ -110,7 +110,7 @@ class Client:
         *,
         assume_budget_relation: bool = False,
     ) -> Receipt:
-        """Debit a query, durably. Run its mechanism after this, once, and only if it says so."""
+        """Debit a query, durably. Then run its mechanism once, if the receipt permits it."""
         return self._run(verbs.spend(budgets, query, key, assume_budget_relation))
 
     def reserve(

@@ -143,12 +143,12 @@ def export(to: str | Path | IO[str]) -> Verb[int]:
 
 
 def _once(path: str, read: Callable[[Any], Any], body: dict[str, Any] | None) -> Call[Any]:
-    """What writes and carries no key: not to be sent twice."""
+    """A call that writes without a key: it must not be sent twice."""
     return Call("POST", path, read, body, repeatable=False, writes=True)
 
 
 def _keyed(path: str, read: Callable[[Any], Any], body: dict[str, Any], key: str) -> Call[Any]:
-    """What writes once, however often it is sent."""
+    """A call that writes once, however often it is sent."""
     return Call("POST", path, _own(key, read), {**body, "key": key}, key=key, writes=True)
 
 

@@ -1,4 +1,4 @@
-"""One budget: how it stands, its curves, what was asked of it, and what might be."""
+"""One budget: its state, its curves, its history, and what-if questions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ArgumentError, ResiduaError, TooLargeError
+from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget, balance_of
 from residua.ledger.domain.described_query import Asked
@@ -80,7 +80,7 @@ async def curves(request: Request, name: str) -> Response:
 
 @router.post("/budgets/{name}/what-if")
 async def what_if(request: Request, name: str) -> Response:
-    """What a query would be told, how many more fit, and with how little noise."""
+    """The answer that a query would get, how many more fit, and with how little noise."""
     office, seen = office_of(request), await visitor(request)
     given = await form(request)
     check_form(request, seen, given.get(CODE))
@@ -112,7 +112,7 @@ async def spend(request: Request, name: str) -> Response:
     check_form(request, seen, given.get(CODE))
     seen.caller.require("spend", name)
     try:
-        body = validated(models.Ask, {**_asked(given), "key": given.get("key") or None})
+        body = validated(models.Ask, {**_query_body(given), "key": given.get("key") or None})
 
         def ask(ledger: Ledger, query: Asked) -> Receipt:
             assumed = body.assume_budget_relation
@@ -135,7 +135,7 @@ def tried(
     office: Office, caller: Caller, name: str, given: Mapping[str, str], compute: Compute
 ) -> dict[str, Any]:
     """Check and plan. Auditors may plan, and not check."""
-    body = validated(models.Ask, _asked(given))
+    body = validated(models.Ask, _query_body(given))
     n = _count(given.get("n", "1"))
     plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": MOST})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
@@ -152,7 +152,7 @@ def tried(
         asked = [from_dict(one) for one in plan.mechanisms]
         budget = office.ledger.budget(name).detached()
         found = compute(planned, budget, asked, plan.n, plan.most)
-    except TooLargeError as error:
+    except (TooExpensive, TooLargeError) as error:
         out["too_slow"] = str(error)
     else:
         least = found["least_noise"]
@@ -160,7 +160,7 @@ def tried(
     return out
 
 
-def _asked(given: Mapping[str, str]) -> dict[str, Any]:
+def _query_body(given: Mapping[str, str]) -> dict[str, Any]:
     return {
         "mechanism": described(QUERIES, given, "mechanism"),
         "assume_budget_relation": given.get("assume") == "yes",

@@ -79,7 +79,7 @@ FILTERS = (
 JSON = "json"
 """The kind of whatever else there is."""
 BOUNDS = f"zcdp {JSON}"
-"""The kinds that may be bounds alone: somebody must say under which relation they hold."""
+"""The kinds that may be bounds alone: the user must say under which relation they hold."""
 
 
 def described(choices: tuple[Choice, ...], fields: Mapping[str, str], what: str) -> dict[str, Any]:

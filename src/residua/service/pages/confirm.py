@@ -1,4 +1,4 @@
-"""What cannot be taken back, asked twice: letting a reservation go, and retiring a budget.
+"""Confirmation of what cannot be undone: cancelling a reservation, and retiring a budget.
 
 A link leads to a page that says what will happen and asks why; its form does it. Engines and admins
 cancel, admins retire, as over HTTP.
@@ -36,7 +36,7 @@ NEWEST = 50
 
 @router.get("/budgets/{name}/retire")
 async def ask_to_retire(request: Request, name: str) -> Response:
-    """Say what retiring a budget means, and ask why."""
+    """Show what retiring a budget means, and ask for a reason."""
     seen = await visitor(request)
     seen.caller.require("manage", name)
     return await _retirement(request, seen, name, None)
@@ -58,13 +58,13 @@ async def retire(request: Request, name: str) -> Response:
         body = validated(models.Retirement, {"reason": given.get("reason", "").strip()})
         seq = await office.run(work, body.reason)
     except (ResiduaError, Problem) as error:
-        return await _retirement(request, seen, name, _told(error))
+        return await _retirement(request, seen, name, _problem_of(error))
     return to(f"/budgets/{quote(name, safe='')}?record={seq}")
 
 
 @router.get("/holds/{id}/cancel")
 async def ask_to_cancel(request: Request, id: str) -> Response:
-    """Say what letting a reservation go means, and ask why."""
+    """Show what cancelling a reservation means, and ask for a reason."""
     seen = await visitor(request)
     seen.caller.require("spend")
     return await _cancellation(request, seen, id, None)
@@ -83,7 +83,7 @@ async def cancel(request: Request, id: str) -> Response:
         body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
         await settle(request, office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
     except (ResiduaError, Problem) as error:
-        return await _cancellation(request, seen, id, _told(error))
+        return await _cancellation(request, seen, id, _problem_of(error))
     name = found.budgets[0]
     seq = await office.run(_left, office.ledger, name, id)
     return to(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
@@ -103,7 +103,7 @@ def sees(caller: Caller, hold: Hold) -> bool:
 
 
 def _left(ledger: Ledger, name: str, id: str) -> int | None:
-    """The number of the record by which a hold was let go."""
+    """The number of the record that released a hold."""
     after = ledger.budget(name).seq - NEWEST
     for record in reversed(ledger.history(name, after=after if after >= 0 else None)):
         if record.type == "cancel" and record.body["hold"] == id:
@@ -126,8 +126,8 @@ async def _retirement(
         seen,
         200 if problem is None else problem.status,
         title=f"Retire {budget.name}?",
-        says="It is closed for good: what is left of it cannot be spent any more, and reservations"
-        " that wait are let go. Its history stays, and so does what it promises.",
+        says="The budget is closed for good: what is left of it can no longer be spent, and open"
+        " reservations are released. Its history stays, and so does what it promises.",
         facts=facts,
         action=f"/budgets/{quote(name, safe='')}/retire",
         back=f"/budgets/{quote(name, safe='')}",
@@ -152,8 +152,8 @@ async def _cancellation(
         seen,
         200 if problem is None else problem.status,
         title="Cancel this reservation?",
-        says="Only if its query has not started and never will: what is held goes back to the"
-        " budget, and whoever holds the reservation cannot commit it any more.",
+        says="Cancel only if its query has not started and never will: what is held goes back to"
+        " the budget, and the reservation can no longer be committed.",
         facts=facts,
         action=f"/holds/{quote(id, safe='')}/cancel",
         back=f"/budgets/{quote(hold.budgets[0], safe='')}",
@@ -163,7 +163,7 @@ async def _cancellation(
     )
 
 
-def _told(error: Exception) -> Problem:
+def _problem_of(error: Exception) -> Problem:
     problem = problems.problem_of(error)
     if problem is None:
         raise error

@@ -1,4 +1,4 @@
-"""A new budget, by an admin."""
+"""Create a budget, as an admin."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError
-from residua.filters.codec import from_dict
-from residua.ledger.api.ledger import Ledger
 from residua.service.api import models
 from residua.service.api.bodies import validated
 from residua.service.context import office_of
@@ -31,7 +29,7 @@ async def ask(request: Request) -> Response:
     """Ask what the budget is to be."""
     seen = await visitor(request)
     seen.caller.require("manage")
-    return await _asked(request, seen, {}, None)
+    return await _form(request, seen, {}, None)
 
 
 @router.post("/new-budget")
@@ -43,17 +41,22 @@ async def create(request: Request) -> Response:
     seen.caller.require("manage")
     try:
         body = validated(models.NewBudget, wanted(given))
-        await office.run(made, office.ledger.as_principal(seen.caller.principal), body)
+        ledger = office.ledger.as_principal(seen.caller.principal)
+        await office.compute(
+            request,
+            seen.caller,
+            lambda compute: ledger.with_compute(compute).create_budget(**body.model_dump()),
+        )
     except (ResiduaError, Problem) as error:
         problem = problem_of(error)
         if problem is None:
             raise
-        return await _asked(request, seen, given, problem)
+        return await _form(request, seen, given, problem)
     return to(f"/budgets/{quote(body.name, safe='')}")
 
 
 def wanted(given: Mapping[str, str]) -> dict[str, Any]:
-    """What a form asks for; what was left empty is left to the ledger."""
+    """The budget that a form describes; the ledger supplies what was left empty."""
     fields: dict[str, Any] = {
         name: given[name].strip()
         for name in ("name", "relation", "unit", "parent", "partition", "data")
@@ -67,13 +70,7 @@ def wanted(given: Mapping[str, str]) -> dict[str, Any]:
     return {**fields, "filter": described(FILTERS, given, "filter")}
 
 
-def made(ledger: Ledger, body: models.NewBudget) -> None:
-    """Create what was asked for."""
-    fields = body.model_dump(exclude={"name", "filter"})
-    ledger.create_budget(body.name, from_dict(body.filter), **fields)
-
-
-async def _asked(
+async def _form(
     request: Request, seen: Visitor, given: Mapping[str, str], problem: Problem | None
 ) -> Response:
     office = office_of(request)

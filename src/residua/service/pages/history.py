@@ -1,4 +1,4 @@
-"""What was asked of a budget, the newest first, with the reasons that were given."""
+"""The history of a budget, newest first, with the reasons that were given."""
 
 from __future__ import annotations
 

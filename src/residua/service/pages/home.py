@@ -1,4 +1,4 @@
-"""The way in and out, and the list of budgets with what is left of each."""
+"""Login, logout, and the list of budgets with what is left of each."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def login(request: Request) -> Response:
         said = dict(shown(found))
         if found.status == 401 and parsed(token) is None:
             # The words about a header are not for who fills in a form.
-            said["detail"] = "this is no token: one begins with rz_ and was shown when it was made"
+            said["detail"] = "invalid token: tokens start with rz_"
         return page("login.html", None, found.status, next=after, problem=said)
     response = to(after)
     remember(request, response, token)
@@ -104,7 +104,7 @@ async def verify(request: Request) -> Response:
 
 @router.get("/verification")
 async def verification(request: Request) -> Response:
-    """What the last verification found, as a part of a page."""
+    """The result of the last verification, as a part of a page."""
     seen = await visitor(request)
     seen.caller.require("read")
     return page("part_verification.html", seen, verified=office_of(request).verifier.said())

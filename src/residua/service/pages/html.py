@@ -72,7 +72,7 @@ async def form(request: Request) -> dict[str, str]:
 
 
 class PageRoute(APIRoute):
-    """A route for people: who is nobody is asked to log in, and problems are pages."""
+    """A route for people: visitors who are not logged in are asked to, and problems are pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         endpoint = self.endpoint
@@ -105,6 +105,6 @@ def trouble(request: Request, problem: Problem) -> Response:
 
 
 def shown(problem: Problem) -> Mapping[str, Any]:
-    """What a page says of a problem."""
+    """The text of a problem on a page."""
     return {"title": problems.TITLES[problem.name], "detail": problem.detail,
             "status": problem.status}  # fmt: skip

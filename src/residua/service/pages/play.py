@@ -35,7 +35,7 @@ async def play(request: Request) -> Response:
 
 
 def worked_out(asked: dict[str, str]) -> dict[str, Any]:
-    """What comes of a plan, against each filter."""
+    """The result of a plan against each filter."""
     # Imported here: adversaries are not what most visitors come for.
     from residua.service.pages import playground as game
 

@@ -46,7 +46,7 @@ _EPS = np.linspace(0.0, 2 * EPS, 121)
 
 @dataclass(frozen=True)
 class Plan:
-    """What the visitor does: a first query, and a next one for each finite outcome."""
+    """The visitor's plan: a first query, and a next one for each finite outcome."""
 
     first: str
     low: str
@@ -65,7 +65,7 @@ EVERY = tuple(Plan(*moves) for moves in itertools.product(MOVES, repeat=3))
 
 @dataclass(frozen=True)
 class Played:
-    """What a filter let a plan do."""
+    """The result of a plan against one filter."""
 
     refusals: tuple[str, ...]
     """In the filter's own words."""
@@ -82,7 +82,7 @@ class Played:
 
 
 def in_words(name: str) -> str:
-    """What a query does, in percent: `R_{eps, delta}` reveals, or else hints with odds `e^eps`."""
+    """A query's effect in percent: `R_{eps, delta}` reveals, or else hints with odds `e^eps`."""
     eps, delta = PARAMETERS[name]
     right = 100 / (1 + math.exp(-eps))
     reveals = f"gives the truth away {100 * delta:.0f}\N{NO-BREAK SPACE}% of the time"

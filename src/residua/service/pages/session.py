@@ -1,4 +1,4 @@
-"""Who looks at a page: a token in a cookie that scripts cannot read.
+"""The visitor of a page: a token in a cookie that scripts cannot read.
 
 The cookie holds the token itself, so any process of a service knows it, and a revoked token ends
 the session within a second. It goes when the browser is closed. Two things keep other sites from
@@ -35,14 +35,14 @@ _OURS = secrets.token_bytes(32)
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who looks at a page, and the code that proves a form to be ours."""
+    """The visitor of a page, and the code that proves a form to be ours."""
 
     caller: Caller
     code: str
 
 
 async def visitor(request: Request) -> Visitor:
-    """Who looks; raises 401 where that is nobody."""
+    """The visitor; raises 401 if there is no valid session."""
     token = request.cookies.get(COOKIE)
     if token is not None and len(token) > _LONGEST:
         token = ""
@@ -54,7 +54,7 @@ async def visitor(request: Request) -> Visitor:
 
 
 async def perhaps(request: Request) -> Visitor | None:
-    """Who looks, if that is somebody."""
+    """The visitor, or None without a valid session."""
     if COOKIE not in request.cookies and not office_of(request).settings.dev:
         return None
     try:
@@ -64,7 +64,7 @@ async def perhaps(request: Request) -> Visitor | None:
 
 
 def known(request: Request) -> Visitor | None:
-    """Who looks, once that was found out."""
+    """The visitor, if already identified."""
     return cast("Visitor | None", request.scope["state"].get("visitor"))
 
 

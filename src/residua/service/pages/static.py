@@ -1,4 +1,4 @@
-"""Style, scripts and the icon: read once, named by their contents, kept by browsers for good."""
+"""Style, scripts and the icon: read once, named by their contents, cached by browsers for good."""
 
 from __future__ import annotations
 

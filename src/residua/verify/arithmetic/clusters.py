@@ -26,7 +26,7 @@ from residua.verify.arithmetic.work_limit import work
 _RADIUS = 0.25
 _MOST_TERMS = 128
 _FEW = 6
-"""So many outcomes are as quickly summed one by one."""
+"""Up to so many outcomes are as quickly summed one by one."""
 
 
 @dataclass
@@ -126,7 +126,7 @@ def _terms(r: float, u: float) -> tuple[int, Ball] | None:
 def clustered(
     p: Sequence[Ball], q: Sequence[Ball], z: Sequence[Ball], m: Ball
 ) -> tuple[list[Cluster], list[int]]:
-    """Outcomes in clusters around 0, ±2r, …, and the places of those that stand alone."""
+    """Outcomes in clusters around 0, ±2r, …, and the places of the isolated ones."""
     width = 2.0 * _RADIUS * near(m)
     cells: dict[int, list[int]] = {}
     alone: list[int] = []

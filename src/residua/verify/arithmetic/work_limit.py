@@ -1,9 +1,9 @@
 """How much work and memory a proof may take: both are counted, so the end is the same everywhere.
 
-A step of a record is somebody else's text, and can be made as large as its writer likes. Whatever
-loops over it says beforehand how many ball operations that takes, at the precision in force, and
-whatever makes a list says how many balls it will hold; where a step has had its share of either,
-`Exhausted` is raised and the step is undecided. The share of work is given in seconds of a machine
+A step of a record is untrusted text, and its writer can make it as large as they like. Every loop
+over it declares beforehand how many ball operations it takes, at the precision in force, and every
+list how many balls it will hold; where a step has had its share of either, `Exhausted` is raised
+and the step is undecided. The share of work is given in seconds of a machine
 that does `RATE` such operations a second. What is remembered from an earlier step counts as if it
 were worked out again, so the order of steps does not matter either.
 
@@ -44,7 +44,7 @@ class Exhausted(Exception):
 
 
 class Share:
-    """What a step may use, and what it has used."""
+    """The work and memory that a step may use, and has used."""
 
     def __init__(self, seconds: float, megabytes: float):
         self.most, self.done = seconds * RATE, 0.0
@@ -93,12 +93,12 @@ def _mine() -> Share:
 
 
 def work(operations: float) -> None:
-    """Say that so many operations follow; raises where they are too many."""
+    """Declare that so many operations follow; raises where they are too many."""
     _mine().take(operations * max(1.0, ctx.prec / _WORD))
 
 
 def room(balls: float) -> None:
-    """Say that a list of so many balls follows; raises where that is too long."""
+    """Declare that a list of so many balls follows; raises where that is too long."""
     _mine().hold(balls * (_HEAD + ctx.prec / 8))
 
 

@@ -62,7 +62,7 @@ def parent_of(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
 
 
 def lost_notes(chains: Iterable[Chain]) -> Iterator[str]:
-    """What to say of budgets that lost records in a recovery."""
+    """Notes on budgets that lost records in a recovery."""
     for chain in chains:
         if chain.lost_from is not None:
             yield (

@@ -1,4 +1,4 @@
-"""What is known of chains from elsewhere: heads that were given out, and what was verified before.
+"""Knowledge of chains from elsewhere: heads that were given out, and earlier verifications.
 
 A hash chain shows that nothing under its head was changed; only these show that the head is one
 that was acknowledged. Everything that is expected must be there: one head does not excuse another.
@@ -18,7 +18,7 @@ Mark = tuple[str | None, int | None, str]
 
 
 def expected_marks(given: Any) -> list[Mark]:
-    """What is expected: a hash, a receipt, budgets with their heads, or a list of these."""
+    """The expected heads: a hash, a receipt, budgets with their heads, or a list of these."""
     return list(_marks(given))
 
 
@@ -57,7 +57,7 @@ def _pair(mark: Any) -> tuple[int | None, Any]:
 
 
 def check_heads(chains: Mapping[str, Chain], expected: list[Mark]) -> list[Problem]:
-    """That heads which were given out are in the chains: nothing was cut or rewritten."""
+    """Check that heads which were given out are in the chains: nothing was cut or rewritten."""
     found: dict[Problem, None] = {}
     for name, seq, hash in expected:
         if name is None:

@@ -1,4 +1,4 @@
-"""That the open holds of a budget still fit after each record that asks for something.
+"""Check that the open holds of a budget still fit after each record that requests something.
 
 A ledger admits a spend, a hold or a commit only if all holds that are open then could be committed
 one after another, in the order in which they were made (`residua.ledger.domain.rules`). Its record
@@ -37,7 +37,7 @@ class Holds:
     def __init__(self) -> None:
         self._open: dict[str, Record] = {}
         self._states: dict[str, Following] = {}
-        """What was stated last of the open holds."""
+        """The last statement on the open holds."""
 
     def follow(self, record: Record) -> None:
         """Take the next record of the chain."""
@@ -51,7 +51,7 @@ class Holds:
             self._states.pop(id, None)
 
     def after(self, record: Record) -> list[Following]:
-        """What the last record says of the holds that are open after it.
+        """The last record's statement on the holds that are open after it.
 
         Raises `ValueError` where it does not say it as a ledger does.
         """
@@ -94,7 +94,7 @@ _ENDING = ("commit", "cancel", "expire")
 
 
 def check_ends(chains: Mapping[str, Chain]) -> None:
-    """That a hold is of one request, and ends in all its budgets at once, not before its time."""
+    """Check that a hold is of one request, and ends in all its budgets at once, not too early."""
     made: dict[str, Record] = {}
     ended: set[tuple[str, str]] = set()
     for chain in chains.values():
@@ -131,7 +131,7 @@ def _check_end(
     chains: Mapping[str, Chain],
     ended: set[tuple[str, str]],
 ) -> None:
-    """That what ends a hold names the budgets of the hold, and that an expiry is due.
+    """Check that the end of a hold names the budgets of the hold, and that an expiry is due.
 
     A recovery ends the holds of a budget that lost records, in those of their budgets where they
     are still open.

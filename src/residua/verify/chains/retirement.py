@@ -1,4 +1,4 @@
-"""That a budget is not asked, renewed or created once one above it was retired.
+"""Check that a budget is not used, renewed or created once an ancestor was retired.
 
 Each chain has its own numbers, and clocks may be set back, so neither tells what came first in two
 chains. A retirement does: it states, for every budget under the retired one, the number of its last
@@ -33,7 +33,7 @@ def check_retired(chains: Mapping[str, Chain]) -> None:
 
 
 def _check_named(chain: Chain, seq: int, below: Any, chains: Mapping[str, Chain]) -> None:
-    """That a retirement names records of budgets under it."""
+    """Check that a retirement names records of budgets under it."""
     if not isinstance(below, Mapping):
         chain.wrong(seq, f"below must map budgets to numbers, got {below!r:.60}")
         return
@@ -52,7 +52,7 @@ def _check_named(chain: Chain, seq: int, below: Any, chains: Mapping[str, Chain]
 
 
 def _check_after(chain: Chain, ancestor: str, last: Any) -> None:
-    """That a chain asks for nothing, and begins no window, after its ancestor was retired."""
+    """Check that a chain asks for nothing, and begins no window, after its ancestor was retired."""
     if last is None:
         chain.wrong(0, f"created under {ancestor!r}, which was retired")
     elif type(last) is int:

@@ -1,10 +1,10 @@
-"""The steps of chains: what is to be proven, each once, and what the verdicts come to.
+"""The steps of chains: which are to be proven, each once, and the overall verdict.
 
 A step is the first state of a budget or of a window, or a spend, hold or commit that was admitted.
 It is proven if its own move is sound and the holds that are open after it still fit (`holds.py`).
 
-A step is proven from the state before it. What stands on a refuted step is therefore not proven,
-however right the step itself is: it is undecided until a new window begins from the start.
+A step is proven from the state before it. A step after a refuted one is therefore not proven,
+however right it is in itself: it is undecided until a new window begins from the start.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Task:
     hold: str | None = None
     """The open hold whose commit this would be; None for what was done."""
 
-    def worded(self, proof: Proof) -> Proof:
-        """What a verdict means for the record."""
+    def verdict_on_record(self, proof: Proof) -> Proof:
+        """The meaning of a verdict for the record."""
         if self.hold is None:
             return proof
         if proof.verdict == "proven":
@@ -99,7 +99,7 @@ class _Tables(NamedTuple):
 def tasks_of(
     chain: Chain, part: Part | None, source: TableSource, done: Mapping[str, int]
 ) -> Iterator[Task]:
-    """What is to be proven of each record, in their order; of one record one after another."""
+    """The claims to be proven of each record, in the order of the records."""
     config = chain.first.get("filter")
     tables = _Tables({}, {})
     holds = Holds()
@@ -159,7 +159,7 @@ def _task(
 
 
 def _following(chain: Chain, record: Record, holds: Holds) -> list[Following]:
-    """What a record says of the open holds; what is not said as a ledger does is a problem."""
+    """A record's statement on the open holds; a form that no ledger writes is a problem."""
     try:
         return holds.after(record)
     except ValueError as error:
@@ -187,7 +187,7 @@ def _fetched(chain: Chain, record: Record, named: Any, source: TableSource) -> _
 
 @dataclass(frozen=True)
 class Limits:
-    """What a verification may use: for one step, for all, and memory."""
+    """Limits of a verification: work for one step, work for all, and memory."""
 
     step: float = LIMIT
     """Seconds of counted work for one step."""
@@ -224,7 +224,7 @@ def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
         same = list(some)
         if name != budget or same[0].starts:
             budget, refuted, undecided = name, None, None
-        verdict, reason = all_of([task.worded(proofs[task.key]) for task in same])
+        verdict, reason = all_of([task.verdict_on_record(proofs[task.key]) for task in same])
         # Later states rest on the step itself, not on whether the open holds still fit after it.
         moved = "proven" if same[0].hold is not None else proofs[same[0].key].verdict
         if verdict == "proven" and refuted is not None:

@@ -1,4 +1,4 @@
-"""What must hold of the records themselves, before any mathematics.
+"""The structure of chains: what must hold of the records before any mathematics.
 
 Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
 run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
@@ -8,7 +8,7 @@ is recorded with `assumed: true`. Names, times and flags are what a ledger accep
 
 Across chains: the records of one request name the same group, in which each is where the others
 say (`groups.py`); a hold is of one request, and what ends it names all its budgets (`holds.py`);
-what stands above a quota is in it and the whole of a partition is not, all the way up; no two
+the ancestors of a quota are in it and the whole of a partition is not, all the way up; no two
 partitions of a budget have one label; a key belongs to one request of its principal; nothing is
 asked of a budget, or created or renewed under it, after one above it was retired (`retirement.py`).
 """
@@ -73,7 +73,7 @@ def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
 
 
 def _odd(stored: bytes) -> str:
-    """What tells bytes from the text of a record."""
+    """The difference between stored bytes and the text of a record."""
     at = next((place for place, byte in enumerate(stored) if byte > 0x7F), None)
     return "it is stored as bytes" if at is None else f"byte {at} of it is {stored[at]:#x}"
 
@@ -87,7 +87,7 @@ def check_states(chain: Chain) -> None:
     for record in chain.records:
         body, kind = record.body, record.type
         if record.seq != following:
-            # One is missing, which was told; what it left nobody knows.
+            # A record is missing, which was reported; the state after it is unknown.
             state = None
         following = record.seq + 1
         wrong = _Wrong(chain, record.seq)
@@ -136,7 +136,7 @@ def check_states(chain: Chain) -> None:
                 if soon is not None:
                     wrong(soon)
             if type(body["generation"]) is not int or body["generation"] != generation:
-                wrong(f"generation {body['generation']} stands where {generation} should")
+                wrong(f"generation must be {generation}, got {body['generation']}")
         if kind == "create":
             _check_created(body, wrong)
         if kind in ("create", "refresh"):
@@ -269,7 +269,7 @@ def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
 
 
 def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
-    """What a partition must fit under; None for other budgets."""
+    """The place that a partition must fit into; None for other budgets."""
     if chain.first.get("partition") is None:
         return None
     above = parent_of(chain, chains)
@@ -280,7 +280,7 @@ def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
         for parent, other in _parts(chains):
             if parent is above and other is not chain:
                 beside[canonical(other.first["filter"])] = other.first["filter"]
-    # What an additive profile promises stands in its table, not in its configuration.
+    # An additive profile's promise is in its table, not in its configuration.
     alike = all(above.first.get(n) == chain.first[n] for n in ("filter", "tables"))
     return Part(above.first.get("filter"), tuple(beside.values()), alike)
 
@@ -295,7 +295,7 @@ def _check_labels(chains: Mapping[str, Chain]) -> None:
 
 
 def _check_children(chains: Mapping[str, Chain]) -> None:
-    """What is under a budget is all quotas or all partitions."""
+    """Check that the children of a budget are all quotas or all partitions."""
     kinds: dict[str, bool] = {}
     for chain in chains.values():
         above = parent_of(chain, chains)
@@ -336,7 +336,7 @@ def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
             chain.wrong(0, f"{name} is not that of the parent {parent!r}")
     own, window = chain.first["window"], above.first["window"]
     if chain.first["partition"] is not None and own is not None and own != window:
-        chain.wrong(0, f"a partition whose window is not that of the parent {parent!r}")
+        chain.wrong(0, f"the window of a partition differs from that of the parent {parent!r}")
     _check_ancestors(chain, chains)
 
 
@@ -344,7 +344,7 @@ def _check_ancestors(chain: Chain, chains: Mapping[str, Chain]) -> None:
     above, seen = parent_of(chain, chains), {chain.name}
     while above is not None:
         if above.name in seen:
-            chain.wrong(0, f"the budget {above.name!r} stands above itself")
+            chain.wrong(0, f"the budget {above.name!r} is its own ancestor")
             return
         seen.add(above.name)
         above = parent_of(above, chains)
@@ -367,7 +367,7 @@ def _check_line(
         if above is None:
             return
         if above.name in seen:
-            wrong(f"the budget {above.name!r} stands above itself")
+            wrong(f"the budget {above.name!r} is its own ancestor")
             return
         seen.add(above.name)
         below = above

@@ -31,7 +31,7 @@ def is_time(written: Any) -> bool:
 
 
 def later(written: str, seconds: float) -> str:
-    """So many seconds after, as records write it."""
+    """The time so many seconds later, as records write it."""
     try:
         moment = _moment(written) + timedelta(seconds=seconds)
     except OverflowError:

@@ -197,7 +197,7 @@ def misconfigured(config: Any) -> str | None:
 
 
 def _contradiction(config: Mapping[str, Any]) -> str | None:
-    """What fields that are right by themselves say against each other."""
+    """Problems between fields that are right by themselves."""
     kind = config["kind"]
     if kind == "approximate_zcdp" and config["delta_conversion"] > config["delta"]:
         return "delta_conversion must be at most delta"
@@ -213,7 +213,7 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
 
 
 def _unlike(config: Mapping[str, Any]) -> str | None:
-    """What components of a union say against its `eps` or against each other."""
+    """Problems of a union's components with its `eps` or with each other."""
     deltas = Fraction(0)
     for each in config["filters"]:
         if each["kind"] in ("plan", "natural"):

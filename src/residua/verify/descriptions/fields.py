@@ -144,7 +144,7 @@ def _read_all(given: Any, depth: int) -> tuple[list[dict[str, Any]], int]:
 
 
 class _Unfit(Exception):
-    """What a value must be."""
+    """The form that a value must have."""
 
 
 def _real(value: Any) -> float:

@@ -88,7 +88,7 @@ def _pairs(pairs: Pairs) -> Loss:
 
 
 def response(eps: Any, delta: Any = 0) -> Loss:
-    """`R_{eps,delta}` of numbers that stand in a record."""
+    """`R_{eps,delta}` of numbers in a record."""
     e, d = exact(eps), exact(delta)
     if not (e >= 0 and 0 <= d < 1):
         raise ValueError(f"eps {eps!r}, delta {delta!r}")

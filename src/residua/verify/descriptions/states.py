@@ -21,14 +21,14 @@ _FIELDS: dict[str, frozenset[str]] = {
     "union": frozenset({"parts"}),
     "plan": frozenset({"left", "variance"}),
 }
-"""What states hold beside `kind` and `of`; where nothing is named, `left`."""
+"""The fields of states beside `kind` and `of`; where nothing is named, `left`."""
 _LEFT = frozenset({"left"})
 
 UNREADABLE = (
     ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, RecursionError,
     TypeError, ValueError,
 )  # fmt: skip
-"""What comes of reading a field that is not of its type, or beyond any range."""
+"""The errors of reading a field that is not of its type, or beyond any range."""
 
 
 class Unreadable(Exception):
@@ -38,7 +38,7 @@ class Unreadable(Exception):
 def amount(value: Any) -> Fraction:
     """An exact amount: a decimal or `p/q`, in quotes, not negative."""
     if not isinstance(value, str) or len(value) > _LONGEST or not value.isascii():
-        raise Unreadable(f"an amount must stand in quotes, got {value!r}")
+        raise Unreadable(f"an amount must be a string, got {value!r}")
     parts = value.split("/")
     plain = all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts)
     if not plain or len(parts) > 2 or (len(parts) == 2 and int(parts[1]) == 0):
@@ -55,7 +55,7 @@ def amounts(state: State, count: int) -> tuple[Fraction, ...]:
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
-    """What states of this configuration have as `of`."""
+    """The `of` of states of this configuration."""
     return digest(canonical(config))[:16]
 
 

@@ -1,4 +1,4 @@
-"""What a loss is made of: independent factors, each known by its parameters.
+"""Factors of a loss: independent, each known by its parameters.
 
 A `Loss` is a Gaussian part, kept by its variance `mu²`, factors with multiplicities, and black
 boxes of which only Rényi bounds are stated. Each factor gives, at the precision in force,

@@ -1,7 +1,7 @@
 """Heights `h(e^t)` of compositions, enclosed: a sum over the outcomes of all but one part.
 
-Mass at infinity that splits off does so first, `h = lost + (1 - lost) h_core`. Of the rest at most
-one part may have a density (a Gaussian, one factor with a curve of its own, or Laplace noise beside
+Mass at infinity is split off first, `h = lost + (1 - lost) h_core`. Of the rest at most
+one part may have a density (a Gaussian, one factor with a known curve, or Laplace noise beside
 a Gaussian, whose rise is known): with outcomes
 `(p_i, z_i)` of the others and its curve `f`, `h(e^t) = p_inf + Σ p_i f(t - z_i)`. Where all parts
 are finite the outcomes are dealt into two lists, and the curve of the second is read off sums over

@@ -70,7 +70,7 @@ class Lattice:
         return whole
 
     def cut(self, reach: int, tail: float) -> Lattice:
-        """What is far out moved to the ends, and charged as mass at infinity: dominating."""
+        """The law with far losses moved to the ends and charged as mass at infinity: dominating."""
         work(2 * len(self.masses))
         masses, low = list(self.masses), self.low
         high = _end(masses[max(0, -low) :], reach, tail)
@@ -212,7 +212,7 @@ def _of_factor(
 def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
     """Atoms split between lattice points, of which `places` says exactly where they are, if known.
 
-    One that cannot be told from a lattice point is moved there: over a distance `s` its excess
+    One that cannot be separated from a lattice point is moved there: over a distance `s` its excess
     changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
     """
     spots = [int(near(z / d) // 1) for z in law.z]

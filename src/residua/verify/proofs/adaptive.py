@@ -1,4 +1,5 @@
-"""What adaptive analysts can make of a filter that counts sizes of losses, or of the natural one.
+"""The worst case over adaptive analysts: of filters that count sizes of losses, and the natural
+one.
 
 Queries are symmetric and at most `k`. Sizes are cut at `e_1 < e_2 < …`; `s_i` bounds the sum over
 queries of the probability of a loss of size `e_i` or more. Then the interaction lies below
@@ -31,7 +32,7 @@ _BITS = 160
 
 
 def of_size(size: float | Fraction, copies: int) -> Loss:
-    """So many randomized responses."""
+    """Several equal randomized responses."""
     e = exact(size)
     return Loss(factors=((Response(e, Fraction(0), e, Fraction(0)), copies),)) if copies else Loss()
 

@@ -1,4 +1,4 @@
-"""Filters that subtract: what a loss takes of each amount, derived anew and compared.
+"""Filters that subtract: what a loss takes of each amount, derived again and compared.
 
     pure     the largest |loss|              basic   that, and the mass at infinity
     renyi    D_α, in the worse direction     zcdp    `concentrated.py`

@@ -109,7 +109,7 @@ def _commit(
 
 
 def _promised(to: Mapping[str, Any]) -> Loss:
-    """What a filter guarantees."""
+    """The guarantee of a filter."""
     kind = to.get("kind")
     if kind in ("gdp", "gdp_residue"):
         return Loss(variance=written(to["mu"]) ** 2)

@@ -1,4 +1,4 @@
-"""First states: that what a filter starts with keeps what it promises."""
+"""First states: prove that the first state of a filter keeps its promise."""
 
 from __future__ import annotations
 

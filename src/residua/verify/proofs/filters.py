@@ -42,7 +42,7 @@ Tables = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a step was asked for, and the tables of the states before and after it."""
+    """The query of a step, and the tables of the states before and after it."""
 
     mechanism: Any
     relation: str | None

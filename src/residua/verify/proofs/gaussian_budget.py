@@ -412,7 +412,7 @@ def _curve(law: Central, nu: Ball) -> Proof:
     """`h_L <= h_nu` on `[0, e]`, both symmetric: at 0, convex difference near it, then chords.
 
     For a symmetric curve `d/dt h(e^t) = (h-1)/2` at 0, so the difference starts with a slope of
-    its own sign, and where its second derivative is not negative it stays.
+    the same sign, and where its second derivative is not negative it stays.
     """
     zero = arb(0)
     gap = gaussian_curve(zero, nu) - law.curve(zero)

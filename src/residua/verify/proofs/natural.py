@@ -72,13 +72,13 @@ def _free(members: list[Loss]) -> str | None:
 
 
 def _primitive(loss: Loss) -> tuple[Any, ...]:
-    """What a loss is a multiple of."""
+    """The primitive loss that a loss is a multiple of."""
     share = math.gcd(*(n for _, n in loss.factors)) or 1
     return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
 
 
 def _computed(point: Response, rounds: int, plan: dict[str, Any]) -> Proof:
-    """What so many rounds of any symmetric queries keep, each prefix composed within the budget."""
+    """The guarantee of so many rounds of symmetric queries, all prefixes within the budget."""
     eps, delta = plan["eps"], plan["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
@@ -144,7 +144,7 @@ def _same(one: Loss, two: Loss) -> bool:
 
 
 def _between(before: Loss, after: Loss) -> Loss | None:
-    """What a composition grew by; None where something of it is gone."""
+    """The factors that a composition gained; None where it lost some."""
     had, has = dict(before.factors), dict(after.factors)
     grown = {factor: n - had.pop(factor, 0) for factor, n in has.items()}
     more = after.variance - before.variance
@@ -291,6 +291,6 @@ def _tail(loss: Loss, size: Fraction) -> Ball:
 
 
 def _exactly_there(loss: Loss, size: Fraction) -> bool:
-    """Whether losses that cannot be told from `size` are that size."""
+    """Whether losses that cannot be separated from `size` are that size."""
     only = [f for f, n in loss.factors if isinstance(f, Response) and n == 1]
     return len(only) == len(loss.factors) == 1 and only[0].eps == size

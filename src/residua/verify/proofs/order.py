@@ -1,4 +1,4 @@
-"""`L ⪯ M` where a glance or two evaluations show it."""
+"""`L ⪯ M` where inspection or two evaluations show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def below(loss: Loss, other: Loss) -> bool:
         return True
     if not other.factors:
         return gdp(other.variance, loss).verdict == "proven"
-    # Each part below one of its own.
+    # Each part below a different one.
     free = list(other.factors)
     for one, n in loss.factors:
         over = next((each for each in free if n <= each[1] and _smaller(one, each[0])), None)

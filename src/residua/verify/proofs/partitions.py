@@ -37,7 +37,7 @@ _WITH_DELTA = (
 
 @dataclass(frozen=True)
 class Part:
-    """Where a partition stands: its parent's configuration, and those it must fit beside."""
+    """A partition's place: its parent's configuration, and those it must fit beside."""
 
     cap: Any
     beside: tuple[Any, ...] = ()
@@ -81,7 +81,7 @@ class Part:
 
 
 def promised(config: Mapping[str, Any]) -> Loss:
-    """What a filter guarantees: not a bound but the guarantee, so that more than it is refuted."""
+    """The guarantee of a filter: not a bound but exact, so that more than it is refuted."""
     kind = config["kind"]
     if kind == "pure":
         return response(config["eps"])

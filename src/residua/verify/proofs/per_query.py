@@ -45,7 +45,7 @@ Costs = list[tuple[Factor, int, Fraction]]
 
 
 def _walk(loss: Loss, m2: Fraction, v: Fraction, blocks: int) -> Costs | None:
-    """What each costs, about, going up from `m²`; None if that is too much."""
+    """The approximate cost of each, going up from `m²`; None if that is too much."""
     level, found = m2, []
     # Large ones first: they lose most where little is left, so they go last, at the top.
     order = sorted(loss.factors, key=lambda each: _size(each[0]))
@@ -69,7 +69,7 @@ def _size(factor: Factor) -> float:
 
 
 def _cost(factor: Factor, level: Fraction) -> Fraction | None:
-    """Where the curves meet at `x = 1`, a hair above: a guess, to be proven."""
+    """Where the curves meet at `x = 1`, slightly above: a guess, to be proven."""
     with bits(_BITS):
         law = factor.law()
         if law is None or not (law.p_inf.is_zero() and law.q_inf.is_zero()):

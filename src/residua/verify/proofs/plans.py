@@ -1,7 +1,7 @@
 """The plan filter: a budget that is the composition of what is left of a plan.
 
-A state has counts of the different mechanisms on the plan that are not Gaussian, in the order in
-which they first stand there, and the Gaussian variance that is left. The first budget must lie
+A state has counts of the different mechanisms on the plan that are not Gaussian, in the
+order of their first appearance, and the Gaussian variance that is left. The first budget must lie
 within `(eps, delta)`. A step takes some mechanisms and some variance off. What is both in the query
 and among what is taken cancels, exactly; what the query has beyond that must lie below what is
 taken beyond that, part by part or by comparing curves, or, together with what is left, below what
@@ -28,7 +28,7 @@ from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 
 class _Plan(NamedTuple):
-    """What a plan is made of: mechanisms with how often each is there, and Gaussian variance."""
+    """The parts of a plan: mechanisms with the number of each, and Gaussian variance."""
 
     kinds: list[Loss]
     counts: list[int]
@@ -40,7 +40,7 @@ class _Plan(NamedTuple):
 
 
 def _leaves(description: Mapping[str, Any], copies: int) -> Iterator[tuple[Any, int]]:
-    """What a query is composed of, in order."""
+    """The parts of a query, in order."""
     if description["kind"] == "composed":
         for each in description["mechanisms"]:
             yield from _leaves(each, copies)
@@ -66,7 +66,7 @@ def _plan(config: Mapping[str, Any]) -> _Plan:
 
 
 def first_state(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first state of a plan holds that is kept whole."""
+    """The first state of a plan: all of it."""
     plan = _plan(config)
     return {"left": plan.counts, "variance": str(plan.variance)}
 

@@ -82,7 +82,7 @@ class _Half:
     points: int = 0
 
     def spare(self, t: Ball) -> tuple[Ball, Ball]:
-        """What the reserves add at a point, and the slope of that."""
+        """The contribution of the reserves at a point, and its slope."""
         each = [((g - k * t).exp(), k) for g, k in self.reserves]
         return sum((e for e, _ in each), arb(0)), sum((-k * e for e, k in each), arb(0))
 

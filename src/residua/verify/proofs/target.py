@@ -65,7 +65,7 @@ _SPACING = 48
 _MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The orders of the reserves beside the `order` of the filter, all of them less 1."""
 _SHARED = 2
-"""So many reserves, of the lowest orders, are drawn on where many steps share a proof."""
+"""The number of reserves, of the lowest orders, to draw on where many steps share a proof."""
 
 
 def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
@@ -103,7 +103,7 @@ def _at(eps: Fraction, v: Fraction) -> tuple[Ball, Ball]:
 
 
 def _first_reserve(eps: Fraction, k: Fraction, v: Fraction, reserve: Fraction) -> Ball:
-    """What the reserve adds to the first potential at `eps`."""
+    """The contribution of the reserve to the first potential at `eps`."""
     return ball(reserve) * ball(k * (k + 1) * v / 2 - k * eps).exp()
 
 

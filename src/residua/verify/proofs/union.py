@@ -1,4 +1,4 @@
-"""Unions: every part by the proofs of its own filter, and the rule of unions on top.
+"""Unions: every component by the proofs of its filter, and the rule of unions on top.
 
 If the analysts of component `j` are within `(eps, delta_j)`, those of the union are within
 `(eps, Σ delta_j)`: on every transcript some component is live to the end, and the whole loss is its
@@ -33,7 +33,7 @@ def first(config: Mapping[str, Any], state: State, tables: Tables, prove: FirstP
 
 
 def step(config: Mapping[str, Any], before: State, after: State, prove: StepProof) -> Proof:
-    """Whether the live components are those of before, less some, each with a step of its own."""
+    """Whether the live components are some of those before, each moved by a proven step."""
     proofs, stopped = [], []
     pairs = zip(_pairs(config, before), after["parts"], strict=True)
     for place, ((component, one), two) in enumerate(pairs):

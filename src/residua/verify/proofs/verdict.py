@@ -1,4 +1,4 @@
-"""What came of a proof: proven, refuted by a rigorous disproof, or neither; and why."""
+"""The result of a proof: proven, refuted by a rigorous disproof, or neither; and why."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Contours of many different Laplaces and responses: a very small phantom on very many nodes.
+"""Contours of many different Laplaces and responses: little smoothing on very many nodes.
 
 The loss of such a query is an atom at `e`, one at `-e`, and for a Laplace a little between: `|V|`
-does not fall in `ω` by itself, so a phantom `G_τ` has to make it (`transform.py`). What that costs
-of `D`, about `τ² λ (λ+1) / 2` relative on the upper side and twice as much on the lower one, falls
-with the square of the number of nodes; `many_nodes.py` makes them cheaply.
+does not fall in `ω` by itself, so a smoothing Gaussian `G_τ` has to make it (`transform.py`). What
+that costs of `D`, about `τ² λ (λ+1) / 2` relative on the upper side and twice as much on the lower
+one, falls with the square of the number of nodes; `many_nodes.py` makes them cheaply.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GRAIN = 1.0 + 1e-6
 _NEGLIGIBLE = 3e-9
 """Nodes that matter less than this, relative to the sum, are dropped."""
 _TRUNCATED = 1e-9
-"""What may lie beyond the last node, relative to the sum."""
+"""The mass that may lie beyond the last node, relative to the sum."""
 _FEWEST, _SAMPLE = 8 * BLOCK, 61
 _LOST = 0.01
 """Errors of the values from which on they are not to be relied on."""
@@ -73,14 +73,14 @@ class ManyAtoms:
     log_m: float
     log_m_error: float
     beyond: tuple[Line, float]
-    """The line before nodes were dropped, and a bound on `ln |V|` past its edge (no phantom)."""
+    """The line before nodes were dropped, and a bound on `ln |V|` past its edge (unsmoothed)."""
     lost: float
-    """What the nodes that were dropped come to, relative to `C`, in either sum."""
+    """A bound on the nodes that were dropped, relative to `C`, in either sum."""
     sizes: Sizes
     height: float
     """About `D/C` where it is read."""
     point_moments: Floats
-    """Upper bounds of `K` (phantom included) at the line's points."""
+    """Upper bounds of `K` (smoothing included) at the line's points."""
 
     @cached_property
     def tails(self) -> tuple[float, float]:
@@ -205,10 +205,10 @@ def phantom(fall: float, edge: float, height: float) -> float:
 def contour(
     terms: Terms, moments: Moments, line: Line, k: Floats, e: Floats, height: float
 ) -> ManyAtoms:
-    """The contour of Laplaces and responses on a line with a phantom.
+    """The contour of Laplaces and responses on a line with a smoothing Gaussian.
 
-    `k` and `e` are log moments and their errors, without the phantom, at the line's tilts;
-    `height` is about `D/C` where it will be read.
+    `k` and `e` are log moments and their errors, without the smoothing Gaussian, at the line's
+    tilts; `height` is about `D/C` where it will be read.
     """
     variance, at = line.tau * line.tau, line.tilts
     k = k + 0.5 * variance * at * (at + 1.0)

@@ -35,6 +35,7 @@ from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, SINCOS_ULPS,
 from residua.pld.curve.contour.nodes import Line
 from residua.pld.families.factors import Factor, Terms, largest_loss
 from residua.pld.families.laplace import Laplace
+from residua.work_limit import work
 
 BLOCK = 128
 """Nodes of the fine phase; counts of nodes are multiples of it."""
@@ -71,6 +72,7 @@ def products(
     second is times `ω`. Nodes that come to matter so little that all of them are below `enough`,
     relative to `C`, are left out: the second number is what they come to at most.
     """
+    work(2.0 * len(terms) * line.count + 300.0 * len(terms), 16.0 * len(terms) * BLOCK * 4)
     kinds = [(n, *_weights(f, line.lam)) for f, n in terms.items()]
     e = np.array([largest_loss(factor) for factor in terms])
     fine, coarse = turns(line, -2.0 * e)

@@ -34,6 +34,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
+from residua.work_limit import work
 
 _BATCH = 1 << 21
 _ONE, _NO_ERROR = np.ones(1, dtype=np.complex128), np.zeros(1)
@@ -71,6 +72,7 @@ class Moments:
         else:
             value = error = np.zeros(s.shape)
         for family, parameters, counts in self._families:
+            work(25.0 * counts.size * s.size, 80.0 * counts.size * s.size)
             k, e = family.log_moment(*parameters, s)
             if counts.size == 1:
                 k, e = counts[0] * k[0], counts[0] * e[0]
@@ -145,6 +147,7 @@ class Moments:
         value = -0.5 * self.variance * (1.0 - self.variance_error - 8.0 * U) * edges * edges
         for family, parameters, counts in self._families:
             if family is not randomized_response:
+                work(25.0 * counts.size * edges.size, 80.0 * counts.size * edges.size)
                 value = value + counts @ family.log_fall(*parameters, lam, edges)
         for factor, n in self.mixtures:
             value = value + n * factor.fall(lam, edges)
@@ -163,6 +166,7 @@ class Moments:
     def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
         """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
         lam, omega, count = line.lam, line.omega, line.count
+        work(50.0 * count, 200.0 * count)
         value, error = _ONE, _NO_ERROR
         variance = self.variance + phantom
         if variance > 0.0:
@@ -175,6 +179,7 @@ class Moments:
             rows = max(1, _BATCH // (16 * count))
             for start in range(0, counts.size, rows):
                 part = slice(start, start + rows)
+                work(50.0 * count * counts[part].size, 200.0 * count * counts[part].size)
                 v, e = family.nodes(*(column[part] for column in parameters), lam, omega)
                 v, relative = powers(v, e, counts[part, None])
                 if v.shape[0] == 1:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
+from residua.work_limit import work
 
 _BATCH = 1 << 21
 _FEWEST = 16
@@ -44,6 +45,9 @@ def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
         return plain_sums(weights, t, step)
     fine = math.isqrt(count - 1) + 1
     coarse = -(-count // fine)
+    phases = t.size * (fine + coarse)
+    products = len(weights) * t.size * count
+    work(4.0 * phases + 0.4 * products, 48.0 * min(phases, _BATCH) + 32.0 * count)
     # Side by side, for one product: row `a` has the weights of all its `b`, list after list.
     tables = np.zeros((len(weights), coarse * fine), dtype=np.complex128)
     tables[:, :count] = weights
@@ -62,6 +66,7 @@ def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
 def plain_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
     """The same, phase by phase."""
     count = weights[0].size
+    work(8.0 * t.size * count, 32.0 * min(t.size * count, _BATCH))
     omega = np.arange(float(count)) * step
     sums = np.empty((len(weights), t.size))
     rows = max(1, _BATCH // count)

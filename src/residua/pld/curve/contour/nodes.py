@@ -103,7 +103,7 @@ class Line:
 
 
 def _kappa(tau: float) -> float:
-    """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a phantom."""
+    """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a smoothing Gaussian."""
     if tau == 0.0:
         return 0.0
     middle = math.erf(tau / (2.0 * math.sqrt(2.0)))

@@ -1,4 +1,4 @@
-"""Which line to sum on: the tilt, the period, how many nodes, and whether a phantom is needed.
+"""Which line to sum on: the tilt, the period, how many nodes, and whether to smooth.
 
 Nothing here is proven and nothing needs to be: what a choice costs is charged by `transform.py`.
 """
@@ -27,20 +27,20 @@ MAX_NODES = 1 << 20
 _WORK = 2.0**31
 """Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
 _MANY, _MANY_EACH = 512.0, 256.0
-"""Nodes, and nodes for each kind of mixture, beyond which it is worth looking for something quiet
-to leave out."""
+"""Nodes, and nodes for each kind of mixture, beyond which it is worth looking for a low-loss
+part to leave out."""
 _HEAVIER = 3.0
 _CAUTION, _SPARE = 0.55, 8.0
 """How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
 _RELATIVE = 1e-7
-"""What a phantom may cost of `D` where there is a Gaussian, atoms apart."""
+"""Relative cost of a smoothing Gaussian in `D`, at most, where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
 NODES = 96 * BLOCK
 """Of a contour of many different atoms, as long as they matter."""
 _ALIASES = 1e-8
-"""What they may cost of `D` where such a contour is made."""
+"""Cost of aliases in `D`, at most, for such a contour."""
 _COST, _DEAR = 1.5e-6, 5e-5
-"""What its phantom costs of `D` if it can, and at most."""
+"""Cost of its smoothing Gaussian in `D`: the target, and the most."""
 _COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
 """Where `ln C` is above this for all of these tilts `D` is not small."""
 _CLOSE = 2.0
@@ -58,12 +58,12 @@ def tuned(
 ) -> Contour | Parted:
     """A contour fit for reading `D` near `t`.
 
-    `accuracy` is the width in `eps` that a phantom may cost where one is needed (next to a
-    heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
+    `accuracy` is the width in `eps` that a smoothing Gaussian may cost where one is needed (next to
+    a heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
     `room` above 1 leaves space for more queries to be composed in later. Given a
-    `skeleton`, and where a phantom is needed or the tilt huge, the contour is that of the
-    composition without its atoms; a Gaussian then asks for a relative width. `known` is
-    another contour of the same composition, if there is one.
+    `skeleton`, and where a smoothing Gaussian is needed or the tilt huge, the contour is that of
+    the composition without its atoms; a Gaussian then asks for a relative width. `known` is another
+    contour of the same composition, if there is one.
     """
     resolution = min(1e-9, 1e-6 * accuracy) / sharpness
     lam = _known_tilt(known, t) if known is not None and moments.mixtures else None
@@ -140,7 +140,7 @@ def tuned(
 def tuned_many(terms: Terms, moments: Moments, t: float) -> ManyAtoms | None:
     """A contour of different Laplaces and responses, fit for one read of `D` at `t`.
 
-    None where other ways are better: `D` is not small, or a phantom would cost too much.
+    None where other ways are better: `D` is not small, or a smoothing Gaussian would cost too much.
     """
     if float(np.min(moments.log_moment(_COARSE)[0] - _COARSE * t)) > _HIGH:
         return None
@@ -165,7 +165,7 @@ def tuned_many(terms: Terms, moments: Moments, t: float) -> ManyAtoms | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """What is known of a tilt: log moments there and at points about it, and periods."""
+    """Knowledge about a tilt: log moments there and at points about it, and periods."""
 
     points: Floats
     k: Floats
@@ -195,7 +195,7 @@ def _placed(
     points = np.unique(points[points != lam])
     k, e = moments.log_moment(np.concatenate([[lam], points]))
     log_c = float(k[0]) - lam * t
-    # What errors are held against: D / C is about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
+    # Errors are compared with D / C, about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
     # away from it, and 1 / C where D is close to 1.
     saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
     saddle -= max(depth + log_c, 0.0)
@@ -220,7 +220,7 @@ def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> fl
 
 
 def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, step: float) -> float:
-    """Where nothing beyond matters even without a phantom; inf if that is out of reach."""
+    """Where nothing beyond matters even without smoothing; inf if that is out of reach."""
     best = _gaussian_edge(moments.variance, 0.0, floor, step) if moments.variance else math.inf
     if not (moments.mixtures or moments.laplaces.size or moments.ranges.size):
         return best
@@ -248,10 +248,10 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
     def score(at: Floats) -> Floats:
         return np.asarray(moments.rough_log_moment(at) - at * t - np.log(at) - np.log1p(at))
 
-    # Past the largest loss of everything else a narrow Gaussian asks for tilts of its own size.
+    # Past the largest loss of everything else a narrow Gaussian needs tilts of the order of 1/σ.
     most = 1e6 if moments.variance == 0.0 else max(1e6, min(30.0 / moments.variance**0.5, 1e15))
     grid = LATTICE if most == 1e6 else np.geomspace(1e-5, most, 100)
-    # The score is flat about its minimum, and moments of mixtures are dear.
+    # The score is flat about its minimum, and moments of mixtures are expensive.
     finer = (np.linspace(-0.3, 0.3, 7),) if moments.mixtures else _FINER
     for steps in (*finer, np.zeros(1)):
         scores = score(grid)
@@ -278,7 +278,7 @@ def _known_tilt(known: Contour | Parted, t: float) -> float | None:
     if known.line.lam < 0.0 or known.line.tau > 0.0:
         return None
     grid = np.geomspace(points[0], points[-1], 65)
-    # K(s)/s is nearly linear in ln s, and moments of many mixtures are dear.
+    # K(s)/s is nearly linear in ln s, and moments of many mixtures are expensive.
     k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
     i = int(np.argmin(k - grid * t - np.log(grid) - np.log1p(grid)))
     return float(grid[i]) if 0 < i < 64 else None

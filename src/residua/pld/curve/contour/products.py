@@ -5,11 +5,14 @@ A value that is lost in its own error, or too small to matter, is replaced by a 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
+from residua.work_limit import work
 
 _LOST = 1.2
 """Relative error of a value that is only a bound: the truth is within twice its size."""
@@ -23,6 +26,7 @@ def powers(
     v: NDArray[np.complex128], e: Floats, counts: Floats
 ) -> tuple[NDArray[np.complex128], Floats]:
     """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
+    work(v.size * (6.0 + 3.0 * math.log2(float(counts.max()))))
     size = np.abs(v)
     if not (counts != 1.0).any():
         relative = e / np.maximum(size, _FROZEN) * (1.0 + 4.0 * U)
@@ -46,6 +50,7 @@ def multiply(
     value: NDArray[np.complex128], error: Floats, v: NDArray[np.complex128], relative: Floats
 ) -> tuple[NDArray[np.complex128], Floats]:
     """One more factor. Values below 1e-200 are frozen at a bound: no factor exceeds 1."""
+    work(8.0 * v.size)
     product = value * v
     total = error + relative + COMPLEX_PRODUCT
     if np.abs(product).min() < _FROZEN:

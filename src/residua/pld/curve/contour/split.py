@@ -1,13 +1,14 @@
-"""Contours for few mixtures: what is quiet in every query is bounded, the rest is summed.
+"""Contours for few mixtures: low losses in all queries are bounded, the rest is summed.
 
 The loss of a sampled query crowds next to its least value, so `|V|` of a few of them falls very
-slowly in `ω`. But where all are quiet (`split_parts.py`) their sum stays below the `t` of interest:
+slowly in `ω`. But where all have low losses (`split_parts.py`) their sum stays below the `t` of
+interest:
 
     D(t) = D_E(t) + D_Q(t),      0 <= D_Q(t) <= A(r) Q(r) e^{-rt}  for every r > 0,
 
 with `A` as in `transform.py`. `D_E` is summed there as it is: `E` is a positive measure below the
 whole, so aliases are bounded by the whole's moments, and what lies beyond the last node by
-`|E| <= Σ |b_i|` there, which falls as fast as the loud parts do.
+`|E| <= Σ |b_i|` there, which falls as fast as the high-loss parts do.
 
 As a stream goes on `Q` begins to reach `t`, and `|V| = |E + Q|` falls faster: once it is negligible
 beyond the last node the contour becomes an ordinary one.
@@ -81,7 +82,7 @@ class Parted:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a stream has outgrown the period, or what was quiet is no longer."""
+        """Whether a stream has outgrown the period, or the low-loss part is no longer small."""
         log_c = self.log_m - self.line.lam * self.aim
         height = self.height * math.exp(min(log_c, 700.0))
         return self._loud.is_stale or float(self.quiet_bound(np.array(self.aim), 0.0)) > (

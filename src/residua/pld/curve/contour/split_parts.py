@@ -1,10 +1,10 @@
-"""Quiet and loud parts of moments, and of their products.
+"""Low-loss and high-loss parts of moments, and of their products.
 
 The measure of a mixture's loss is cut in two at a smooth threshold of the observation
-(`smooth_cut.py`): `M = a + b`, `a` the quiet part and `b` the loud one; any other factor counts as
-quiet. Of a product
+(`smooth_cut.py`): `M = a + b`, `a` the low-loss part and `b` the high-loss one; any other factor
+counts as low-loss. Of a product
 
-    Π (a_i + b_i) = Π a_i + (what has at least one loud factor) = Q + E,
+    Π (a_i + b_i) = Π a_i + (what has at least one high-loss factor) = Q + E,
 
 both are positive measures again, and `(E, Q) (b, a) = (E (a + b) + Q b, Q a)`. All values are
 relative to `M(λ)`, their errors absolute: `E` may be far smaller than `Q` and keeps its digits.
@@ -22,6 +22,7 @@ from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.smooth_cut import Cut
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families.normal_mixture import Pair, Quadrature
+from residua.work_limit import work
 
 _LIGHT = 1e-20
 """Quadrature points lighter than this are dropped (and charged)."""
@@ -46,6 +47,7 @@ class Parts:
 
     def times(self, other: Parts) -> Parts:
         """The product of two measures in parts."""
+        work(20.0 * self.loud.size)
         whole, whole_error = other.whole
         reach = np.abs(whole) + whole_error
         size, other_size = np.abs(self.quiet), np.abs(other.loud)
@@ -61,7 +63,7 @@ class Parts:
         return Parts(first + second, quiet, loud_error * slack + _TINY, quiet_error * slack + _TINY)
 
     def scaled(self, value: NDArray[np.complex128], error: Floats) -> Parts:
-        """The product with a quiet measure."""
+        """The product with a low-loss measure."""
         nothing = np.zeros(value.shape)
         return self.times(Parts(nothing.astype(np.complex128), value, nothing, error))
 
@@ -80,7 +82,7 @@ class Parts:
 
 
 def identity(count: int) -> Parts:
-    """No loss at all, quietly."""
+    """The measure without any loss, as a low-loss part."""
     nothing = np.zeros(count)
     return Parts(nothing.astype(np.complex128), np.ones(count, np.complex128), nothing, nothing)
 
@@ -92,7 +94,7 @@ def unknown(count: int) -> Parts:
 
 
 def placed(pair: Pair, near: float, far: float) -> Cut | None:
-    """A cut where the loss is about `near`, sharp enough for few to be quiet at `far`."""
+    """A cut where the loss is about `near`, sharp enough for little to count as low at `far`."""
     low, high = pair.q.least - 8.0, pair.p.most + 8.0 + (far + 8.0) / pair.reach
     x = np.linspace(low, high, 97)
     loss = pair.loss(x)[0]
@@ -103,7 +105,7 @@ def placed(pair: Pair, near: float, far: float) -> Cut | None:
 
 
 def nodes(pair: Pair, cut: Cut, lam: float, step: float, count: int) -> Parts | None:
-    """Loud and quiet part of `M(λ+iω)/M(λ)` at `ω = 0, step, …, (count-1) step`."""
+    """High-loss and low-loss part of `M(λ+iω)/M(λ)` at `ω = 0, step, …, (count-1) step`."""
     rule = pair.quadrature(np.array([lam]), step * count, 1.0 + cut.bend)
     if rule is None or not _covers(rule, cut):
         return None
@@ -128,7 +130,7 @@ def nodes(pair: Pair, cut: Cut, lam: float, step: float, count: int) -> Parts | 
 
 
 def loud_share(pair: Pair, cut: Cut, lam: float) -> float:
-    """About the loud part of `M(λ)`, relative to all of it: what a cut is chosen by."""
+    """About the high-loss part of `M(λ)`, relative to all of it: the criterion for a cut."""
     rule = pair.quadrature(np.array([lam]))
     if rule is None:
         return 0.0
@@ -136,7 +138,7 @@ def loud_share(pair: Pair, cut: Cut, lam: float) -> float:
 
 
 def quiet_log_moment(pair: Pair, cut: Cut, s: Floats) -> Floats:
-    """An upper bound on the log of the quiet part of `E e^{sZ}`, for real `s > 0`."""
+    """An upper bound on the log of the low-loss part of `E e^{sZ}`, for real `s > 0`."""
     rule = pair.quadrature(s, 0.0, 1.0 + cut.bend)
     if rule is None or not _covers(rule, cut):
         return 0.5 * pair.reach**2 * s * (s + 1.0) * (1.0 + 16.0 * U)
@@ -149,12 +151,13 @@ def _covers(rule: Quadrature, cut: Cut) -> bool:
 
 
 def _split(rule: Quadrature, cut: Cut) -> tuple[Quadrature, Quadrature]:
-    """The rule for the quiet and for the loud part.
+    """The rule for the low-loss and for the high-loss part.
 
     Beyond an end of the grid on its own side of the centre a part is at least half of the
     whole at that end, and on the other side it falls faster than the whole: `tails` holds for
     it with another factor of 2.
     """
+    work(40.0 * rule.x.size + 4.0 * rule.log_f.size)
     above, below, error = cut.logs(rule.x)
     log_error = rule.log_f_error + error + 2.0 * U * np.abs(rule.log_f)
     return (

@@ -1,4 +1,4 @@
-"""Where to cut the mixtures of a contour in two, if anywhere.
+"""Where to cut the mixtures of a contour in two, if at all.
 
 Nothing here is proven and nothing needs to be: what a choice costs is charged by `split.py`.
 """
@@ -32,7 +32,7 @@ _SHARES = (0.35, 0.25, 0.18, 0.12, 0.08, 0.05)
 _TILTS = np.array([2.0, 5.0, 9.0, 14.0, 22.0, 40.0])
 """Tilts for the bound on what is quiet, in units of `1 + 1/t`."""
 _RELATIVE = math.log(1e-9)
-"""What the quiet part and the truncation may cost, relative to the value."""
+"""Cost of the low-loss part and the truncation, at most, relative to the value."""
 _CROWD, _MORE = 14.0, 1.5
 """A stream should have room for so many queries in all, and so many times those there are."""
 _MOST_NODES = 1 << 15
@@ -41,7 +41,7 @@ _MOST_NODES = 1 << 15
 def parted(
     moments: Moments, t: float, line: Line, k: Floats, e: Floats, spread: float, room: float
 ) -> Parted | None:
-    """A contour in two parts on this line, its count left open; None if nothing is quiet.
+    """A contour in two parts on this line, its count left open; None if there is no low-loss part.
 
     `k` and `e` are log moments, and their errors, at the tilt and at the points of the line.
     """

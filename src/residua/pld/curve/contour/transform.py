@@ -10,15 +10,15 @@ Every alias on the right is non-negative, so the full sum bounds `D(t)` from abo
 with `C = M(λ) e^{-λt}` and `V_k = M(s_k) / M(λ)`, `|V_k| <= 1`, the charged errors are
 
 * truncation at `|k| <= N`: a Gaussian part of variance `c` has `|V_k| <= e^{-c ω²/2}`, and smooth
-  factors have bounds of their own on `|V|` beyond the last node (`log_fall`);
+  factors have separate bounds on `|V|` beyond the last node (`log_fall`);
 * aliases (lower bound only): `D(t) <= A(r) M(r) e^{-rt}` for every real `r > 0`, where
   `A(r) = r^r / (1+r)^(1+r)` is the maximum of `(1 - e^-y) e^{-ry}`; and `D <= 1`. Two geometric
   series, one on each side of `λ`;
 * rounding: each factor's node value carries an absolute error `e`; their product has relative
   error at most `exp(Σ e/|V|) - 1`, kept per node; the final sum at most `(N + 8) u Σ|terms|`.
 
-Where no Gaussian is present (or too little of one) a phantom `G_τ` is composed in, which can
-only raise the curve. The lower bound takes it out again: `h_{G_τ}(e^t) - (1 - e^t)_+` is at
+Where no Gaussian is present (or too little of one) a smoothing Gaussian `G_τ` is composed in, which
+can only raise the curve. The lower bound takes it out again: `h_{G_τ}(e^t) - (1 - e^t)_+` is at
 most `κ` times the density of `G_τ` at `t`, with `κ = τ (2Φ(τ/2) - 1) / φ(τ/2)`: for `t >= 0` the
 ratio of the two is `τ (R(y) - R(y + τ))` with `y = t/τ - τ/2`, which decreases since the Mills
 ratio `R` is convex, and for `t < 0` it is the same by symmetry. Subtracting `κ` from
@@ -49,6 +49,7 @@ from residua.pld.curve.contour.node_sums import line_sums
 from residua.pld.curve.contour.nodes import Line
 from residua.pld.curve.contour.products import multiply
 from residua.pld.families.factors import Terms
+from residua.work_limit import work
 
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
@@ -72,7 +73,7 @@ class Contour:
     aim: float
     """The `t` it was made for."""
     point_moments: Floats
-    """Upper bounds of `K` (phantom included) at the line's points."""
+    """Upper bounds of `K` (smoothing included) at the line's points."""
     absolute: Floats | None = None
     """Absolute error of each value, instead of `errors`, where a skeleton was taken out."""
 
@@ -116,7 +117,7 @@ class Contour:
     def trimmed(self) -> tuple[Contour, float]:
         """The same without its last nodes, if many have become too small to matter.
 
-        Beside it about `D/C` where it was aimed at, which is what they are held against.
+        Beside it about `D/C` at the point it was made for, which they are compared with.
         """
         line, height = self.line, self.height
         if 0.8 * line.count < _FEWEST:
@@ -142,6 +143,7 @@ class Contour:
         On a line left of 0, of the complement `W(t)`.
         """
         line = self.line
+        work(10.0 * t.size * line.points.size, 32.0 * t.size * line.points.size)
         steepness = abs(line.lam)
         flat = t.ravel()
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()

@@ -1,7 +1,7 @@
-"""Asking a budget: check, spend, reserve; and what becomes of a reservation.
+"""Requests to a budget: check, spend, reserve, and what follows a reservation.
 
-A refusal is an answer, with status 200 and `admitted: false`. Nobody but an engine (or an admin)
-spends: whoever runs mechanisms. The key may come in the body or in the header `Idempotency-Key`.
+A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
+mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
 """
 
 from __future__ import annotations
@@ -242,5 +242,5 @@ def one_key(body: str | None, header: str | None) -> str | None:
 
 
 def named(name: str, body: models.Ask) -> str | list[str]:
-    """What is asked: one budget, or several together."""
+    """The budgets of a request: one, or several together."""
     return [name, *body.also] if body.also else name

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.filters.codec import from_dict
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
 from residua.service.api.bodies import JsonRoute
@@ -30,12 +29,12 @@ async def create(request: Request, body: models.NewBudget) -> Response:
     office, caller = office_of(request), caller_of(request)
     caller.require("manage")
 
-    def work() -> None:
-        fields = body.model_dump(exclude={"name", "filter"})
-        ledger = office.ledger.as_principal(caller.principal)
-        ledger.create_budget(body.name, from_dict(body.filter), **fields)
+    ledger = office.ledger.as_principal(caller.principal)
 
-    await office.run(work)
+    def work(compute: Compute) -> None:
+        ledger.with_compute(compute).create_budget(**body.model_dump())
+
+    await office.compute(request, caller, work)
     return Json(await _shown(request, body.name), status_code=201)
 
 

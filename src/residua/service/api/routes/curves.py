@@ -1,4 +1,4 @@
-"""A budget as curves: what there is, what was spent, what is left, what is promised."""
+"""Curves of a budget: the whole, the spent, the left and the promised."""
 
 from __future__ import annotations
 

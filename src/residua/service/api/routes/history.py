@@ -1,4 +1,4 @@
-"""What was asked of a budget: in pages, by a filter, or all of it as JSON Lines."""
+"""The history of a budget: in pages, filtered, or all of it as JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning: how many more of a query fit, and the least noise that does. Nothing is spent."""
+"""Planning: how many more copies of a query fit, and the least noise that fits. Spends nothing."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def ready(request: Request) -> Response:
 
 @router.get("/v1/me", summary="Who am I", response_model=models.Me, responses=documented())
 async def me(request: Request) -> Response:
-    """What the token permits."""
+    """The permissions of the token."""
     caller = caller_of(request)
     scope = None if caller.scope is None else list(caller.scope)
     said = {
@@ -90,7 +90,7 @@ async def status(request: Request) -> Response:
     responses=documented(),
 )
 async def verification(request: Request) -> Response:
-    """What the last verification by this process found; in words only for who may audit."""
+    """The last verification by this process; its text only for callers who may audit."""
     office, caller = office_of(request), caller_of(request)
     caller.require("read")
     found = office.verifier.said()
@@ -138,7 +138,7 @@ async def export(request: Request) -> Response:
 def exported(office: Office) -> BinaryIO:
     """The export in a file that has no name any more; it may be larger than memory.
 
-    A process of its own writes it, so that nobody waits for it to be encoded.
+    A separate process encodes it, so that other requests do not wait.
     """
     with tempfile.NamedTemporaryFile() as file:
         process = WorkerProcess(nice=NICE)

@@ -1,0 +1,430 @@
+"""Commands that read privacy losses: `describe`, `delta`, `epsilon` and `order`.
+
+Where the loss had to be discretised there are two PLDs, one above and one below it. The upper end
+of an interval is read from the first and the lower end from the second, so its width contains the
+error of discretising.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from residua.cli import descriptions, options, output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from residua.bounds import Interval
+    from residua.mechanisms import Mechanism
+    from residua.pld.order.domination import Domination, Witness
+    from residua.pld.pld import Pld
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Read = Callable[["Pld"], "Interval"]
+
+
+class Direction(NamedTuple):
+    """A direction of the relation, or several of them that lose the same."""
+
+    names: tuple[str, ...]
+    above: "Pld"
+    below: "Pld"
+
+    def bounds(self, read: Read) -> "Interval":
+        """The number that `read` takes off a PLD, with the discretisation in its width."""
+        from residua.bounds import Interval
+
+        top = read(self.above)
+        low = top if self.below == self.above else read(self.below)
+        return Interval(float(low.lo), float(top.hi))
+
+
+def by_direction(mechanism: "Mechanism", relation: str | None) -> dict[str, tuple["Pld", "Pld"]]:
+    """The PLDs above and below, by direction."""
+    above, below = mechanism.plds(relation), mechanism.plds(relation, side="below")
+    return {name: (pld, below[name]) for name, pld in above.items()}
+
+
+def group_directions(mechanism: "Mechanism", relation: str | None) -> tuple[str, list[Direction]]:
+    """The relation that is meant, and its directions; those with equal PLDs are one."""
+    grouped: dict[tuple[Pld, Pld], tuple[str, ...]] = {}
+    for name, plds in by_direction(mechanism, relation).items():
+        grouped[plds] = (*grouped.get(plds, ()), name)
+    found = [Direction(names, *plds) for plds, names in grouped.items()]
+    return relation or mechanism.supported[0], found
+
+
+def print_worst(
+    mechanism: "Mechanism",
+    relation: str | None,
+    read: Read,
+    wanted: str,
+    given: tuple[str, float],
+    as_json: bool,
+) -> None:
+    """Print one number of the worse direction, and say which that is."""
+    from residua.bounds import Interval
+
+    relation, every = group_directions(mechanism, relation)
+    numbers = [one.bounds(read) for one in every]
+    place = max(range(len(every)), key=lambda i: (numbers[i].hi, numbers[i].lo))
+    interval = Interval(max(float(n.lo) for n in numbers), float(numbers[place].hi))
+    worse = every[place].names[0] if len(every) > 1 else None
+    name, value = given
+    if as_json:
+        result: dict[str, Any] = {
+            "mechanism": mechanism.to_dict(),
+            "relation": relation,
+            "direction": worse,
+            "pld": repr(every[place].above),
+            name: value,
+            wanted: output.number(float(interval.hi)),
+            f"{wanted}_bounds": output.bounds(interval),
+        }
+        output.print_json(result)
+        return
+    title = f"{'eps' if wanted == 'epsilon' else wanted} at {name} = {value}"
+    output.print_table(
+        title + (f", direction {worse} (the worse one), {relation}" if worse else ""),
+        ("queries", "lo", "hi"),
+        [
+            (
+                repr(every[place].above),
+                output.below(float(interval.lo)),
+                output.above(float(interval.hi)),
+            )
+        ],
+    )
+
+
+@app.command(cls=options.QueryCommand)
+def delta(
+    query: options.Queries,
+    eps: Annotated[float, typer.Option(help="Compute delta at this eps.")],
+    relation: options.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Compute the delta of the composed queries at a given eps.
+
+    The least delta for which together they are (eps, delta)-DP, printed as a proven interval:
+    the exact value lies between lo and hi, and hi is the safe one. Where the two directions of a
+    relation differ, it is that of the worse one.
+
+    \b
+    Example:
+      residua delta --gaussian sigma=4,count=10 --eps 1
+      residua delta '{"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}' --eps 1
+    """  # noqa: E501
+    mechanism = descriptions.compose(query)
+    read = methodcaller("delta_bounds", eps)
+    print_worst(mechanism, relation, read, "delta", ("eps", eps), as_json)
+
+
+@app.command(cls=options.QueryCommand)
+def epsilon(
+    query: options.Queries,
+    delta: Annotated[float, typer.Option(help="Compute eps at this delta.")],
+    relation: options.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Compute the eps of the composed queries at a given delta.
+
+    The least eps for which together they are (eps, delta)-DP, printed as a proven interval:
+    the exact value lies between lo and hi, and hi is the safe one. It is inf when no eps will do.
+    Where the two directions of a relation differ, it is that of the worse one.
+
+    \b
+    Example:
+      residua epsilon --laplace scale=2 --pure-dp eps=0.1,count=5 --delta 1e-6
+      residua epsilon '{"kind": "laplace", "scale": 2.0}' '{"kind": "pure_dp", "eps": 0.1}' --delta 1e-6
+    """  # noqa: E501
+    mechanism = descriptions.compose(query)
+    read = methodcaller("epsilon_bounds", delta)
+    print_worst(mechanism, relation, read, "epsilon", ("delta", delta), as_json)
+
+
+DELTAS, RENYI_ORDERS = (1e-3, 1e-6, 1e-9), (2.0, 4.0, 8.0, 32.0)
+"""What `describe` shows by default."""
+
+
+class Number(NamedTuple):
+    """One number: which, at what, and the interval that contains it."""
+
+    name: str
+    at: float | None
+    interval: "Interval"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.at is None else f"{self.name} {self.at:g}"
+
+
+@app.command(cls=options.QueryCommand)
+def describe(
+    query: options.Queries,
+    relation: options.Relation = None,
+    delta: Annotated[
+        list[float] | None,
+        typer.Option(help="Show eps at this delta; may be repeated."),
+    ] = None,
+    eps: Annotated[
+        list[float] | None,
+        typer.Option(help="Show delta at this eps; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw the curves into this directory.")
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Compute what a mechanism costs, and say how that is known.
+
+    For each direction of the neighbouring relation: eps at some deltas, the delta curve at some
+    eps, Rényi divergences, and the least zCDP and GDP parameters. The exact values lie between lo
+    and hi; where the loss had to be discretised, that is in the width too. Divergences and
+    parameters are inf as soon as any mass, however small, is at infinity.
+
+    \b
+    Example:
+      residua describe --laplace scale=2
+      residua describe --subsampled-gaussian sigma=1,sampling_rate=0.01,steps=100 --relation replace-one
+      residua describe --rdp 'orders=2;4;8,epsilons=0.1;0.2;0.4' --delta 1e-6 --out out
+    """  # noqa: E501
+    from residua import checks
+
+    mechanism = descriptions.compose(query)
+    deltas = [checks.probability("delta", d) for d in delta or DELTAS]
+    wanted = [checks.finite("eps", e) for e in eps or ()]
+    relation, directions = group_directions(mechanism, relation)
+    epsilons = [_read(one, "eps at delta", "epsilon_bounds", deltas) for one in directions]
+    scale = _scale(epsilons)
+    numbers = [
+        [
+            *first,
+            *_read(one, "delta at eps", "delta_bounds", wanted or _several(scale)),
+            *_read(one, "Rényi, order", "renyi_bounds", RENYI_ORDERS),
+            *_parameters(one),
+        ]
+        for one, first in zip(directions, epsilons, strict=True)
+    ]
+    picture, trouble = None, ""
+    if out is not None:
+        path = out / f"{mechanism.kind}.png"
+        picture, trouble = output.save_picture(lambda: _figure(directions, scale), path)
+    if as_json:
+        output.print_json(
+            {
+                "mechanism": mechanism.to_dict(),
+                "pair": mechanism.pair,
+                "pairs": list(mechanism.pairs()),
+                "reference": mechanism.reference,
+                "relation": relation,
+                "directions": [
+                    _as_json(one, found) for one, found in zip(directions, numbers, strict=True)
+                ],
+                "notes": list(mechanism.notes()),
+                "picture": None if picture is None else str(picture),
+            }
+        )
+        return
+    output.print_fields(
+        [
+            ("mechanism", mechanism.to_json()),
+            *(("pair", pair) for pair in mechanism.pairs()),
+            ("reference", mechanism.reference),
+            ("relation", relation),
+        ]
+    )
+    for one, found in zip(directions, numbers, strict=True):
+        output.print_table(
+            f"\n{_label(one)}: {one.above!r}",
+            ("", "lo", "hi", "width"),
+            [(n.label, *_shown(n.interval)) for n in found],
+        )
+    remarks = [("note", note) for note in mechanism.notes()]
+    if out is not None:
+        remarks.append(("curves", trouble if picture is None else str(picture)))
+    if remarks:
+        output.print_fields(remarks)
+
+
+def _read(one: "Direction", name: str, read: str, places: Sequence[float]) -> list[Number]:
+    return [Number(name, at, one.bounds(methodcaller(read, at))) for at in places]
+
+
+def _parameters(one: "Direction") -> list[Number]:
+    """The least `rho` and the least `mu` that cover the loss."""
+    from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
+    from residua.pld.residue.zcdp_parameter import zcdp_parameter_bounds
+
+    return [
+        Number("zCDP parameter", None, one.bounds(zcdp_parameter_bounds)),
+        Number("GDP parameter", None, one.bounds(gdp_parameter_bounds)),
+    ]
+
+
+def _scale(epsilons: list[list[Number]]) -> float:
+    """The largest finite eps among those asked for: where the curves are worth looking at."""
+    found = [float(number.interval.hi) for numbers in epsilons for number in numbers]
+    return max((eps for eps in found if 0.0 < eps < math.inf), default=1.0)
+
+
+def _several(scale: float) -> list[float]:
+    return [float(f"{scale * part / 4:.2g}") for part in range(5)]
+
+
+def _figure(directions: list["Direction"], scale: float) -> "Figure":
+    import numpy as np
+
+    from residua.figures.curves import curves
+
+    return curves(
+        {_label(one): one.above for one in directions},
+        np.linspace(0.0, 1.25 * scale, 161),
+        {_label(one): one.below for one in directions if one.below != one.above},
+    )
+
+
+def _label(one: "Direction") -> str:
+    return " and ".join(one.names)
+
+
+def _shown(interval: "Interval") -> tuple[str, str, str]:
+    lo, hi = float(interval.lo), float(interval.hi)
+    return output.below(lo), output.above(hi), output.above(_width(interval), 2)
+
+
+def _width(interval: "Interval") -> float:
+    return float(interval.width) if float(interval.lo) < float(interval.hi) else 0.0
+
+
+def _as_json(one: "Direction", found: list[Number]) -> dict[str, Any]:
+    def rows(name: str, at: str) -> list[dict[str, Any]]:
+        return [
+            {
+                at: n.at,
+                "bounds": output.bounds(n.interval),
+                "width": output.number(_width(n.interval)),
+            }
+            for n in found
+            if n.name == name
+        ]
+
+    def alone(name: str) -> dict[str, Any]:
+        number = next(n for n in found if n.name == name)
+        width = output.number(_width(number.interval))
+        return {"bounds": output.bounds(number.interval), "width": width}
+
+    return {
+        "names": list(one.names),
+        "pld": repr(one.above),
+        "epsilon": rows("eps at delta", "delta"),
+        "delta": rows("delta at eps", "eps"),
+        "renyi": rows("Rényi, order", "order"),
+        "zcdp": alone("zCDP parameter"),
+        "gdp": alone("GDP parameter"),
+    }
+
+
+MEANING = {
+    "LESS": "the first never loses more privacy than the second",
+    "GREATER": "the first always loses at least as much privacy as the second",
+    "EQUAL": "both lose exactly the same privacy",
+    "INCOMPARABLE": "each loses more than the other somewhere",
+    "UNDECIDED": "neither order could be proven or refuted; treat as no",
+}
+VERDICTS = {
+    ("YES", "NO"): "LESS",
+    ("NO", "YES"): "GREATER",
+    ("YES", "YES"): "EQUAL",
+    ("NO", "NO"): "INCOMPARABLE",
+}
+
+
+@app.command(cls=options.QueryCommand)
+def order(
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
+    relation: options.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Compare two queries in the Blackwell order.
+
+    Either side may be a JSON list of queries, which are composed: is this day within that budget?
+
+    The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
+    the relation. Where an order fails, a witness shows it: a point x of the hockey-stick curves
+    and the gap between them there.
+
+    \b
+    Example:
+      residua order --pure-dp eps=0.5 --laplace scale=2
+      residua order '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
+    """  # noqa: E501
+    print_order(first, second, relation, as_json)
+
+
+def print_order(first: str, second: str, relation: str | None, as_json: bool) -> None:
+    """Print the order of two queries."""
+    from residua.mechanisms import Composed
+
+    one, two = descriptions.parse_composed(first), descriptions.parse_composed(second)
+    relation = relation or Composed((one, two)).supported[0]
+    below, above = _dominated(one, two, relation), _dominated(two, one, relation)
+    verdict = VERDICTS.get((below.verdict.value, above.verdict.value), "UNDECIDED")
+    shown = [repr(mechanism.pld(relation=relation)) for mechanism in (one, two)]
+    if as_json:
+        output.print_json(
+            {
+                "first": shown[0],
+                "second": shown[1],
+                "relation": relation,
+                "verdict": verdict,
+                "not_below": _witness(below.witness),
+                "not_above": _witness(above.witness),
+            }
+        )
+        return
+    rows = [("first", shown[0]), ("second", shown[1]), ("verdict", verdict)]
+    for name, witness in (
+        ("first exceeds second", below.witness),
+        ("second exceeds first", above.witness),
+    ):
+        if witness is not None:
+            rows.append((name, f"by {witness.gap:.3g} at x = {witness.x:.6g}"))
+    print(MEANING[verdict] + "\n")
+    output.print_fields(rows)
+
+
+def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Domination":
+    """Whether `low` loses no more than `high`, in every direction.
+
+    Proven of what is above the one and below the other; refuted the other way round.
+    """
+    from residua.bounds import Verdict
+    from residua.pld.order.compare import dominated
+    from residua.pld.order.domination import Domination
+
+    if low == high:
+        return Domination(Verdict.YES)
+    proven = True
+    lows, highs = (by_direction(m, relation).values() for m in (low, high))
+    for (low_above, low_below), (high_above, high_below) in zip(lows, highs, strict=True):
+        if dominated(low_above, high_below).proven:
+            continue
+        proven = False
+        refuted = dominated(low_below, high_above)
+        if refuted.verdict is Verdict.NO:
+            return refuted
+    return Domination(Verdict.YES if proven else Verdict.UNDECIDED)
+
+
+def _witness(witness: "Witness | None") -> dict[str, float | str] | None:
+    if witness is None:
+        return None
+    return {"x": output.number(witness.x), "gap": output.number(witness.gap)}

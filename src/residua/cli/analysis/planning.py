@@ -1,0 +1,353 @@
+"""`residua plan`, `recommend` and `compare`: how much fits a budget, and under which filter."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residua.cli import descriptions, options, output, stores
+from residua.cli.analysis.loss import print_order
+from residua.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from residua.filters import Filter
+    from residua.filters.query import Query
+    from residua.filters.state import State
+    from residua.planning import Workload
+    from residua.planning.frontier import Progress
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+LONGEST_NAME = 40
+"""A longer query is not used as the name of its workload."""
+LONGEST_FILTER_SHOWN = 300
+"""Letters of a description that a table shows."""
+MOST_QUERIES_SHOWN = 12
+"""Queries that a recommendation shows."""
+
+
+@app.command(cls=options.QueryCommand)
+def plan(
+    query: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY", help="Queries as JSON or by flags; several are asked in turn."
+        ),
+    ],
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="FILTER", help="The filter, as JSON or in short: 'zcdp rho=0.1'."
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The state of the filter (default: nothing was spent)."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Plan for what is left of this budget in the store."),
+    ] = None,
+    eps: options.Eps = None,
+    delta: options.Delta = None,
+    n: Annotated[
+        int, typer.Option("-n", help="Fit the noise for this many more queries, or rounds of them.")
+    ] = 1,
+    most: Annotated[int, typer.Option(help="Stop counting here.")] = 10**6,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Draw how many more of each kind fit, into this directory."
+        ),
+    ] = None,
+    relation: options.Relation = None,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Count the queries that fit, and find the least noise.
+
+    Several queries are asked in order, again and again. The count is that of asking one by one
+    until the first refusal. The noise is the least with which n more fit (n rounds of several
+    queries, all scaled by the same factor), rounded up and checked. Nothing is spent. With --eps
+    and --delta instead of a filter, the filter is the automatic one. With --budget, the filter and
+    what is left are those of a budget in the store; its parents and open reservations may allow
+    fewer.
+
+    \b
+    Example:
+      residua plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
+      residua plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
+      residua plan --eps 1 --delta 1e-6 --laplace scale=20
+      residua plan --budget web --laplace scale=20
+    """
+    from residua.planning import count_more, least_noise
+
+    asked = descriptions.parse_list(query)
+    if budget is not None:
+        if (given, eps, delta, state, relation) != (None,) * 5:
+            raise ArgumentError(
+                "--budget excludes a filter, a state and a relation; leave those out"
+            )
+        with stores.open_store(store, token, read_only=True) as ledger:
+            found = ledger.budget(budget)
+        filter, start, relation = found.filter, found.state, found.relation
+    else:
+        needed = (
+            "a filter must be given by --filter, by --eps with or without --delta, or by --budget"
+        )
+        filter = descriptions.chosen_filter(given, eps, delta, needed)
+        start = filter.initial() if state is None else filter.state_from_json(state)
+    with output.progress("counting"):
+        count, ended = count_more(filter, asked, state=start, most=most, relation=relation)
+    with output.progress("fitting the noise"):
+        least = least_noise(filter, asked, n, state=start, relation=relation)
+    picture, trouble = None, ""
+    if out is not None:
+        with output.progress("drawing") as report:
+            picture, trouble = _drawn(filter, start, out, relation, report)
+    left = filter.left_words(start)
+    if as_json:
+        output.print_json(
+            {
+                "filter": filter.to_dict(),
+                "left": left,
+                "queries": [one.to_dict() for one in asked],
+                "how_many": count,
+                "rounds": count // len(asked),
+                "counting_ended": ended,
+                "n": n,
+                "least_noise": None if least is None else [_plain(one) for one in least],
+                "picture": None if picture is None else str(picture),
+            }
+        )
+        return
+    fitting = f"at least {count}" if ended else str(count)
+    if len(asked) > 1:
+        fitting += f" ({count // len(asked)} whole rounds of {len(asked)})"
+    rows = [("filter", filter.to_json()), ("left", left)]
+    rows += [("query", one.to_json()) for one in asked]
+    rows.append(("how many more fit", fitting))
+    name = f"least noise for {n} more" + (" rounds" if len(asked) > 1 else "")
+    if least is None:
+        rows.append((name, "none: no noise of this kind would fit"))
+    else:
+        rows += [(name, _json(one)) for one in least]
+    if out is not None:
+        rows.append(("picture", trouble if picture is None else str(picture)))
+    output.print_fields(rows)
+
+
+def _drawn(
+    filter: "Filter", start: "State", out: Path, relation: str | None, report: "Progress"
+) -> tuple[Path | None, str]:
+    """The frontier of what is left, beside that of a fresh filter where something was spent."""
+    from residua.figures.plans import frontier as draw
+    from residua.planning.frontier import frontier
+
+    fresh = filter.initial()
+    found = {"left": frontier(filter, state=start, relation=relation, progress=report)}
+    if start != fresh:
+        before = frontier(filter, state=fresh, relation=relation, progress=report)
+        found = {"at the start": before, **found}
+    return output.save_picture(lambda: draw(found), out / "frontier.png")
+
+
+def _plain(query: "Query") -> dict[str, Any]:
+    from residua.filters.describe import as_mechanism
+
+    return as_mechanism(query).to_dict()
+
+
+def _json(query: "Query") -> str:
+    from residua.filters.describe import as_mechanism
+
+    return as_mechanism(query).to_json()
+
+
+@app.command(cls=options.QueryCommand)
+def recommend(
+    query: options.QueryWorkload = None,
+    eps: options.Eps = None,
+    delta: options.Delta = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Read the workload from this file."),
+    ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option("-n", help="Answer this many rounds of the workload in full."),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter", metavar="KIND", help="Choose from this kind only; may be repeated."
+        ),
+    ] = None,
+    relation: options.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Recommend a filter and the noise for a workload, and say why.
+
+    Every filter is measured on the workload within (eps, delta), as residua compare does. The one
+    that admits most is taken; of equals, the one that needs to know less in advance. With -n, or
+    for a workload that ends, all of it is to be answered: where it does not fit, the least noise
+    with which it does is computed, all queries scaled by one factor.
+
+    \b
+    Example:
+      residua recommend --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
+      residua recommend --eps 1 --delta 1e-6 --gaussian sigma=20 -n 52 --filter gdp --filter plan
+    """
+    from residua.planning import recommend as find
+
+    eps, delta = descriptions.both_of(eps, delta)
+    if bool(query) == (workload is not None):
+        got = "both" if query else "neither"
+        raise ArgumentError(f"give queries or --workload, got {got}")
+    asked = _workload("workload", query) if query else workload or ""
+    with output.progress("measuring") as report:
+        found = find(
+            eps, delta, asked, n=n, filters=given or None, relation=relation, progress=report
+        )
+    if as_json:
+        output.print_json(found.to_dict())
+        return
+    kind = found.filter.kind
+    if found.described is None:
+        shown = f"{kind} (of losses under {relation}, to be made in Python)"
+    else:
+        text = found.filter.to_json()
+        shown = text if len(text) <= LONGEST_FILTER_SHOWN else f"{kind} (--json shows all of it)"
+    rows = [("filter", shown)]
+    rows.append(("reason", found.reason))
+    if found.noise != 1.0:
+        scaled = dict.fromkeys(f"{run.query!r}" for run in found.queries)
+        rows += [("query", one) for one in list(scaled)[:MOST_QUERIES_SHOWN]]
+    output.print_fields(rows)
+    print()
+    print(found.comparison.table())
+
+
+@app.command(cls=options.QueryCommand)
+def compare(
+    query: options.QueryWorkload = None,
+    eps: options.Eps = None,
+    delta: options.Delta = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read the workload from this file (default: suite, random workloads).",
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="FILTER",
+            help="Compare this kind, or filter as JSON; may be repeated (default: all kinds).",
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the suite (default: 1).")] = None,
+    count: Annotated[
+        int | None, typer.Option(help="Number of random workloads (default: 60).")
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(help="Draw this family alone: pure, laplace, gaussian, subsampled or mixed."),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw this shape alone: constant, bursts, drifting, 'small then large', "
+            "'large then small' or alternating."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw the ratios into this directory.")
+    ] = None,
+    relation: options.Relation = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Compare filters: how much of a workload each admits.
+
+    Every filter is set up for (eps, delta), and the workload is requested in order until the first
+    refusal. Ratios are to the non-adaptive optimum: the most queries of the workload that are
+    within (eps, delta) when all of them are known in advance. They are rounded down.
+
+    Without a workload, the filters are compared on a suite of random workloads. The table has the
+    mean ratio of each filter with its 95 % confidence interval, the 10th percentile and the
+    minimum, over the workloads with an optimum of at least 10; the mean over the others; and the
+    mean of each family.
+
+    A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
+    or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
+
+    Two queries without a budget are compared with each other; see residua order.
+
+    \b
+    Example:
+      residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
+      residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5
+      residua compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
+      residua compare --pure-dp eps=0.5 --laplace scale=2
+    """
+    from residua.planning import compare_filters
+
+    if eps is None and delta is None and workload is None and query:
+        if len(query) != 2:
+            raise ArgumentError(
+                "filters are compared within --eps and --delta, queries as FIRST and SECOND; "
+                f"got neither, but {len(query)} queries"
+            )
+        print_order(query[0], query[1], relation, as_json)
+        return
+    eps, delta = descriptions.both_of(eps, delta)
+    if query and workload is not None:
+        raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")
+    asked: Workload | str = workload or "suite"
+    if query:
+        short = len(query) == 1 and len(query[0]) <= LONGEST_NAME
+        asked = _workload(query[0] if short else "workload", query)
+    with output.progress("comparing") as report:
+        found = compare_filters(
+            eps,
+            delta,
+            asked,
+            _candidates(given),
+            seed=seed,
+            count=count,
+            family=family,
+            shape=shape,
+            relation=relation,
+            progress=report,
+        )
+    picture, trouble = None, ""
+    if out is not None:
+        from residua.figures.plans import draw_comparison
+
+        picture, trouble = output.save_picture(
+            lambda: draw_comparison(found), out / "comparison.png"
+        )
+    if as_json:
+        shown = None if picture is None else str(picture)
+        output.print_json({**found.to_dict(), "picture": shown})
+        return
+    print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
+    print(found.table())
+    if out is not None:
+        print(trouble if picture is None else f"\npicture: {picture}")
+
+
+def _workload(name: str, query: list[str]) -> "Workload":
+    """Queries that are asked in turn without end."""
+    from residua.planning.workload import Run, Workload
+
+    return Workload(name, tuple(Run(one) for one in descriptions.parse_list(query)), repeat=True)
+
+
+def _candidates(given: list[str] | None) -> Any:
+    if not given:
+        return None
+    return [descriptions.parse_filter(one) if set(one) & set("{= ") else one for one in given]

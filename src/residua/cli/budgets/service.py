@@ -1,0 +1,204 @@
+"""`residua serve` and `residua token`: the budget service, and who may use it."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from residua.cli import output, stores
+
+if TYPE_CHECKING:
+    from residua.service.auth.tokens import Token
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+group = typer.Typer(add_completion=False, rich_markup_mode=None)
+app.add_typer(group, name="token")
+
+
+@app.command()
+def serve(
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A file, sqlite:///... or postgresql://... "
+            "(default: RESIDUA_STORE, then sqlite:///budgets.db).",
+        ),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Listen on this address.")] = None,
+    port: Annotated[int | None, typer.Option(help="Listen on this port; 0 for a free one.")] = None,
+    dev: Annotated[
+        bool, typer.Option("--dev", help="Treat every caller as an admin; on loopback only.")
+    ] = False,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Read settings from this TOML file.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of processes for slow computations.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(help="Log as json or text.")] = None,
+    log_level: Annotated[
+        str | None, typer.Option(help="Log from this level: debug, info, warning or error.")
+    ] = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Run the budget service until it is stopped.
+
+    It listens on loopback, and every request needs a token; beyond loopback it does not start while
+    no token exists. Every setting is also RESIDUA_NAME in the environment and a name in a file, see
+    docs/service.md. With --json the address is printed as a JSON object.
+
+    \b
+    Example:
+      residua serve --store sqlite:///budgets.db --port 8321
+      residua serve --dev --log-format text
+    """  # fmt: skip
+    stores.need("fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
+    from residua.service.serving import run
+    from residua.service.settings import gather
+
+    flags = {
+        "store": store,
+        "host": host,
+        "port": port,
+        "dev": dev or None,
+        "workers": workers,
+        "log_format": log_format,
+        "log_level": log_level,
+    }
+
+    def started(url: str) -> None:
+        if as_json:
+            output.print_json({"url": url})
+        else:
+            print(f"budget service at {url} (for a browser, too); Ctrl-C ends it")
+        # A program that reads the address from a pipe would wait for it until the service ends.
+        sys.stdout.flush()
+
+    run(gather(flags, os.environ, config), started)
+
+
+@group.callback()
+def token() -> None:
+    """Create, revoke and list tokens for the budget service.
+
+    A token has a role: admin does everything; engine runs mechanisms and alone spends, reserves,
+    commits and cancels; analyst checks, plans and reads; auditor reads everything and verifies. An
+    engine or an analyst can be kept to some budgets. Options of each: residua token create --help,
+    of which --json is one.
+
+    \b
+    Example:
+      residua token create --role engine --name query-engine
+      residua token create --role analyst --budget web --days 90 --json
+      residua token list
+    """
+
+
+@group.command()
+def create(
+    role: Annotated[str, typer.Option(help="The role: admin, engine, analyst or auditor.")],
+    name: Annotated[
+        str | None,
+        typer.Option(help="The principal that the ledger records; keys belong to it."),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(help="Restrict to this budget, or a prefix followed by *; may be repeated."),
+    ] = None,
+    days: Annotated[float | None, typer.Option(help="Days until the token expires.")] = None,
+    store: stores.Store = stores.DEFAULT,
+    as_json: output.AsJson = False,
+) -> None:
+    """Create a token; it is shown once and stored nowhere.
+
+    The ledger is created if there is none yet.
+
+    \b
+    Example:
+      residua token create --store sqlite:///budgets.db --role admin --json
+    """
+    stores.need("sqlalchemy")
+    from residua.service.auth import tokens
+    from residua.service.auth.token_store import TokenStore
+
+    made, text = tokens.made(role, name, budget or None, days)
+    with stores.ledger_at(store, create=True) as ledger:
+        TokenStore(ledger).add(made)
+    if as_json:
+        output.print_json({"token": text, **_plain(made)})
+        return
+    print(text)
+    output.print_fields([(name, str(value)) for name, value in _plain(made).items()])
+    print("copy the token now: it is not shown again")
+
+
+@group.command()
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, as listed.")],
+    store: stores.Store = stores.DEFAULT,
+    as_json: output.AsJson = False,
+) -> None:
+    """Revoke a token; services notice within a second.
+
+    \b
+    Example:
+      residua token revoke ID
+    """
+    stores.need("sqlalchemy")
+    from residua.service.auth.token_store import TokenStore
+
+    # The id of a whole token is between its underscores.
+    id = id.split("_")[1] if id.startswith("rz_") and id.count("_") >= 2 else id
+    with stores.ledger_at(store, create=False) as ledger:
+        found = TokenStore(ledger).revoke(id)
+    if as_json:
+        output.print_json(_plain(found))
+    else:
+        print(f"revoked {found.id} ({found.role}, {found.principal})")
+
+
+@group.command("list")
+def every(
+    store: stores.Store = stores.DEFAULT,
+    as_json: output.AsJson = False,
+) -> None:
+    """List tokens, never their secrets.
+
+    \b
+    Example:
+      residua token list --json
+    """
+    stores.need("sqlalchemy")
+    from residua.service.auth.token_store import TokenStore
+
+    with stores.ledger_at(store, create=False) as ledger:
+        found = TokenStore(ledger).every()
+    if as_json:
+        output.print_json({"tokens": [_plain(one) for one in found]})
+        return
+    if not found:
+        print("no tokens; residua token create --role admin makes one")
+        return
+    now = datetime.now(UTC)
+    rows = [
+        (one.principal, one.role, one.id, "all" if one.scope is None else ", ".join(one.scope),
+         one.state(now))
+        for one in found
+    ]  # fmt: skip
+    output.print_table("tokens", ("name", "role", "id", "budgets", "state"), rows)
+
+
+def _plain(token: "Token") -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.principal,
+        "role": token.role,
+        "budgets": None if token.scope is None else list(token.scope),
+        "created": token.created.isoformat(timespec="seconds"),
+        "expires": None if token.expires is None else token.expires.isoformat(timespec="seconds"),
+        "state": token.state(datetime.now(UTC)),
+    }

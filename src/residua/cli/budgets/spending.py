@@ -1,0 +1,327 @@
+"""Commands that ask a budget: `check`, `spend`, `reserve`, `commit` and `cancel`.
+
+Exit code 0 where the query is admitted, 3 where it is refused, and 6 where the key was already used
+and --replay-ok is not given.
+"""
+
+import contextlib
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from residua.cli import descriptions, options, output, stores
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+REFUSED, REPLAYED = 3, 6
+"""Exit codes."""
+LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
+"""Labels for the names of fields."""
+
+Key = Annotated[
+    str | None,
+    typer.Option(
+        help="Set your own id for this request, so that repeating it spends nothing. It belongs to"
+        " the principal: here the user of this machine, 'local' in Python unless"
+        " open_ledger(principal=...) says otherwise, and the token's name at a service."
+    ),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BUDGET", help="Charge this budget as well; may be repeated."),
+]
+Assume = Annotated[
+    bool,
+    typer.Option(
+        "--assume-budget-relation",
+        help="Assume the budget's relation for a black box that declares none; recorded.",
+    ),
+]
+
+
+def _names(budget: str, also: list[str] | None) -> str | list[str]:
+    """One budget, or several together."""
+    return [budget, *also] if also else budget
+
+
+ReplayOk = Annotated[
+    bool,
+    typer.Option("--replay-ok", help="Exit with status 0, not 6, if this key was already used."),
+]
+
+
+def _finish(
+    shown: dict[str, Any],
+    as_json: bool,
+    *fields: str,
+    replay_ok: bool = False,
+    used: str = "this key was already used: do not run the query again",
+) -> None:
+    """Print an answer and exit with its code; `used` is the message for a replay."""
+    if as_json:
+        output.print_json(shown)
+    else:
+        print(_labelled_reason(shown))
+        rows = _left(shown)
+        for name in fields:
+            if name in ("seq", "head") and len(shown["budgets"]) > 1:
+                rows += [
+                    (f"{LABELS[name]} of {budget}", str(link[name]))
+                    for budget, link in shown["budgets"].items()
+                ]
+            elif shown.get(name) is not None:
+                rows.append((LABELS.get(name, name), str(shown[name])))
+        if shown.get("replayed"):
+            rows.append(("replayed", "yes"))
+        if rows:
+            output.print_fields(rows)
+    if not shown["admitted"]:
+        raise typer.Exit(REFUSED)
+    if shown.get("replayed"):
+        if not as_json:
+            print(used, file=sys.stderr)
+        raise typer.Exit(0 if replay_ok else REPLAYED)
+    raise typer.Exit(0)
+
+
+def _with_balance(
+    shown: dict[str, Any], answer: Any, ledger: Any, named: str | list[str] | None = None
+) -> dict[str, Any]:
+    """An answer as JSON data with the balance after it, of the budgets that were named.
+
+    A service leaves it out of answers; then it is read now, of the budgets that are in scope.
+    """
+    from residua.errors import AccessDenied
+    from residua.service.api.values import balance_data
+
+    found = answer.balance
+    if found is None:
+        names = [named] if isinstance(named, str) else named or list(shown["budgets"])
+        found = {}
+        for name in names:
+            with contextlib.suppress(AccessDenied):
+                found[name] = ledger.budget(name).balance
+        if len(found) == 1 == len(names):
+            (found,) = found.values()
+    return {**shown, "balance": balance_data(found)}
+
+
+def _left(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is left, as rows: one, or one for each of several budgets."""
+    label, balance = shown["remaining_is"], shown["balance"]
+    if not balance:
+        left = _in_words(shown["remaining"])
+        return [(label, left)] if left else []
+    if "share" in balance:
+        return [(label, balance["text"])]
+    return [(f"{label} in {name}", one["text"]) for name, one in balance.items() if one]
+
+
+def _labelled_reason(shown: dict[str, Any]) -> str:
+    """The reason; where several budgets are charged, with the one whose cost it says."""
+    reason, budgets = str(shown["reason"]), shown.get("budgets", {})
+    if len(budgets) > 1 and shown["admitted"]:
+        of = next(name for name, link in budgets.items() if link["head"] == shown["head"])
+        return f"budget {of!r}: {reason}"
+    return reason
+
+
+def _warn_of_others(ledger: Any, key: str | None) -> None:
+    """Warn of a key that is new to the caller and that others have used.
+
+    Keys belong to principals: `local`, which is Python's own, and those of the tokens are checked.
+    """
+    if key is None or not hasattr(ledger, "store"):
+        return
+    from sqlalchemy import select
+
+    from residua.ledger.storage.schema import keys
+    from residua.service.auth.token_store import TokenStore
+
+    known = {"local", ledger.principal, *(one.principal for one in TokenStore(ledger).every())}
+    query = select(keys.c.principal).where(keys.c.principal.in_(known), keys.c.key == key)
+    with ledger.store.reading() as connection:
+        used = set(connection.execute(query).scalars())
+    if used and ledger.principal not in used:
+        print(
+            f"warning: the key {key!r} was used by {', '.join(map(repr, sorted(used)))}; for"
+            f" {ledger.principal!r} it is another one",
+            file=sys.stderr,
+        )
+
+
+def _in_words(remaining: Any) -> str:
+    """What is left, in words."""
+    if not isinstance(remaining, dict):
+        return ""
+    if isinstance(remaining.get("text"), str):
+        return str(remaining["text"])
+    parts = [f"{name}: {_in_words(value)}" for name, value in remaining.items()]
+    return "; ".join(part for part in parts if not part.endswith(": "))
+
+
+@app.command(cls=options.BudgetQueryCommand)
+def check(
+    budget: options.Budget,
+    query: options.Queries,
+    also: Also = None,
+    assume: Assume = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Ask whether a query would be admitted; spend nothing.
+
+    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
+    spend. A refusal says what is left and what would have fitted.
+
+    \b
+    Example:
+      residua check web --eps 0.3
+      residua check web --gaussian sigma=4
+      residua check web --query '{"kind": "laplace", "scale": 4.0}' --json
+    """
+    from residua.service.api.values import answer_to_dict
+
+    with stores.open_store(store, token) as ledger:
+        if not stores.is_service(store):
+            from residua.ledger.recovery.anchor_check import must_be_open
+
+            must_be_open(ledger.read_only)
+        names = _names(budget, also)
+        answer = ledger.check(names, descriptions.compose(query), assume_budget_relation=assume)
+        shown = _with_balance(answer_to_dict(answer), answer, ledger, names)
+    _finish(shown, as_json, "binding")
+
+
+@app.command(cls=options.BudgetQueryCommand)
+def spend(
+    budget: options.Budget,
+    query: options.Queries,
+    key: Key = None,
+    also: Also = None,
+    assume: Assume = False,
+    replay_ok: ReplayOk = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Spend budget on a query, before you run it.
+
+    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
+    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
+    the same receipt, replayed, and exits with 6: the receipt permits no second run.
+
+    \b
+    Example:
+      residua spend web --eps 0.3
+      residua spend web --laplace scale=4 --key monday-17
+      residua spend web --gaussian sigma=8 --json
+    """
+    from residua.service.api.values import receipt_to_dict
+
+    with stores.open_store(store, token) as ledger:
+        names = _names(budget, also)
+        _warn_of_others(ledger, key)
+        receipt = ledger.spend(
+            names,
+            descriptions.compose(query),
+            key,
+            assume_budget_relation=assume,
+        )
+        shown = _with_balance(receipt_to_dict(receipt), receipt, ledger, names)
+    _finish(shown, as_json, "binding", "seq", "key", "head", replay_ok=replay_ok)
+
+
+@app.command(cls=options.BudgetQueryCommand)
+def reserve(
+    budget: options.Budget,
+    query: options.Queries,
+    key: Key = None,
+    ttl: Annotated[float, typer.Option(help="Seconds until the reservation expires.")] = 3600.0,
+    also: Also = None,
+    assume: Assume = False,
+    replay_ok: ReplayOk = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Hold budget for a query that has not started.
+
+    `residua commit ID` debits it just before the query starts; `residua cancel ID` cancels it, and
+    it expires by itself. With a key, the same command again prints the same hold, replayed, and
+    exits with 6.
+
+    \b
+    Example:
+      residua reserve web --laplace scale=4 --ttl 600
+    """
+    from residua.service.api.values import reservation_to_dict
+
+    with stores.open_store(store, token) as ledger:
+        names = _names(budget, also)
+        _warn_of_others(ledger, key)
+        hold = ledger.reserve(
+            names,
+            descriptions.compose(query),
+            key,
+            ttl,
+            assume_budget_relation=assume,
+        )
+        shown = _with_balance(reservation_to_dict(hold), hold, ledger, names)
+    # A refused reservation has no id.
+    held = ("id", "expires") if shown["admitted"] else ()
+    used = "this key was already used: this is the hold that it made"
+    fields = ("binding", *held, "key")
+    _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
+
+
+@app.command()
+def commit(
+    hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
+    key: Key = None,
+    replay_ok: ReplayOk = False,
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Debit a reservation, just before its query starts.
+
+    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
+    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
+
+    \b
+    Example:
+      residua commit HOLD
+    """
+    from residua.service.api.values import receipt_to_dict
+
+    with stores.open_store(store, token) as ledger:
+        receipt = ledger.commit(hold, key)
+        shown = _with_balance(receipt_to_dict(receipt), receipt, ledger)
+    used = "this hold was already committed: do not run the query again"
+    fields = ("binding", "seq", "key", "head")
+    _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
+
+
+@app.command()
+def cancel(
+    hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
+    reason: Annotated[str, typer.Option(help="The reason to record.")] = "cancelled",
+    store: stores.Store = stores.DEFAULT,
+    token: stores.TokenText = None,
+    as_json: output.AsJson = False,
+) -> None:
+    """Cancel a reservation whose query has not started.
+
+    \b
+    Example:
+      residua cancel HOLD --reason 'query was withdrawn'
+    """
+    with stores.open_store(store, token) as ledger:
+        ledger.cancel(hold, reason)
+    if as_json:
+        output.print_json({"cancelled": hold, "reason": reason})
+    else:
+        print(f"cancelled {hold}")

@@ -1,0 +1,175 @@
+"""`residua bench` and `residua version`: how fast this machine is, and what it runs."""
+
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version as installed
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from residua.cli import output
+from residua.errors import ArgumentError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+CALLERS = 16
+"""Callers that spend at once."""
+
+
+class Rate(NamedTuple):
+    """How often something was done, and how long that took."""
+
+    what: str
+    times: int
+    seconds: float
+
+    @property
+    def a_second(self) -> float:
+        return self.times / self.seconds
+
+
+@app.command()
+def bench(
+    seconds: Annotated[
+        float, typer.Option(help="Measure each row for about this many seconds.")
+    ] = 1.0,
+    as_json: output.AsJson = False,
+) -> None:
+    """Measure decisions, durable spends and verification here.
+
+    Decisions are of filters in memory, the state moving on. Spends are decided, recorded and synced
+    in a ledger made for this in the directory for temporary files (TMPDIR), by one caller and by
+    several at once; the verifier then proves them again. How that compares with other libraries is
+    what `make bench` in the sources measures.
+
+    \b
+    Example:
+      residua bench --seconds 0.2
+      residua bench --seconds 0.2 --json
+    """
+    if not 0.01 <= seconds <= 600:
+        raise ArgumentError(f"seconds must be between 0.01 and 600, got {seconds!r}")
+    with output.progress("measuring") as report:
+        works = [*_decisions(), _ledger]
+        rates = []
+        for place, work in enumerate(works):
+            report("measuring", place, len(works))
+            rates += work(seconds)
+    if as_json:
+        output.print_json(
+            {
+                "rates": [
+                    {"what": each.what, "count": each.times, "seconds": round(each.seconds, 6),
+                     "a_second": round(each.a_second, 3)}
+                    for each in rates
+                ]
+            }
+        )  # fmt: skip
+        return
+    output.print_table(
+        "on this machine, now",
+        ("", "a second", "ms each"),
+        [(r.what, f"{r.a_second:,.0f}", f"{1000 / r.a_second:.3g}") for r in rates],
+    )
+
+
+def _measure(work: Callable[[], object], seconds: float) -> tuple[int, float]:
+    """How often `work` was done in about `seconds`, and how long that took; one warm-up first."""
+    work()
+    count, begun = 0, time.perf_counter()
+    while (passed := time.perf_counter() - begun) < seconds:
+        work()
+        count += 1
+    return max(1, count), max(passed, 1e-9)
+
+
+def _decisions() -> list[Callable[[float], list[Rate]]]:
+    """Decisions of one filter after another, each on the state that the last one left."""
+    from residua.filters.additive.basic import BasicFilter
+    from residua.filters.residue.gdp_residue import GdpResidueFilter
+    from residua.filters.union.auto import AutoFilter
+    from residua.mechanisms.noise import Laplace
+
+    query = Laplace(scale=1e3)
+
+    def measure_filter(filter: Any) -> Callable[[float], list[Rate]]:
+        def work(seconds: float) -> list[Rate]:
+            state = filter.initial()
+
+            def decide() -> None:
+                nonlocal state
+                state = filter.decide(state, query).state
+
+            return [Rate(f"decisions of {filter!r}", *_measure(decide, seconds))]
+
+        return work
+
+    filters = (BasicFilter(1.0, 1e-6), GdpResidueFilter(1.0), AutoFilter(1.0, 1e-6))
+    return [measure_filter(filter) for filter in filters]
+
+
+def _ledger(seconds: float) -> list[Rate]:
+    """Durable spends by one caller and by several, and their verification."""
+    from residua.filters.residue.gdp_residue import GdpResidueFilter
+    from residua.ledger.api.opening import open_ledger
+    from residua.mechanisms.noise import Laplace
+
+    query = Laplace(scale=1e3)
+    with TemporaryDirectory(prefix="residua-bench-") as folder:
+        path = Path(folder) / "bench.db"
+        with open_ledger(path) as ledger:
+            ledger.create_budget("bench", GdpResidueFilter(mu=1.0))
+
+            def spend() -> None:
+                ledger.spend("bench", query)
+
+            rates = [Rate("durable spends, one caller", *_measure(spend, seconds))]
+            counts = [0] * CALLERS
+
+            def caller(place: int) -> None:
+                counts[place], _ = _measure(spend, seconds)
+
+            begun = time.perf_counter()
+            threads = [Thread(target=caller, args=(place,)) for place in range(CALLERS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            passed = time.perf_counter() - begun
+            rates.append(Rate(f"durable spends, {CALLERS} callers", sum(counts), passed))
+            return rates + _measure_verification(ledger)
+
+
+def _measure_verification(ledger: Any) -> list[Rate]:
+    try:
+        import flint  # noqa: F401
+    except ModuleNotFoundError:
+        return []
+    begun = time.perf_counter()
+    report = ledger.verify()
+    return [Rate("steps verified, equal ones once", report.proven, time.perf_counter() - begun)]
+
+
+@app.command()
+def version(as_json: output.AsJson = False) -> None:
+    """Print the versions of residua, Python, numpy and scipy.
+
+    \b
+    Example:
+      residua version
+    """
+    versions = {
+        "residua": installed("residua"),
+        "python": platform.python_version(),
+        "numpy": installed("numpy"),
+        "scipy": installed("scipy"),
+    }
+    if as_json:
+        output.print_json(versions)
+        return
+    for name, number in versions.items():
+        print(f"{name} {number}")

@@ -1,1 +1,0 @@
-"""Mechanisms of which only a bound is known."""

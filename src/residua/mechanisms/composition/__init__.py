@@ -1,1 +1,0 @@
-"""Several mechanisms as one."""

@@ -1,1 +1,0 @@
-"""Mechanisms that add noise to a number or a vector."""

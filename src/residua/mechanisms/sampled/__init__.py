@@ -1,1 +1,0 @@
-"""Mechanisms that run on a random sample of the records."""

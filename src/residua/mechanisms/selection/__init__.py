@@ -1,1 +1,0 @@
-"""Mechanisms that answer with a choice."""
