@@ -30,7 +30,7 @@ class Claim:
 
 CLAIMS = (
     Claim(
-        "ten times as many measurement queries that count 95 % of the data",
+        "ten times as many queries, each of which still counts 95 % of the data",
         "examples.attribution",
         (),
         ("--devices", "300", "--queries", "60"),
@@ -48,7 +48,7 @@ CLAIMS = (
         "points",
     ),
     Claim(
-        "a hundred million of them",
+        "up to a hundred million",
         "benchmarks.individual_scale",
         ("--only", "growth"),
         ("--only", "growth", "--most", "100000"),

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.research [NAME ...]`: the numbers of docs/research.md, worked out anew.
+"""`python -m benchmarks.research [NAME ...]`: compute the numbers of docs/research.md.
 
 Each name is a section of that page and prints what stands there. Without names, all of them: some
 minutes, nearly all of them for `menus`.
@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import residua as rz
+from benchmarks.ceilings import ceilings
 from residua.adversary import suite
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
@@ -208,6 +209,7 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "any-order": any_order,
     "several-budgets": several_budgets,
     "replay": replay,
+    "ceilings": ceilings,
     "slack": slack,
     "contour": contour,
     "natural-guarantee": natural_guarantee,

@@ -1,7 +1,7 @@
 """Spends a second through the service: beside the same gate in-process, and beside other work.
 
     python -m benchmarks.service [--seconds N] [--connections N] [--only PART] [--json]
-    python -m benchmarks.service --soak [SECONDS]
+    python -m benchmarks.service --soak [SECONDS] [--connections N] [--pause SECONDS]
 
 Each store is measured in three ways with the same number of callers: threads at an open ledger;
 connections to `residua serve` from a second process that does nothing but send requests and read
@@ -13,7 +13,8 @@ the first two in processor time.
 Then the latency of the same spends alone and beside other work (`harness/disturbance.py`), in
 turns, as ratios; and the spends a second of two service processes on one PostgreSQL beside one.
 `--soak` spends for an hour, or so long, and compares memory, connections and latency of the last
-quarter with the first. The figures are a trend, and no test demands any of them.
+quarter with the first; with `--pause`, each connection waits so long between two spends. The
+figures are a trend, and no test demands any of them.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def threads(books: rz.Ledger | rz.Client, seconds: float, callers: int) -> list[
     return found
 
 
-def load(url: str, token: str, callers: int) -> None:
+def load(url: str, token: str, callers: int, pause: float) -> None:
     """The client's process: a way and seconds come in, latencies go out."""
     with rz.Client(url, token, connections=callers) as client:
         for line in sys.stdin:
@@ -83,7 +84,7 @@ def load(url: str, token: str, callers: int) -> None:
             found = (
                 threads(client, float(seconds), callers)
                 if way == "client"
-                else load_of(url, token, QUERY, float(seconds), callers)
+                else load_of(url, token, QUERY, float(seconds), callers, pause)
             )
             print(json.dumps(found), flush=True)
 
@@ -118,10 +119,10 @@ def served(store: str, anchor: Path) -> Iterator[tuple[str, int]]:
 class Load:
     """The client's process."""
 
-    def __init__(self, url: str, token: str, callers: int):
+    def __init__(self, url: str, token: str, callers: int, pause: float = 0.0):
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service", "--load", url, "--token", token,
-             "--connections", str(callers)],
+             "--connections", str(callers), "--pause", str(pause)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -260,7 +261,7 @@ def two_processes(store: str, folder: Path, seconds: float, callers: int) -> dic
     return {"one": one, "two": two, "ratio": two / one}
 
 
-def soak(seconds: float, callers: int) -> dict[str, Any]:
+def soak(seconds: float, callers: int, pause: float) -> dict[str, Any]:
     """Spend for so long beside expensive requests, and watch what grows."""
     folder = Path(tempfile.mkdtemp(prefix="residua-soak-"))
     samples: list[dict[str, float]] = []
@@ -274,7 +275,7 @@ def soak(seconds: float, callers: int) -> dict[str, Any]:
             token = add_principal(ledger, "engine", "engine")
             other = add_principal(ledger, "admin", "somebody-else")
         url, pid = stack.enter_context(served(store, anchor))
-        client = stack.enter_context(Load(url, token, callers))
+        client = stack.enter_context(Load(url, token, callers, pause))
         end, slice_ = time.monotonic() + seconds, max(5.0, seconds / 120)
         while time.monotonic() < end:
             kind = disturbance.KINDS[len(samples) % len(disturbance.KINDS)]
@@ -391,15 +392,16 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--only", choices=PARTS, help="one part of the figures")
     parser.add_argument("--soak", type=float, nargs="?", const=3600.0, metavar="SECONDS")
+    parser.add_argument("--pause", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--load", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--token", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.load:
-        load(chosen.load, chosen.token, chosen.connections)
+        load(chosen.load, chosen.token, chosen.connections, chosen.pause)
         return
     if chosen.soak is not None:
-        print(json.dumps(soak(chosen.soak, chosen.connections), indent=2))
+        print(json.dumps(soak(chosen.soak, chosen.connections, chosen.pause), indent=2))
         return
     report = run(chosen.seconds, chosen.connections, chosen.only)
     if chosen.json:

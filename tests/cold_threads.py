@@ -1,7 +1,8 @@
 """Reads the whole catalogue from a number of threads at once, in a process that has just started.
 
 `python cold_threads.py THREADS SEED` prints one line of JSON per thread: every number of every PLD,
-mechanism and filter of the catalogues, written exactly. All threads begin at the same moment, each
+mechanism and filter of the catalogues, written exactly, and how many operations were counted for it
+(`residua.work_limit`). All threads begin at the same moment, each
 goes through the catalogue in an order of its own, and nothing has been read before; half of the
 values are shared by all threads, so that their lazily computed parts are raced for too.
 """
@@ -18,6 +19,7 @@ from typing import Any
 import catalogue as plds
 import residua as rz
 from residua.bounds import Interval
+from residua.work_limit import counted
 
 Read = Callable[[], Any]
 
@@ -89,7 +91,7 @@ def main(count: int, seed: int) -> None:
         start.wait()
         for name in order:
             try:
-                found[place][name] = todo[name]()
+                found[place][name] = counted(todo[name])[:2]
             except Exception as error:
                 found[place][name] = f"{type(error).__name__}: {error}"
 

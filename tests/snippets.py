@@ -2,7 +2,8 @@
 
 In a Markdown file, a `python` block is run, and a `text` block directly after it is what it must
 print. The blocks of one file share their names, in order, as a reader would type them. In a
-`console` block the lines after `$ residua ...` are what that command must print.
+`console` block the lines after `$ residua ...` are what that command must print; a line `...` means
+any lines, and a comment may name the exit code.
 """
 
 import contextlib
@@ -62,22 +63,37 @@ def run_python(path: Path) -> int:
     return count
 
 
-def run_console(path: Path) -> int:
-    """Run the `residua` commands of a file's `console` blocks; the number of them."""
-    count = 0
+class Command(NamedTuple):
+    arguments: list[str]
+    exit_code: int
+    expected: str
+    line: int
+
+
+def commands(path: Path) -> list[Command]:
+    """The `residua` commands of a file's `console` blocks, in order."""
+    found = []
     for block in blocks(path):
         if block.language != "console":
             continue
         for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, expected = session.partition("\n")
-            arguments = shlex.split(command)
-            assert arguments[0] == "residua", f"{path.name}: only residua runs here, not {command}"
-            count += 1
-            check(run_residua(arguments[1:]), expected, path, block.line)
-    return count
+            words = shlex.split(command, comments=True)
+            assert words[0] == "residua", f"{path.name}: only residua runs here, not {command}"
+            code = re.search(r"# .*exit code (\d+)", command)
+            found.append(Command(words[1:], int(code[1]) if code else 0, expected, block.line))
+    return found
 
 
-def run_residua(arguments: list[str], cwd: Path | None = None) -> str:
+def run_console(path: Path, cwd: Path | None = None) -> int:
+    """Run the `residua` commands of a file's `console` blocks; the number of them."""
+    for command in commands(path):
+        printed = run_residua(command.arguments, cwd, command.exit_code)
+        check(printed, command.expected, path, command.line)
+    return len(commands(path))
+
+
+def run_residua(arguments: list[str], cwd: Path | None = None, exit_code: int = 0) -> str:
     """What `residua` with these arguments prints, in a terminal of 100 columns."""
     result = subprocess.run(
         [sys.executable, "-c", "from residua.cli import main; main()", *arguments],
@@ -87,13 +103,17 @@ def run_residua(arguments: list[str], cwd: Path | None = None) -> str:
         cwd=cwd,
         check=False,
     )
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == exit_code, result.stdout + result.stderr
     return result.stdout
 
 
 def check(printed: str, expected: str, path: Path, line: int) -> None:
     # Rich pads its tables with blanks; no reader sees them.
-    if _trimmed(printed) != _trimmed(expected):
+    gap = "(?:.*\n)*"
+    wanted = "".join(
+        gap if line == "..." else re.escape(line) + "\n" for line in _trimmed(expected).splitlines()
+    )
+    if not re.fullmatch(wanted, _trimmed(printed) + "\n" if _trimmed(printed) else ""):
         raise AssertionError(
             f"{path.name}, block at line {line}\n--- shown\n{expected}--- printed\n{printed}"
         )

@@ -16,8 +16,8 @@ import pytest
 from snippets import ROOT
 
 OPTIONAL = {
-    "autodp", "dp_accounting", "jsonschema_rs", "material", "mkdocs", "mkdocstrings", "opacus",
-    "opendp", "pandas", "playwright", "prv_accountant", "pyspark", "riskcal", "sklearn", "torch",
+    "autodp", "dp_accounting", "jsonschema_rs", "mkdocstrings", "opacus", "opendp", "pandas",
+    "playwright", "prv_accountant", "pyspark", "riskcal", "sklearn", "torch", "zensical",
 }  # fmt: skip
 """What drives another library or a browser; a test that does is skipped where there is none."""
 

@@ -1,12 +1,11 @@
 """The README: its Python runs and prints what it shows, its commands exist."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
-from snippets import ROOT, blocks, run_python
+from snippets import ROOT, blocks, run_console, run_python
 
 README = ROOT / "README.md"
 
@@ -23,19 +22,24 @@ def test_every_python_block_shows_its_output() -> None:
 
 @pytest.mark.needs("sqlalchemy", "flint", "fastapi")
 def test_commands_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As shown, with the exit codes that the comments say; only the service is not begun."""
-    from cli.running import run
-
-    monkeypatch.chdir(tmp_path)
+    """With the output that is shown, and the exit codes that the comments name."""
     monkeypatch.delenv("RESIDUA_STORE", raising=False)
-    shell = [block.text for block in blocks(README) if block.language == "sh"]
-    lines = [line for text in shell for line in text.splitlines() if line.startswith("residua ")]
-    assert len(lines) >= 5
-    for line in lines:
-        words = shlex.split(line, comments=True)[1:]
-        if words[0] != "serve":
-            said = re.search(r"exit code (\d)", line)
-            run(*words, code=int(said[1]) if said else 0)
+    assert run_console(README, tmp_path) >= 5
+
+
+def test_the_first_screen_has_the_two_commands_of_make() -> None:
+    screen = README.read_text(encoding="utf-8").splitlines()[:16]
+    for target in ("run", "test"):
+        assert any(line.startswith(f"make {target} ") for line in screen)
+
+
+def test_the_paper_is_cited() -> None:
+    authors = ("Regehr", "Hu", "Leeman", "Manurangsi", "Tholoniat", "Lécuyer")
+    for path in (README, ROOT / "CITATION.cff", ROOT / "docs" / "theory-to-code.md"):
+        text = path.read_text(encoding="utf-8")
+        assert "Privacy Filters are Captured by Residues" in text, path.name
+        for author in authors:
+            assert author in text, f"{path.name} does not name {author}"
 
 
 def test_make_targets_exist() -> None:
@@ -47,7 +51,7 @@ def test_make_targets_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for path in [README, *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [README, *sorted((ROOT / "docs").rglob("*.md"))]:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if "://" not in link:
                 assert (path.parent / link).exists(), f"{path.name} links to {link}"

@@ -1,4 +1,4 @@
-"""What the research pages show is what their commands print."""
+"""What the research page and the proofs show is what their commands print."""
 
 import re
 from itertools import islice
@@ -12,13 +12,14 @@ SHOWN = re.compile(
     r"^```sh\npython -m benchmarks\.research ([\w-]+)[^\n]*\n```\n\n```text\n(.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
-PAGES = ("research.md", "contour.md", "natural-guarantee.md")
+PROOFS = ("contour", "natural-guarantee", "renyi-commit", "residues", "unsound")
+PAGES = ("research.md", *(f"proofs/{name}.md" for name in PROOFS))
 BLOCKS = [
     (page, *found.groups())
     for page in PAGES
     for found in SHOWN.finditer((ROOT / "docs" / page).read_text(encoding="utf-8"))
 ]
-LINES = {"menus": 0, "natural-guarantee": 3, "plans": 3}
+LINES = {"ceilings": 3, "menus": 0, "natural-guarantee": 3, "plans": 3}
 """How much of what takes long is run here."""
 
 

@@ -27,6 +27,7 @@ import catalogue as plds
 import residua as rz
 from residua.bounds import Interval
 from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
+from residua.work_limit import remembered_property
 
 SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
 PACKAGES = ("adversary", "figures", "filters", "individual", "mechanisms", "planning")
@@ -36,7 +37,7 @@ WIDEST, RELATIVE, ABSOLUTE = 10.0, 1e-12, 1e-15
 """How wide a new interval may be: so many times the recorded width, plus, for intervals that are
 next to points, a share of the number and a tiny amount."""
 
-Property = property | cached_property
+Property = property | cached_property | remembered_property
 Method = FunctionType | classmethod | staticmethod
 Read = Callable[[], Interval]
 

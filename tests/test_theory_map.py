@@ -27,7 +27,7 @@ WITH_THEOREMS = {"Remark": {2, 3, 4, 10}, "Observation": {13, 17}}
 
 def rows() -> list[tuple[str, str, str]]:
     text = (ROOT / "docs" / "theory-to-code.md").read_text(encoding="utf-8")
-    table = text.partition("## Statement by statement")[2].partition("## Objects")[0]
+    table = text.partition("## Statement by statement")[2].partition("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
     cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     assert all(len(row) == 4 and row[1] for row in cells)

@@ -36,7 +36,7 @@ def test_eight_cold_threads_read_what_one_does(thorough: bool) -> None:
     (alone,) = read_by(1, 0)
     failed = {name: value for name, value in alone.items() if "Error:" in str(value)}
     assert len(alone) > 700 and not failed
-    for seed in range(8 if thorough else 2):
+    for seed in range(8 if thorough else 1):
         found = read_by(8, seed)
         assert len(found) == 8
         for each in found:
@@ -44,6 +44,12 @@ def test_eight_cold_threads_read_what_one_does(thorough: bool) -> None:
                 name: (each[name], alone[name]) for name in alone if each[name] != alone[name]
             }
             assert not differ
+
+
+def test_no_plain_cache_keeps_counted_work() -> None:
+    script = SCRIPT.with_name("plain_caches.py")
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == []
 
 
 # -- no state in modules ----------------------------------------------------------------------
@@ -70,6 +76,15 @@ RESOURCES = {
         "_passed",
     ): "counts the points at which a test kills the process",
     ("service/pages/html.py", "_templates"): "filled while the module is imported",
+    (
+        "work_limit.py",
+        "_budget",
+    ): "the work that a decision may still do; each thread and task has its own",
+    (
+        "work_limit.py",
+        "_groundwork",
+    ): "what cached values cost, so that it is the same object for equal arguments",
+    ("work_limit.py", "_lock"): "the lock around it",
     (
         "verify/arithmetic/work_limit.py",
         "_share",

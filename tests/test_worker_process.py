@@ -62,7 +62,7 @@ def test_it_has_none_of_our_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "getpriority"), reason="the system has no priorities")
-def test_it_stands_back() -> None:
+def test_its_priority_is_lowered() -> None:
     worker = WorkerProcess(nice=5)
     try:
         before = os.getpriority(os.PRIO_PROCESS, 0)

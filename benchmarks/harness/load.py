@@ -1,4 +1,4 @@
-"""A load for the service: connections that send a spend as soon as the last one is answered.
+"""A load for the service: connections that send a spend when the last one is answered.
 
 HTTP/1.1 on sockets of one thread, and no more of it than that takes: what is measured is the
 service. Every answer is looked at; one that did not admit the spend ends the run.
@@ -22,8 +22,9 @@ _LENGTH = b"content-length: "
 class _Connection(asyncio.Protocol):
     """One caller."""
 
-    def __init__(self, head: bytes, start: bytes, until: float, found: list[float]):
+    def __init__(self, head: bytes, start: bytes, until: float, found: list[float], pause: float):
         self._head, self._start, self._until, self._found = head, start, until, found
+        self._pause = pause
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._read = b""
         self._sent = 0.0
@@ -51,7 +52,10 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
             return
         self._found.append(time.perf_counter() - self._sent)
-        self._send()
+        if self._pause:
+            asyncio.get_running_loop().call_later(self._pause, self._send)
+        else:
+            self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.ended.done():
@@ -59,19 +63,26 @@ class _Connection(asyncio.Protocol):
 
 
 async def _run(
-    head: bytes, start: bytes, where: tuple[str, int], end: float, n: int
+    head: bytes, start: bytes, where: tuple[str, int], end: float, n: int, pause: float
 ) -> list[float]:
     loop, found = asyncio.get_running_loop(), list[float]()
     made = [
-        (await loop.create_connection(lambda: _Connection(head, start, end, found), *where))[1]
+        (await loop.create_connection(lambda: _Connection(head, start, end, found, pause), *where))[
+            1
+        ]
         for _ in range(n)
     ]
     await asyncio.gather(*(each.ended for each in made))
     return found
 
 
-def load_of(url: str, token: str, query: Mechanism, seconds: float, callers: int) -> list[float]:
-    """Latencies of spends on the budget `bench`, by so many connections at once."""
+def load_of(
+    url: str, token: str, query: Mechanism, seconds: float, callers: int, pause: float = 0.0
+) -> list[float]:
+    """Latencies of spends on the budget `bench`, by so many connections at once.
+
+    Each sends its next spend `pause` seconds after an answer.
+    """
     parts = urlsplit(url)
     assert parts.hostname is not None and parts.port is not None
     head = (
@@ -80,7 +91,7 @@ def load_of(url: str, token: str, query: Mechanism, seconds: float, callers: int
     ).encode() + b"Content-Length: %d\r\n\r\n"
     start = json.dumps({"mechanism": query.to_dict()})[:-1].encode() + b', "key": "'
     end = time.perf_counter() + seconds
-    work = _run(head, start, (parts.hostname, parts.port), end, callers)
+    work = _run(head, start, (parts.hostname, parts.port), end, callers, pause)
     try:
         import uvloop
     except ModuleNotFoundError:

@@ -11,11 +11,9 @@ import pytest
 
 import residua as rz
 from adversary.games import query
-from residua.adversary.amplification import kinks, regions
-from residua.adversary.closure import closure
 from residua.adversary.finite import finite_atoms
-from residua.adversary.freeness import triple_budget
-from residua.adversary.update_rule import natural_update
+from residua.adversary.freeness import kinks, regions, triple_budget
+from residua.adversary.rule import closure, natural_update
 from residua.filters import from_json
 
 R = rz.approximate_dp

@@ -12,10 +12,8 @@ import pytest
 import adversary_oracles as oracles
 import residua as rz
 from adversary.games import catalogue
-from residua.adversary.coarsen import coarsened
-from residua.adversary.finite import finite_atoms
-from residua.adversary.plan_rule import PlanRule
-from residua.adversary.update_rule import natural_update
+from residua.adversary.finite import coarsen, finite_atoms
+from residua.adversary.rule import PlanRule, natural_update
 from residua.adversary.worst_case import MOST_HISTORIES, MOST_ROUNDS
 from residua.pld.constructors import from_exact
 
@@ -174,7 +172,7 @@ def test_sides_of_one_query_enclose_it() -> None:
 @pytest.mark.parametrize("side", ["above", "below"])
 def test_coarsening_stays_on_its_side_and_within_its_share(share: float, side: str) -> None:
     fine = finite_atoms(rz.gaussian(mu=1.0) + rz.approximate_dp(0.3, 0.01), "above", 1e-3)
-    rough = coarsened(fine, side, share)  # type: ignore[arg-type]
+    rough = coarsen(fine, side, share)  # type: ignore[arg-type]
     assert len(rough) < len(fine)
     low, high = (fine, rough) if side == "above" else (rough, fine)
     assert from_exact(low) <= from_exact(high)
@@ -254,7 +252,7 @@ def test_a_rule_without_end_says_so() -> None:
     assert longer.pld >= short.pld
 
 
-def test_a_rule_that_turns_in_circles_stands_still() -> None:
+def test_a_rule_with_a_cycle_converges() -> None:
     """Silent moves between two states, and one query that ends: the fixed point is found."""
     end = rz.approximate_dp(0.0, 0.25)
 

@@ -14,12 +14,14 @@ import residua as rz
 from residua.adversary import suite
 from residua.adversary.attack import Attack
 from residua.adversary.finite import finite_atoms
-from residua.adversary.plan_rule import PlanRule
-from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, fitted_query
-from residua.adversary.unsound.optimal_conversion import optimal_renyi_budget
+from residua.adversary.rule import PlanRule
+from residua.adversary.unsound.any_order_renyi import (
+    AnyOrderRenyi,
+    fitted_query,
+    optimal_renyi_budget,
+)
 from residua.adversary.unsound.replay_rule import ReplayRule
-from residua.adversary.unsound.revived_union import RevivedUnion
-from residua.adversary.unsound.shared_delta import SharedDelta
+from residua.adversary.unsound.unions import RevivedUnion, SharedDelta
 from residua.filters.conversion import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice.supremum import exact_supremum

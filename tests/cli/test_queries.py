@@ -7,7 +7,7 @@ import pytest
 
 from cli.running import refusal, run, run_json
 from residua import mechanisms as m
-from residua.cli import queries
+from residua.cli import descriptions
 
 LAPLACE = '{"kind": "laplace", "scale": 1.0}'
 
@@ -39,7 +39,7 @@ LAPLACE = '{"kind": "laplace", "scale": 1.0}'
     ],
 )  # fmt: skip
 def test_short_form_means_the_mechanism(text: str, meant: m.Mechanism) -> None:
-    assert queries.parse(text) == meant
+    assert descriptions.parse_mechanism(text) == meant
 
 
 @pytest.mark.parametrize("kind", m.KINDS)
@@ -74,9 +74,9 @@ def test_query_from_a_file(tmp_path: Path) -> None:
     assert answer["mechanism"]["kind"] == "composed"
     for text in ("--eps 1", "", "{"):
         file.write_text(text, encoding="utf-8")
-        assert "query must be a JSON object" in refusal(
-            "epsilon", "--query", str(file), "--delta", "1"
-        )
+        expected = "valid JSON" if text == "{" else "a JSON object"
+        said = refusal("epsilon", "--query", str(file), "--delta", "1")
+        assert f"query must be {expected}" in said
     file.write_bytes(b"\xff{}")
     assert "query must be JSON or a file" in refusal("epsilon", "--query", str(file))
 

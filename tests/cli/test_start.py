@@ -51,11 +51,11 @@ def test_running_a_command_loads_no_other() -> None:
         "atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr))\n" + MAIN
     )
     loaded = set(python(code, "version").stderr.splitlines())
-    assert "residua.cli.tools.version" in loaded
+    assert "residua.cli.tools.machine" in loaded
     assert not loaded & {
         "residua.cli.tools.demo",
-        "residua.cli.analysis.delta",
-        "residua.cli.analysis.compare",
+        "residua.cli.analysis.loss",
+        "residua.cli.analysis.planning",
     }
 
 
@@ -113,7 +113,7 @@ def test_shells_can_complete(words: str, offered: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_are_told_how_to_complete(shell: str) -> None:
+def test_completion_scripts(shell: str) -> None:
     result = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv[0] = 'residua'\n" + MAIN,
          "--show-completion", shell],

@@ -19,7 +19,7 @@ import adversary_oracles as oracles
 import residua as rz
 from oracles import gaussian, gaussian_tradeoff
 from residua.adversary.natural.guarantee import best_plan, total
-from residua.figures import gdp_residue, lines
+from residua.figures import gdp_residue
 from residua.figures.counterexamples import (
     Counterexample,
     gaussian_budgets,
@@ -27,8 +27,8 @@ from residua.figures.counterexamples import (
 )
 from residua.figures.gallery import GALLERY
 from residua.figures.natural_guarantee import ROUNDS, GuaranteePicture, guarantee_by_rounds
-from residua.figures.picture import Picture
-from residua.figures.strategy_gain import COIN, REVEAL, StrategyPicture
+from residua.figures.picture import Picture, thin, tradeoff_line
+from residua.figures.strategy import COIN, REVEAL, StrategyPicture
 from residue_oracles import Check
 from snippets import ROOT
 
@@ -209,8 +209,8 @@ def test_counterexamples(name: str) -> None:
             for plan in (a, c):
                 assert _after(eps, delta, plan)(at) <= budget(at) + mpf(10) ** -20
     for number in (real, promised, real - promised):
-        assert f"{float(number):.4f}" in panel.told or near > 1e-5
-    assert f"eps = {panel.eps:.3f}" in panel.told
+        assert f"{float(number):.4f}" in panel.summary or near > 1e-5
+    assert f"eps = {panel.eps:.3f}" in panel.summary
 
 
 def test_counterexamples_have_the_known_numbers() -> None:
@@ -397,7 +397,7 @@ def test_lines_are_the_curves() -> None:
         (rz.gaussian(mu=1.3), lambda a: gaussian_tradeoff(mpf("1.3"), a)),
         (rz.approximate_dp(1.395, 0.509), lambda a: _corner(mpf(1.395), mpf(0.509), a)),
     ):
-        alpha, beta = lines.tradeoff_line(pld)
+        alpha, beta = tradeoff_line(pld)
         for a in (0.01, 0.05, 0.2, 0.3, 0.45, 0.8):
             drawn = float(np.interp(a, alpha, beta))
             assert drawn == pytest.approx(float(exact(mpf(a))), abs=1e-3)
@@ -411,7 +411,7 @@ def _corner(eps: mpf, delta: mpf, alpha: mpf) -> mpf:
 def test_thinned_lines_keep_their_corners() -> None:
     x = np.linspace(0.0, 1.0, 101)
     y = np.abs(x - 0.3)
-    few = lines.thinned(x, y)
+    few = thin(x, y)
     assert few[0].size <= 4 and 0.3 in few[0]
     assert np.max(np.abs(np.interp(x, *few) - y)) <= 1e-3
 

@@ -6,8 +6,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import residua as rz
-from residua.adversary.strategy import STOP, sequence
-from residua.figures.strategy_tree import size, strategy_tree
+from adversary.games import sequence
+from residua.adversary.strategy import STOP
+from residua.figures.strategy import size, strategy_tree
 
 COIN = rz.from_pair([0.25, 0.75], [0.75, 0.25])
 LAPLACE = rz.mechanisms.Laplace(scale=2.0)

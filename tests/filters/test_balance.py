@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
+from effort import tries
 from filters.catalogue import CATALOGUE, NAMES
 from residua import mechanisms as m
 from residua.filters import balance as balances
@@ -48,7 +49,7 @@ def queries(name: str) -> st.SearchStrategy[list[Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12)
+@settings(max_examples=tries(7))
 @given(data=st.data())
 def test_laws_of_a_balance(name: str, data: st.DataObject) -> None:
     filter = CATALOGUE[name].make()

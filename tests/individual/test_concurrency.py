@@ -60,7 +60,7 @@ def test_two_processes_on_one_directory(make: Callable[..., Any], tmp_path: Any)
     assert state_of(state)["left"].to_pylist() == [20 * 10**16, 60 * 10**16]
 
 
-def test_keys_of_one_type_whoever_comes_first(make: Callable[..., Any]) -> None:
+def test_the_first_table_sets_the_types_of_keys(make: Callable[..., Any]) -> None:
     """Two threads that are the first to say what keys are: one of them is told."""
     state = make("memory")
     ready, told = Barrier(2), []
@@ -81,7 +81,7 @@ def test_keys_of_one_type_whoever_comes_first(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.needs("duckdb")
-def test_another_process_is_told(make: Callable[..., Any], tmp_path: Any) -> None:
+def test_another_process_gets_an_error(make: Callable[..., Any], tmp_path: Any) -> None:
     make("duckdb").spend({"subject": [1], "nu": [0.1]}, spend_id="q")
     script = (
         "import residua as rz\n"

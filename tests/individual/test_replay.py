@@ -120,7 +120,7 @@ def test_one_process_of_many_makes_the_charge(make: Callable[..., Any], tmp_path
 
 @pytest.mark.needs("duckdb")
 @pytest.mark.parametrize("engine", ["duckdb", "parquet"])
-def test_a_retry_after_a_crash_is_told(engine: str, tmp_path: Path) -> None:
+def test_a_retry_after_a_crash_is_a_replay(engine: str, tmp_path: Path) -> None:
     """Killed after the charge and before the release: the retry gets the set, and the mark."""
     address = f"duckdb:///{tmp_path}/s.db" if engine == "duckdb" else f"parquet:{tmp_path}/s"
     chosen = None if engine == "duckdb" else "numpy"

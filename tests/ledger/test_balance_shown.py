@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
+from effort import tries
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residua import mechanisms as m
 from residua.filters.balance import Detail, percent_words
@@ -196,7 +197,7 @@ def _seven(query: m.Mechanism) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-@settings(max_examples=8)
+@settings(max_examples=tries(5))
 @given(data=st.data())
 def test_what_is_shown_adds_up(kind: str, data: st.DataObject) -> None:
     sizes = FEW if kind in IN_OTHER_UNITS else SIZES
@@ -214,7 +215,7 @@ def test_what_is_shown_adds_up(kind: str, data: st.DataObject) -> None:
     st.sampled_from(QUERIES[:2]),
     st.sampled_from([1.0, 10.0, 1 / 3]),
 )
-@settings(max_examples=15)
+@settings(max_examples=tries(10))
 def test_a_cap_and_a_quota_each_record_their_own_cost(sizes, make, cap):
     """Digits end elsewhere in a larger budget: a history adds up to its own budget's numbers."""
     with opened() as ledger:
@@ -228,7 +229,7 @@ def test_a_cap_and_a_quota_each_record_their_own_cost(sizes, make, cap):
 
 
 @pytest.mark.parametrize("kind", [name for name in FILTERS if name not in IN_OTHER_UNITS])
-@settings(max_examples=10)
+@settings(max_examples=tries(6))
 @given(data=st.data())
 def test_a_filter_by_itself_says_the_same(kind: str, data: st.DataObject) -> None:
     """Its reasons have what is left beside the cost."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
+from effort import tries
 from residua import mechanisms as m
 
 pytestmark = pytest.mark.needs("sqlalchemy")
@@ -31,7 +32,7 @@ STEP = st.tuples(st.sampled_from(["cap", "quota"]), st.sampled_from(["spend", "r
 SMALL = 8
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(25))
 @given(st.sampled_from(list(FILTERS)), st.sampled_from(list(FILTERS)), st.lists(STEP, max_size=6))
 def test_what_a_balance_says_can_be_spent(
     above: str, own: str, steps: list[tuple[str, str, m.PureDp]]

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import residua as rz
+from effort import tries
 from residua import mechanisms
 from residua.filters.potential.renyi_commit import Commit
 from residua.ledger.domain import clock, rules
@@ -34,6 +35,7 @@ from residua.mechanisms import (
     SubsampledGaussian,
     Zcdp,
 )
+from residua.work_limit import OPERATIONS
 
 Open = Callable[..., rz.Ledger]
 
@@ -126,7 +128,7 @@ _QUERIES = _AMOUNTS.flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     filters=st.lists(_FILTERS, min_size=3, max_size=3),
     steps=st.lists(
@@ -148,7 +150,7 @@ def test_what_a_refusal_says_would_fit_is_admitted_when_it_is_asked_for(
         tempfile.TemporaryDirectory() as home,
         rz.open_ledger(f"{home}/l.db") as ledger,
     ):
-        patch.setattr(rules, "PATIENCE", 60.0)
+        patch.setattr(rules, "PATIENCE", OPERATIONS)
         for name, filter in zip(names, filters, strict=True):
             ledger.create_budget(name, filter, parent="cap" if name == "quota" else None)
         for verb, of, query in [*steps, ("spend", named, last), ("reserve", named, last)]:

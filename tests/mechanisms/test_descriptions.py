@@ -44,7 +44,7 @@ from residua.mechanisms import (
     Zcdp,
     from_json,
 )
-from residua.mechanisms.black_boxes.black_box import BlackBox
+from residua.mechanisms.black_boxes import BlackBox
 
 every = pytest.mark.parametrize("mechanism", EXAMPLES, ids=name)
 
@@ -295,9 +295,9 @@ def test_no_kind() -> None:
         '{"kind":"self_composed","count":1,"mechanism":{"kind":"gdp","mu":1,"mu":1}}',
     ],
 )
-def test_doubled_field(text: str) -> None:
-    doubled = "kind" if '"laplace"' in text else "mu" if '"mu"' in text else "sigma"
-    refused(lambda: from_json(text), "doubled", doubled)
+def test_duplicate_field(text: str) -> None:
+    duplicate = "kind" if '"laplace"' in text else "mu" if '"mu"' in text else "sigma"
+    refused(lambda: from_json(text), "duplicate", duplicate)
 
 
 BROKEN: list[str | bytes] = [

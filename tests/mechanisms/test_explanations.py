@@ -74,7 +74,7 @@ def test_a_relation_without_a_pair() -> None:
     )
 
 
-def test_a_missing_kind_is_said_to_be_missing() -> None:
+def test_a_missing_kind_is_named() -> None:
     for given in (
         '{"scale": 2.0}',
         '{"kind": "self_composed", "count": 2, "mechanism": {"scale": 2}}',

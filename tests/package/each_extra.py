@@ -186,7 +186,7 @@ def build(place: Path) -> Path:
     (source,) = (place / "dist").glob("*.tar.gz")
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for needed in ("pyproject.toml", "README.md", "LICENSE", "mkdocs.yml", "tests/test_docs.py"):
+    for needed in ("pyproject.toml", "README.md", "LICENSE", "zensical.toml", "tests/test_docs.py"):
         assert needed in names, f"{source.name} lacks {needed}"
     print(f"built {source.name} and {wheel.name}, {wheel.stat().st_size // 1024} kB")
     return wheel

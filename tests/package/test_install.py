@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from snippets import ROOT, blocks
+from snippets import ROOT, blocks, commands
 
 README = ROOT / "README.md"
 TIMEOUT = 300.0
@@ -79,9 +79,7 @@ def test_the_readme_works_after_its_install_lines(tmp_path: Path) -> None:
 
     first = next(block for block in blocks(README) if block.language == "python")
     assert run([python, "-c", first.text], tmp_path) == first.expected
-    shell = [block.text for block in blocks(README) if block.language == "sh"]
-    commands = [line for text in shell for line in text.splitlines() if line.startswith("residua ")]
-    assert len(commands) >= 3, "README.md must show the first three commands of a user"
-    for line in commands[:3]:
-        words = shlex.split(line, comments=True)
-        run([programs / words[0], *words[1:]], tmp_path)
+    shown = commands(README)
+    assert len(shown) >= 3, "README.md must show the first three commands of a user"
+    for command in shown[:3]:
+        run([programs / "residua", *command.arguments], tmp_path)

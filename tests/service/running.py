@@ -93,7 +93,7 @@ def serving(
             time.sleep(0.005)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         texts = {**{role: text for role, (_, text) in made.items()}, **(known or {})}
-        with httpx.Client(base_url=url, timeout=30, verify=False) as connection:
+        with httpx.Client(base_url=url, timeout=200, verify=False) as connection:
             yield Service(url, office, texts, connection)
     finally:
         server.should_exit = True

@@ -143,6 +143,18 @@ CASES: dict[str, Case] = {
     "a length that is too short": lambda t: t.spend(length=9),
     "a length beyond the limit": lambda t: t.head("Content-Length: 99999999\r\n"),
     "chunks beyond the limit": lambda t: t.chunked(b" " * 200_000, b" " * 200_000, t.body()),
+    "a length below zero": lambda t: t.head("Content-Length: -1\r\n") + t.body(),
+    "a length with a sign": lambda t: t.head(f"Content-Length: +{len(t.body())}\r\n") + t.body(),
+    "a length of no ASCII digits": lambda t: t.head("Content-Length: \u0665\r\n") + b"12345",
+    "a length of many digits": lambda t: t.head(f"Content-Length: {'9' * 400}\r\n") + t.body(),
+    "a chunk of many digits": lambda t: (
+        t.head("Transfer-Encoding: chunked\r\n") + b"f" * 400 + b"\r\n" + t.body()
+    ),
+    "chunks that are not the last coding": lambda t: (
+        t.head("Transfer-Encoding: chunked, identity\r\n") + t.body()
+    ),
+    "chunks under HTTP/1.0": lambda t: t.chunked(t.body()).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+    "a client that waits to go on": lambda t: t.spend(more="Expect: 100-continue\r\n"),
     # heads
     "obs-fold in a header that nobody reads": lambda t: t.spend(more="X-A: 1\r\n  2\r\n"),
     "obs-fold in a token": lambda t: t.spend().replace(b"Bearer ", b"Bearer\r\n ", 1),
@@ -220,6 +232,14 @@ ANSWERS: dict[str, tuple[tuple[int, ...], int, bool]] = {
     "a length that is too short": ((400,), 0, True),
     "a length beyond the limit": ((413,), 0, False),
     "chunks beyond the limit": ((413,), 0, False),
+    "a length below zero": ((400,), 0, True),
+    "a length with a sign": ((400,), 0, True),
+    "a length of no ASCII digits": ((400,), 0, True),
+    "a length of many digits": ((400,), 0, True),
+    "a chunk of many digits": ((400,), 0, True),
+    "chunks that are not the last coding": ((400,), 0, True),
+    "chunks under HTTP/1.0": ((200,), 1, True),
+    "a client that waits to go on": ((100, 200), 1, False),
     "obs-fold in a header that nobody reads": ((200,), 1, False),
     "obs-fold in a token": ((200,), 1, False),
     "obs-fold in a length": ((200,), 1, False),

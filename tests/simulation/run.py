@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -211,3 +212,70 @@ class Run(World):
                 self.deliver(self.messages.pop(0))
             self.run(self.processes[0])
         assert all(operation is None for operation in self.clients), "whoever waits is answered"
+
+
+class Restoring(Run):
+    """A run in which a backup is put back once, while requests are under way and servers go on.
+
+    What was acknowledged may be missing then, but not noticed late: no budget permits more runs
+    than it has room for, no number of a chain is acknowledged as two records, and a ledger that
+    lacks anything is read-only for those who open it.
+    """
+
+    def __init__(self, seed: Any, **options: Any):
+        super().__init__(seed, processes=3, **options)
+        self.restored = False
+        self.permitted = dict.fromkeys(CAPACITY, Fraction(0))
+        self.known: dict[tuple[str, int], str] = {}
+        self.held: dict[str, Fraction] = {}
+
+    def check_durable(self, answer: Any) -> None:
+        if not self.restored:
+            super().check_durable(answer)
+        assert mark_covers(self.marks.synced, answer.budgets), "anchored before the caller is told"
+
+    def answered(self, message: Message, answer: Any) -> None:
+        super().answered(message, answer)
+        if not hasattr(answer, "replayed"):
+            return
+        for name, (seq, hash) in answer.budgets.items():
+            assert self.known.setdefault((name, seq), hash) == hash, "one chain is acknowledged"
+        if answer.replayed or not answer.admitted:
+            return
+        call = message.operation.call
+        if call.verb == "commit":
+            cost = self.held[call.arguments["hold"]]
+        else:
+            cost = Fraction(str(call.arguments["query"].eps))
+        if call.verb == "reserve":
+            self.held[answer.id] = cost
+            return
+        for name in answer.budgets:
+            self.permitted[name] += cost
+            assert self.permitted[name] <= CAPACITY[name], "a backup does not un-spend"
+
+    def put_back(self, backup: bytes) -> None:
+        """Now and for good."""
+        if self.writer is None and not self.restored:
+            self.restored = True
+            self.trace.append(("world", "restored"))
+            self.disk.seen = self.disk.synced = backup
+
+    def cut_power(self) -> None:
+        if not self.restored:
+            super().cut_power()
+
+    def whole(self, events: int) -> None:
+        """Put the backup back somewhere in the middle."""
+        at = self.rng.randrange(events // 4, events)
+        with determined(self):
+            for n in range(events):
+                if n >= at:
+                    self.put_back(self.rng.choice(self.backups))
+                self.happen()
+            for process in list(self.processes):
+                self.end(process)
+            books = Books(self.disk.synced)
+            lost = [one for one in self.acknowledged if not books.has(one.budgets)]
+            if lost:
+                assert self.open().read_only is not None, "what was acknowledged is missing"

@@ -13,15 +13,15 @@ import pytest
 from residua.ledger.operations import faults
 from residua.ledger.storage import rows
 from simulation.invariants import Books
-from simulation.run import Run, beginning
+from simulation.run import Restoring, Run, beginning
 from simulation.world import SimulatedAnchor, SimulatedStore, determined
 
 SEEDS = int(os.environ.get("RESIDUA_SEEDS", "200"))
 PARTS, EVENTS = 10, 300
 
 
-def replay(seed: Any, **options: Any) -> Run:
-    run = Run(seed, **options)
+def replay(seed: Any, kind: type[Run] = Run, **options: Any) -> Run:
+    run = kind(seed, **options)
     try:
         run.whole(EVENTS)
     except AssertionError as error:
@@ -36,8 +36,15 @@ def test_promises_hold_for_many_seeds(part: int) -> None:
         replay(seed)
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_backup_that_is_put_back_while_servers_work_does_not_unspend(part: int) -> None:
+    for seed in range(part, SEEDS // 4, PARTS):
+        replay(seed, Restoring)
+
+
 def test_one_seed() -> None:
-    replay(int(os.environ.get("RESIDUA_SEED", "17")))
+    for kind in (Run, Restoring):
+        replay(int(os.environ.get("RESIDUA_SEED", "17")), kind)
 
 
 def test_a_seed_decides_everything() -> None:
@@ -162,11 +169,11 @@ class Unlocked(SimulatedStore):
 class Late(SimulatedAnchor):
     """An anchor that is not synced."""
 
-    def write(self, marks: Any) -> None:
+    def write(self, marks: Any, check: Any = None) -> None:
         sync = self.world.marks.sync
         self.world.marks.sync = lambda: None  # type: ignore[method-assign]
         try:
-            super().write(marks)
+            super().write(marks, check)
         finally:
             self.world.marks.sync = sync  # type: ignore[method-assign]
 
@@ -176,6 +183,19 @@ def test_a_broken_store_is_found(store: type[SimulatedStore]) -> None:
     with pytest.raises(AssertionError):
         for seed in range(40):
             replay(seed, store=store)
+
+
+class Unchecked(SimulatedAnchor):
+    """An anchor that takes what is on another chain."""
+
+    def write(self, marks: Any, check: Any = None) -> None:
+        super().write(marks)
+
+
+def test_a_chain_beside_the_one_that_was_acknowledged_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"one chain|one run|un-spend|is missing"):
+        for seed in range(100, 2000):  # The first of them that meets it is 107.
+            replay(seed, Restoring, anchor=Unchecked)
 
 
 def test_a_broken_anchor_is_found() -> None:

@@ -35,10 +35,10 @@ from sqlalchemy.pool import NullPool
 
 import residua as rz
 from residua.ledger.api.opening import hold_against_anchor
-from residua.ledger.domain import clock, rules
+from residua.ledger.domain import clock
 from residua.ledger.operations import committer, early_rulings, faults, group_commit
 from residua.ledger.operations.committer import Gate
-from residua.ledger.storage.anchor import Anchor, Anchored, Marks
+from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
 from residua.ledger.storage.migrations import migrate
 from residua.ledger.storage.sqlite import SqliteStore
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
@@ -153,20 +153,36 @@ class SimulatedAnchor(Anchor):
         if self.world.marks.seen is None:
             self.start(said)
 
-    def start(self, said: Anchored) -> None:
+    def start(self, said: Anchored, check: Check | None = None) -> None:
         self.world.marks.write(said)
         self.world.marks.sync()
 
     def news(self) -> Marks:
         said = self.read()
         assert said is not None
+        return self._new(said)
+
+    def _new(self, said: Anchored) -> Marks:
         new = {name: mark for name, mark in said.marks.items() if self._told.get(name) != mark}
         self._told.update(new)
         return new
 
-    def write(self, marks: Marks) -> None:
+    def write(self, marks: Marks, check: Check | None = None) -> None:
+        world = self.world
+        while world.marking not in (None, world.running):
+            world.step("wait")
+        world.marking = world.running
+        try:
+            self._write(marks, check)
+        finally:
+            # Not of a process that died meanwhile: `forget` did.
+            world.marking = None if world.marking is world.running else world.marking
+
+    def _write(self, marks: Marks, check: Check | None) -> None:
         world, said = self.world, self.read()
         assert said is not None
+        if check is not None:
+            check(self._new(said))
         if world.fails("anchor full"):
             raise OSError("the simulated disk of the anchor is full")
         later = {n: m for n, m in marks.items() if n not in said.marks or said.marks[n][0] < m[0]}
@@ -275,6 +291,8 @@ class World:
     writer: Process | None = None
     committing: Process | None = None
     """Who commits, and keeps all others from reading."""
+    marking: Process | None = None
+    """Who writes to the anchor."""
     trace: list[tuple[str, str]] = field(default_factory=list)
     running: Process | None = None
     crash_at: int | None = None
@@ -323,6 +341,7 @@ class World:
         """The locks of a process that is gone."""
         self.writer = None if self.writer is process else self.writer
         self.committing = None if self.committing is process else self.committing
+        self.marking = None if self.marking is process else self.marking
 
     def take_lock(self) -> None:
         while self.writer is not None and self.writer is not self.running:
@@ -368,6 +387,5 @@ def determined(world: World) -> Iterator[None]:
         mock.patch.object(committer, "time", still),
         mock.patch.object(early_rulings, "time", still),
         mock.patch.object(group_commit, "time", still),
-        mock.patch.object(rules, "time", still),
     ):
         yield

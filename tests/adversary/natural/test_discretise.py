@@ -178,24 +178,26 @@ QUERIES = [
 @given(st.lists(st.sampled_from(range(len(QUERIES))), min_size=1, max_size=12))
 def test_what_the_natural_filter_admits_the_additive_one_admits(picks):
     eps, delta, rounds = 1.0, 1e-3, 12
-    office = AdditiveProfileFilter(eps, delta, rounds)
-    state = office.initial()
+    profile_filter = AdditiveProfileFilter(eps, delta, rounds)
+    state = profile_filter.initial()
     spent = rz.identity()
     for pick in picks:
         spent = spent + QUERIES[pick]
         if not spent.delta(eps) <= delta:
             return
-        decision = office.decide(state, QUERIES[pick])
+        decision = profile_filter.decide(state, QUERIES[pick])
         assert decision.admitted
         state = decision.state
 
 
 def test_the_additive_filter_stops_and_says_what_it_keeps():
-    office = AdditiveProfileFilter(1.0, 1e-3, 12)
-    while office.request(rz.pure_dp(0.5)):
+    profile_filter = AdditiveProfileFilter(1.0, 1e-3, 12)
+    while profile_filter.request(rz.pure_dp(0.5)):
         pass
-    assert len(office.history) <= 13
-    assert office.guarantee == rz.approximate_dp(office.proven.eps, office.proven.delta)
-    assert office.remaining.rounds == 12 - (len(office.history) - 1)
-    refused = office.request(rz.from_pair([0.9, 0.1], [0.2, 0.8]))
+    assert len(profile_filter.history) <= 13
+    assert profile_filter.guarantee == rz.approximate_dp(
+        profile_filter.proven.eps, profile_filter.proven.delta
+    )
+    assert profile_filter.remaining.rounds == 12 - (len(profile_filter.history) - 1)
+    refused = profile_filter.request(rz.from_pair([0.9, 0.1], [0.2, 0.8]))
     assert not refused.admitted and "symmetric" in refused.reason

@@ -72,7 +72,7 @@ def test_a_trivial_guarantee_is_no_merit() -> None:
     assert answer["guarantee_is_trivial"] is True and answer["verdict"] == "YES"
 
 
-def test_a_budget_that_is_not_promised_is_told_apart() -> None:
+def test_a_budget_that_is_not_promised_is_marked() -> None:
     queries = (
         '[{"kind": "approximate_dp", "eps": 0.0847, "delta": 0.478},'
         ' {"kind": "approximate_dp", "eps": 1.404, "delta": 0.0208}]'

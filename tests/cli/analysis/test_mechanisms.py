@@ -9,7 +9,7 @@ import pytest
 import residua as rz
 from cli.running import refusal, run, run_json
 from residua import mechanisms as m
-from residua.cli.analysis import kinds
+from residua.cli import descriptions
 
 
 def test_every_kind_is_listed_with_its_parameters() -> None:
@@ -31,7 +31,7 @@ def test_one_kind_in_detail(kind: str) -> None:
     text = run("mechanisms", kind.replace("_", "-"))
     cls = m.KINDS[kind]
     assert cls.pair in text and cls.reference in text
-    for parameter in kinds.parameters(cls):
+    for parameter in descriptions.parameters(cls):
         assert parameter.name in text
     assert f'{{"kind": "{kind}"' in text
     assert f"--{kind.replace('_', '-')} " in text
@@ -126,7 +126,7 @@ def test_describe_at_the_ends(query: str) -> None:
         (("--laplace", "scale=1", "--relation", "swap"), "relation must be one of"),
         (("--laplace", "scale=1", "--delta", "2"), "delta must be in [0, 1], got 2"),
         (("--laplace", "scale=1", "--eps", "inf"), "eps must be a finite number, got inf"),
-        (("--query", "{broken"), "query must be a JSON object"),
+        (("--query", "{broken"), "query must be valid JSON"),
     ],
 )
 def test_describe_refuses_by_name(arguments: tuple[str, ...], said: str) -> None:

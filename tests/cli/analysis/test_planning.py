@@ -11,7 +11,7 @@ from rich.console import Console
 import residua as rz
 from cli.running import refusal, run, run_json
 from residua import mechanisms as m
-from residua.cli.progress import patience
+from residua.cli.output import progress
 
 BASIC = '{"kind": "basic", "eps": 1.0, "delta": 1e-6}'
 
@@ -100,11 +100,11 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
     ("arguments", "said"),
     [
         (("plan", "--laplace", "scale=2"), "a filter must be given"),
-        (("plan", "--eps", "1", "--laplace", "scale=2"), "got no --delta"),
+        (("plan", "--delta", "1e-6", "--laplace", "scale=2"), "got no --eps"),
         (("plan", "--filter", BASIC), "QUERY"),
         (("plan", "--filter", BASIC, "--eps", "1", "--laplace", "scale=2"), "got both"),
         (("plan", "--filter", "bassic eps=1", "--laplace", "scale=2"), "got 'bassic'"),
-        (("plan", "--filter", "{", "--laplace", "scale=2"), "filter must be a JSON object"),
+        (("plan", "--filter", "{", "--laplace", "scale=2"), "filter must be valid JSON"),
         (("plan", "--filter", "pure eps=1", "--state", "{}", "--laplace", "scale=2"), "kind"),
         (("plan", "--filter", "pure eps=1", "-n", "-1", "--laplace", "scale=2"), "n must be"),
         (
@@ -181,7 +181,7 @@ def test_two_queries_are_ordered() -> None:
     assert run("order", *first, *second) == run("compare", *first, *second)
 
 
-# -- patience -------------------------------------------------------------------------------
+# -- progress -------------------------------------------------------------------------------
 
 
 def terminal() -> Console:
@@ -190,8 +190,8 @@ def terminal() -> Console:
 
 def test_a_bar_appears_after_a_while() -> None:
     console = terminal()
-    with patience("comparing", console, delay=0.0) as tell:
-        tell("Laplace 10: renyi", 3, 4)
+    with progress("comparing", console, delay=0.0) as report:
+        report("Laplace 10: renyi", 3, 4)
         deadline = time.monotonic() + 10.0
         while "Laplace 10: renyi" not in console.file.getvalue():  # type: ignore[attr-defined]
             assert time.monotonic() < deadline
@@ -200,11 +200,11 @@ def test_a_bar_appears_after_a_while() -> None:
 
 def test_no_bar_for_what_is_quick_or_not_watched() -> None:
     console = terminal()
-    with patience("comparing", console, delay=60.0) as tell:
-        tell("Laplace 10: renyi", 3, 4)
+    with progress("comparing", console, delay=60.0) as report:
+        report("Laplace 10: renyi", 3, 4)
     piped = Console(file=io.StringIO(), force_terminal=False)
-    with patience("comparing", piped, delay=0.0) as tell:
-        tell("Laplace 10: renyi", 3, 4)
+    with progress("comparing", piped, delay=0.0) as report:
+        report("Laplace 10: renyi", 3, 4)
         time.sleep(0.05)
     assert "renyi" not in console.file.getvalue()  # type: ignore[attr-defined]
     assert piped.file.getvalue() == ""  # type: ignore[attr-defined]
@@ -212,9 +212,9 @@ def test_no_bar_for_what_is_quick_or_not_watched() -> None:
 
 def test_lines_where_there_is_no_terminal() -> None:
     piped = Console(file=io.StringIO(), force_terminal=False)
-    with patience("comparing", piped, plain=True) as tell:
-        tell("Laplace 10: renyi", 2, 4)
-        tell("", 3, 4)
+    with progress("comparing", piped, plain=True) as report:
+        report("Laplace 10: renyi", 2, 4)
+        report("", 3, 4)
     assert piped.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
         "Laplace 10: renyi (3 of 4)", "comparing (4 of 4)",
     ]  # fmt: skip

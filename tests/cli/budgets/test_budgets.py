@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,38 @@ def store(
         where = places.get(request.param) or request.getfixturevalue("postgres")
         run("init", where)
         yield where
+
+
+def test_eps_is_enough_for_a_budget_and_for_a_query(store: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    assert run_json("budget", "create", "web", "--eps", "1")["filter"] == {"kind": "pure", "eps": 1}
+    made = run_json("budget", "create", "all", "--eps", "1", "--delta", "1e-6")["filter"]
+    assert made["kind"] == "auto" and made["delta"] == 1e-6
+    assert run_json("spend", "web", "--eps", "0.3")["admitted"]
+    assert run_json("check", "web", "--eps=0.7")["admitted"]
+    assert "needs eps 0.8" in run("spend", "web", "--eps", "0.8", code=REFUSED)
+    assert "got no --eps" in refusal("budget", "create", "more", "--delta", "1e-6")
+    for given in ("nan", "-1", "much"):
+        assert f"got {given}" in refusal("spend", "web", f"--eps={given}").replace("'", "")
+    assert "--eps must be followed by a number" in refusal("spend", "web", "--eps")
+    budgets = run_json("budget", "list")["budgets"]
+    assert {each["name"]: each["seq"] for each in budgets} == {"web": 2, "all": 0}
+
+
+def test_no_query_becomes_the_value_of_another_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", str(tmp_path / "budgets.db"))
+    run("init")
+    run("budget", "create", "web", "--eps", "1")
+    spend = ("spend", "web", "--eps", "0.9", "--laplace", "scale=100")
+    assert "--key" in run(*spend, "--key", code=2)
+    assert "--key must be followed by its value" in refusal(
+        "spend", "web", "--key", "--eps=0.9", "--laplace", "scale=100"
+    )
+    assert run_json(*spend, "--key=--eps=0.9")["key"] == "--eps=0.9"
+    (budget,) = run_json("budget", "list")["budgets"]
+    assert budget["seq"] == 1 and "9 % left" in budget["balance"]["text"]
 
 
 def test_a_union_says_what_it_stops(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +191,7 @@ def test_costs_records_and_hashes_of_several_budgets_are_labelled(
     assert not any(re.match("(record|hash) +[0-9]", row) for row in rows)
 
 
-def test_an_undeclared_relation_is_told_the_flag(store: str) -> None:
+def test_an_undeclared_relation_names_the_flag(store: str) -> None:
     run("budget", "create", "web", "--filter", "zcdp rho=1", "--store", store)
     for command in ("check", "spend", "reserve"):
         ask = (command, "web", "--zcdp", "rho=0.001", "--store", store)
@@ -200,7 +233,7 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
         (("spend", "web"), 2, "QUERY"),
         (("spend", "web", "--laplace", "scale=-1"), 2, "scale must be positive"),
-        (("budget", "create", "web"), 2, "--filter, or --eps and --delta"),
+        (("budget", "create", "web"), 2, "--filter, or --eps with or without --delta"),
         (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
         (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
         (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
@@ -219,7 +252,7 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web", "--pure-dp", "eps=1", "--store", "."), 2, "is a directory"),
         (("history", "web", "--limit", "0"), 2, "--limit"),
         (("plan", "--budget", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
-        (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "must stand alone"),
+        (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "--budget excludes"),
         (("plan", "--pure-dp", "eps=1"), 2, "or by --budget"),
         (("token", "create", "--role", "king"), 2, "role must be one of"),
         (("token", "revoke", "none"), 2, "token must be the id"),
@@ -229,16 +262,16 @@ def test_the_automatic_filter(store: str) -> None:
         (("serve", "--host", "0.0.0.0", "--dev"), 2, "dev must stay on a loopback address"),
         (("serve", "--config", "none.toml"), 2, "config must be a file to read"),
         (("serve", "--port", "99999"), 2, "port must be between"),
-        (("serve", "--store", "/no/such/b.db"), LEDGER, "no ledger can be made there"),
+        (("serve", "--store", "/no/such/b.db"), LEDGER, "create it first"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_errors_name_what_is_wrong(arguments: tuple[str, ...], code: int, said: str) -> None:
     run("init")
     text = run(*arguments, code=code)
     assert said in text and "Traceback" not in text
 
 
-def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("residua.service.client.calls.FIRST_WAIT", 0.001)
     text = run("spend", "web", "--pure-dp", "eps=1", "--store", "http://127.0.0.1:9", code=LEDGER)
     assert "nothing was spent" in text

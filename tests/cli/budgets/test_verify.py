@@ -68,7 +68,7 @@ def test_a_cut_tail_shows_against_the_anchor_that_is_named(
         ledger.spend("b", m.PureDp(0.5))
     run("verify", str(store), "--anchor", anchor)
     store.write_bytes(kept)
-    assert "cut off would not show" in run("verify", str(store))
+    assert "Truncation was not checked" in run("verify", str(store))
     assert "that was given out is gone" in run("verify", str(store), "--anchor", anchor, code=1)
     monkeypatch.setenv("RESIDUA_ANCHOR", anchor)
     run("verify", str(store), code=1)
@@ -77,7 +77,7 @@ def test_a_cut_tail_shows_against_the_anchor_that_is_named(
     run("verify", str(store))
 
 
-def test_without_an_anchor_somebody_vouches_for_what_a_recovery_goes_on_with(
+def test_without_an_anchor_a_recovery_needs_a_vouched_head(
     tmp_path: Path,
 ) -> None:
     store, export = str(tmp_path / "a.db"), tmp_path / "e.jsonl"
@@ -161,15 +161,15 @@ def test_a_report_says_first_what_the_chains_were_held_against(store: Path) -> N
     copy = store.with_name("copy.db")
     copy.write_bytes(store.read_bytes())
     for path, more, held, said in (
-        (store, (), ["anchor"], "held against the anchor"),
-        (store, given, ["anchor", "given heads"], "held against the anchor and the given heads"),
-        (copy, given, ["given heads"], "held against the given heads"),
-        (copy, (), [], "held against no anchor and no receipt: a tail that was cut off would not"),
+        (store, (), ["anchor"], "verified against the anchor"),
+        (store, given, ["anchor", "given heads"], "verified against the anchor and the given"),
+        (copy, given, ["given heads"], "verified against the given heads"),
+        (copy, (), [], "truncation was not checked (no anchor or receipt given)"),
     ):
         assert run_json("verify", str(path), *more)["held_against"] == held
         text = run("verify", str(path), *more)
         assert text.splitlines()[1].startswith(said)
-        assert ("Nothing here was held" in text) == (not held)
+        assert ("Truncation was not checked" in text) == (not held)
 
 
 def test_without_an_argument_it_is_the_store_of_the_other_commands(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from residua.cli.tools.demo import _beside, _filters, _serving
-from residua.cli.tools.demo_path import data_of, room
+from residua.cli.tools.demo import _beside, _filters, _serving, data_of, demo_path
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -71,18 +70,18 @@ def anchor(path: Path) -> None:
 def test_what_is_not_a_demonstration_stays(made: object, tmp_path: Path) -> None:
     made(tmp_path / "demo.db")  # type: ignore[operator]
     before = {file: file.is_file() and file.read_bytes() for file in tmp_path.iterdir()}
-    path, kept = room(tmp_path, FILTERS)
+    path, kept = demo_path(tmp_path, FILTERS)
     assert path == tmp_path / "demo-2.db" and not path.exists()
     assert [file.name.removesuffix(".anchor") for file in kept] == ["demo.db"]
     assert {file: file.is_file() and file.read_bytes() for file in tmp_path.iterdir()} == before
     assert str(kept[0]) in _beside(kept) and "\n" not in _beside(kept)
 
 
-def test_an_earlier_demonstration_makes_room(tmp_path: Path) -> None:
+def test_an_earlier_demonstration_makes_demo_path(tmp_path: Path) -> None:
     demonstration(tmp_path / "demo.db")
     mine = tmp_path / "demo.db.backup"
     mine.write_text("mine")
-    assert room(tmp_path, FILTERS) == (tmp_path / "demo.db", [])
+    assert demo_path(tmp_path, FILTERS) == (tmp_path / "demo.db", [])
     assert list(tmp_path.iterdir()) == [mine]
     assert _beside([]) == ""
 
@@ -91,7 +90,7 @@ def test_names_go_on(tmp_path: Path) -> None:
     own(tmp_path / "demo.db")
     text(tmp_path / "demo-2.db")
     demonstration(tmp_path / "demo-3.db")
-    path, kept = room(tmp_path, FILTERS)
+    path, kept = demo_path(tmp_path, FILTERS)
     assert path.name == "demo-3.db"
     assert [file.name for file in kept] == ["demo.db", "demo-2.db"]
 

@@ -36,6 +36,15 @@ def test_components_share_delta(eps: float, delta: float) -> None:
         assert 0 < sum(deltas, Fraction(0)) <= written(delta)
 
 
+def test_components_do_not_depend_on_the_order_of_queries_in_a_loss() -> None:
+    one, other = (m.SubsampledGaussian(sigma, 0.01).pld() for sigma in (1.0, 5.0))
+    found = []
+    for loss in (one + other, other + one):
+        components_for.cache_clear()  # type: ignore[attr-defined]
+        found.append(components_for(1.0, 1e-6, (loss,)))
+    assert found[0] == found[1]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=12))
 def test_it_decides_as_the_union_of_its_components(queries: list[m.Mechanism]) -> None:

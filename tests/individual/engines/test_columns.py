@@ -12,14 +12,14 @@ import pytest
 
 import residua as rz
 from individual.engines import state_of
-from residua.individual.digest import added, fingerprint
-from residua.individual.engines import columns, key_index
+from residua.individual.engines import columns
 from residua.individual.engines.columns import Columns
 from residua.individual.header import header
+from residua.individual.losses import combine_fingerprints, fingerprint
 from residua.individual.pricing.cost_model import quote
 
 FILTER = rz.GdpFilter(mu=1.0)
-OURS = {columns.__file__, key_index.__file__}
+OURS = {columns.__file__, columns.__file__}
 
 
 def held(texts: bool) -> Columns:
@@ -78,11 +78,11 @@ def test_an_interrupt_leaves_old_or_new(texts: bool, people: list[int]) -> None:
     assert state.table() == new.table()
 
 
-def test_too_many_epochs_charge_nobody(
+def test_too_many_epochs_charge_no_subject(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the limit two keys would have one code."""
-    monkeypatch.setattr(key_index, "_MOST_EPOCHS", 3)
+    monkeypatch.setattr(columns, "MOST_EPOCHS", 3)
     state = make("memory", epochs=True)
     state.spend({"subject": [1, 1, 1, 2], "epoch": [0, 1, 2, 0], "nu": [0.1] * 4}, spend_id="q")
     before = state_of(state)
@@ -96,7 +96,7 @@ def test_a_fingerprint_does_not_depend_on_blocks() -> None:
     count = 40_000
     texts = pa.array([f"person {i}" * (i % 3) for i in range(count)])
     floats = np.random.default_rng(1).random(count)
-    whole = added([fingerprint([texts, floats])])
+    whole = combine_fingerprints([fingerprint([texts, floats])])
     cuts = [0, 1, 700, 32_768, 32_769, count]
     parts = [fingerprint([texts.slice(a, b - a), floats[a:b]]) for a, b in itertools.pairwise(cuts)]
-    assert added(parts) == whole != added(parts[:-1])
+    assert combine_fingerprints(parts) == whole != combine_fingerprints(parts[:-1])

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.individual.pricing.budgets import largest_eps
-from residua.individual.pricing.cost_model import quote
-from residua.individual.pricing.levels import default_levels
-from residua.individual.pricing.residue_curve import cost_of_leaving
+from residua.individual.pricing.cost_model import largest_eps, quote
+from residua.individual.pricing.pricing import default_levels
 from residua.individual.pricing.residue_table import (
     ResidueTable,
+    cost_of_leaving,
     look_up,
     response_table,
     shared_table,
@@ -149,7 +148,7 @@ def test_levels_of_small_queries_lose_no_bits() -> None:
             assert np.array_equal(after, shared)
 
 
-def test_levels_that_nobody_can_pay() -> None:
+def test_unaffordable_levels() -> None:
     """Beyond what the mechanism itself allows: nobody takes part, and nothing is worked out."""
     for filter in (rz.GdpResidueFilter(mu=0.2), rz.GdpFilter(mu=0.2), rz.ZcdpFilter(rho=0.1)):
         pricing = quote(filter, "sensitivity", rz.mechanisms.Laplace(scale=1e-9), [1e-12, 1.0])

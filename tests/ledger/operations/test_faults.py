@@ -23,8 +23,10 @@ import residua as rz
 from ledger.conftest import idle_drivers
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
-from residua.ledger.operations import early_rulings
+from residua.ledger.domain.described_query import asked
+from residua.ledger.operations import claims, early_decisions, early_rulings
 from residua.ledger.operations.early_decisions import EarlyDecisions
+from residua.ledger.operations.early_rulings import Found, timed
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.mechanisms import Laplace, PureDp
@@ -389,6 +391,24 @@ def test_what_computes_elsewhere_may_fail_and_nothing_is_spent(open_: Open) -> N
     assert again.replayed, "what was decided under a key is not decided again"
 
 
+def test_the_first_state_of_a_price_list_is_worked_out_elsewhere(open_: Open) -> None:
+    ledger, asked_for = open_(), list[str]()
+
+    def elsewhere(do: Callable[..., Any], *arguments: Any) -> Any:
+        asked_for.append(do.__name__)
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(do))(*arguments)))
+
+    other = ledger.with_compute(elsewhere)
+    other.create_budget("pure", rz.PureFilter(1.0))
+    other.create_budget("auto", {"kind": "auto", "eps": 1.0, "delta": 1e-6})
+    assert asked_for == []
+    menu = rz.MenuFilter(1.0, 1e-6, [PureDp(0.1), Laplace(scale=20.0)])
+    other.create_budget("menu", menu)
+    assert asked_for == ["new_filter"]
+    assert ledger.budget("menu").state == menu.initial()
+    assert ledger.spend("menu", PureDp(0.1)).admitted and ledger.verify().ok
+
+
 def test_a_slow_decision_elsewhere_never_takes_the_lock(
     open_: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,12 +416,66 @@ def test_a_slow_decision_elsewhere_never_takes_the_lock(
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     monkeypatch.setattr(early_rulings.time, "thread_time", Mock(side_effect=range(1000)))
+    # This very thread: it would wait for itself, until the claim is over.
+    monkeypatch.setattr(claims, "LONGEST", 0.05)
     elsewhere.before = lambda: ledger.spend("b", PureDp(0.001))
     with pytest.raises(rz.Contended, match="changed 4 times"):
         ledger.with_compute(elsewhere).spend("b", twice(0.25))
     assert len(elsewhere.called) >= 4
     assert left(ledger) == 1 - len(elsewhere.called) * Fraction(1, 1000)
     assert ledger.spend("b", twice(0.25)).admitted, "who computes here gets its way"
+
+
+def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent_from(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait for it, for a bounded time; those on other budgets do not."""
+    ledger, elsewhere = open_(), Elsewhere()
+    ledger.create_budget("a", rz.PureFilter(1.0))
+    ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
+    ledger.create_budget("free", rz.PureFilter(1.0))
+    over, longest = threading.Event(), dict[str, float]()
+
+    def spend(name: str) -> None:
+        while not over.is_set():
+            begun = time.monotonic()
+            assert ledger.spend(name, PureDp(0.0001)).admitted
+            longest[name] = max(longest.get(name, 0.0), time.monotonic() - begun)
+
+    elsewhere.before = lambda: time.sleep(0.3)
+    others = [threading.Thread(target=spend, args=(name,)) for name in ("a", "b", "free")]
+    for each in others:
+        each.start()
+    try:
+        # Slow, as far as anybody knows.
+        ledger._gate._early._took[("b",), asked(twice(0.25)).text] = 1.0
+        monkeypatch.setattr(early_decisions, "timed", _slowly)
+        assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
+    finally:
+        over.set()
+        for each in others:
+            each.join()
+    assert len(elsewhere.called) >= 3, "two attempts were lost, and then the budgets claimed"
+    assert min(longest["a"], longest["b"]) > max(0.25, longest["free"])
+    assert not ledger._gate._claims
+
+
+def _slowly(judge: Any, *arguments: Any) -> Found:
+    return timed(judge, *arguments)._replace(seconds=1.0)
+
+
+def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, budgets = claims.Claims(), frozenset({"b"})
+    monkeypatch.setattr(claims, "PATIENCE", 0.05)
+    with one.claimed("slow", budgets):
+        assert one.bar("other", budgets) and not one.bar("slow", budgets)
+        assert not one.bar("other", frozenset({"c"}))
+        with pytest.raises(rz.Contended, match="retry"):
+            one.wait("other", budgets)
+        monkeypatch.setattr(claims, "MOST_WAITING", 0)
+        with pytest.raises(rz.Contended, match="retry"):
+            one.wait("other", budgets)
+    assert not one
 
 
 def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_store(

@@ -21,7 +21,7 @@ from residua.filters.query import described
 from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
-from residua.ledger.operations import committer
+from residua.ledger.operations import batch
 from residua.ledger.operations.early_decisions import Stale
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
@@ -573,7 +573,7 @@ def test_what_is_slow_on_one_budget_is_decided_last_and_one_at_a_time(ledger: rz
         return append(entry, *others)
 
     page.append = noted  # type: ignore[method-assign]
-    slots = [committer._Slot(each, longest=0.25) for each in (*slow, *quick)]
+    slots = [batch.Slot(each, longest=0.25) for each in (*slow, *quick)]
     gate._decide(page, slots)
     assert order == ["c", "c", "c", "b"]
     returned = [slot.error for slot in slots]

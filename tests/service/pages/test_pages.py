@@ -262,7 +262,7 @@ def test_the_session_is_a_cookie_that_scripts_and_other_sites_cannot_use(
     with httpx.Client(base_url=service.url, timeout=60) as visitor:
         wrong = visitor.post("/login", data={"token": "rz_nothing"})
         assert wrong.status_code == 401 and "set-cookie" not in wrong.headers
-        assert "this is no token" in wrong.text and "Bearer" not in wrong.text
+        assert "invalid token" in wrong.text and "Bearer" not in wrong.text
         token = service.tokens["admin"]
         foreign = {"Origin": "https://elsewhere.example"}
         assert visitor.post("/login", data={"token": token}, headers=foreign).status_code == 403

@@ -112,7 +112,7 @@ def test_components_that_promise_too_much_are_refuted() -> None:
     later = _run(m.PureDp(0.1), m.PureDp(0.05))[-1]
     for place in range(len(after["filters"])):
         has_delta = "delta" in after["filters"][place]
-        changes = [({"eps": 1.5}, "eps"), *[({"delta": 9.7e-7}, "deltas")] * has_delta]
+        changes = [({"eps": 1.5}, "eps"), *[({"delta": 9.95e-7}, "deltas")] * has_delta]
         for fields, word in changes:
             proof = _step(first, _with_filter(after, place, **fields), m.PureDp(0.1))
             assert proof.verdict == "refuted" and word in proof.reason

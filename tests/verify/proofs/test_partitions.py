@@ -208,7 +208,7 @@ def test_a_partition_of_a_quota_charges_the_cap() -> None:
 def test_budgets_in_a_circle_are_found() -> None:
     one, two = (Written(rz.PureFilter(1.0), name=a, parent=b) for a, b in ("xy", "yx"))
     spend_together([one, two], m.PureDp(0.5), "both")
-    assert any("above itself" in p.what for p in _report(one, two).problems)
+    assert any("its own ancestor" in p.what for p in _report(one, two).problems)
 
 
 def test_a_parent_without_its_first_record_is_a_problem() -> None:

@@ -27,7 +27,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("spend", "web", "--pure-dp", "eps=0.5")
 
 
-def test_a_second_cap_is_told_the_option() -> None:
+def test_a_second_cap_names_the_option() -> None:
     second = ("budget", "create", "more", "--filter", "pure eps=1", "--data", "visits")
     said = run(*second, code=LEDGER)
     assert "--shares-data says that this is meant" in said and "shares_data" not in said
@@ -55,7 +55,7 @@ def test_the_list_counts_records() -> None:
     assert row.split()[place] == str(len(run_json("history", "web")["items"])) == "2"
 
 
-def test_a_ledger_that_lacks_nothing_is_told_so() -> None:
+def test_recovering_a_complete_ledger_says_so() -> None:
     assert "nothing to recover" in run("recover")
     assert run_json("recover") == {"applied": 0, "retired": []}
 
@@ -83,9 +83,7 @@ READING = [
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
-def test_who_reads_is_told_that_a_backup_was_restored(
-    command: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_reads_warn_of_a_restored_backup(command: tuple[str, ...], tmp_path: Path) -> None:
     def warned() -> list[str]:
         result = CliRunner().invoke(app, list(command))
         assert result.exit_code == 0 and "warning" not in result.stdout
@@ -117,7 +115,7 @@ def test_nothing_would_be_admitted_by_a_ledger_that_is_read_only() -> None:
     run("spend", *asked, code=LEDGER)
 
 
-def test_a_key_that_somebody_else_used_is_told(tmp_path: Path) -> None:
+def test_a_key_of_another_principal_is_warned_of(tmp_path: Path) -> None:
     query = ("web", "--pure-dp", "eps=0.01")
     with rz.open_ledger(tmp_path / "budgets.db") as ledger:
         for key in ("a", "b"):
@@ -137,7 +135,7 @@ def test_a_key_that_somebody_else_used_is_told(tmp_path: Path) -> None:
     assert "'engine', 'local'" in warned("reserve", *query, "--key", "b")
 
 
-def test_a_file_that_was_lost_is_made_anew_from_its_export(tmp_path: Path) -> None:
+def test_a_lost_file_is_rebuilt_from_its_export(tmp_path: Path) -> None:
     """By the advice that each command gives, and without un-spending."""
     run("export", "--out", "all.jsonl")
     Path("budgets.db").unlink()
