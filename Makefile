@@ -33,8 +33,8 @@ docs: $(VENV)/.docs  ## regenerate the references, run every snippet, build the 
 	@$(BIN)/python docs/cli_reference.py
 	@$(BIN)/python docs/api_reference.py
 	@$(BIN)/python docs/http_reference.py
-	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py tests/test_site.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@$(BIN)/python -m pytest -q tests/test_docs.py tests/test_readme.py tests/test_site.py tests/test_vocabulary.py
+	@$(BIN)/zensical build --strict --clean
 	@echo "open out/site/index.html"
 
 figures: $(VENV)/.run  ## redraw the pictures of the documentation (docs/figures)
@@ -54,7 +54,7 @@ package: $(VENV)/bin/python  ## build wheel and sdist; install each extra alone 
 	@$(BIN)/python tests/package/each_extra.py
 
 clean:  ## remove the environment and everything the tools left behind
-	@rm -rf $(VENV) .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
+	@rm -rf $(VENV) .venv-peers .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache out
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "residua needs Python 3.11 or later, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'

@@ -37,16 +37,16 @@ TITLES = {
 }
 """The layers in the order of the page."""
 OPACUS = dict.fromkeys(("Accountant", "BudgetedTraining", "register"), "residua.interop.opacus")
-"""Names of a module of its own: `rz.interop.opacus.register()`."""
+"""Names of a separate module: `rz.interop.opacus.register()`."""
 INDIVIDUAL = {
-    "create": "residua.individual.create",
-    "open": "residua.individual.create",
+    "create": "residua.individual.state",
+    "open": "residua.individual.state",
     "State": "residua.individual.state",
-    "SpendResult": "residua.individual.result",
+    "SpendResult": "residua.individual.spend_request",
 }
 """Names of a package that needs an extra: `rz.individual.create(…)`."""
 PACKAGES = (adversary, figures, filters, mechanisms, planning)
-"""Packages with public names of their own: `rz.adversary.view`."""
+"""Packages with their own public names: `rz.adversary.view`."""
 
 
 def reference() -> str:
