@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 from residua.errors import UnsupportedError
 from residua.filters.amounts import shown
 from residua.filters.counting import Count, count_copies
-from residua.filters.describe import plain_pld
 from residua.filters.noise import largest_eps
-from residua.filters.query import Query, described
+from residua.filters.query import Query, described, plain_pld
 from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse

@@ -2,7 +2,8 @@
 
 `{"kind": "gdp_residue", "mu": 1.0}`: the kind, then every field. A state is
 `{"kind": …, "of": …, "left": ["0.75"]}`: amounts are exact and in quotes. `version` is left
-out while it is 1. Anything unknown, missing, duplicate or of the wrong type is an error.
+out while it is 1. Anything unknown, missing, duplicate or of the wrong type is an error. `KINDS`
+lists the kinds; the class of each is loaded when it is first needed.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.base import Filter
-from residua.filters.describe import as_mechanism
-from residua.filters.kinds import KINDS, filter_class
+from residua.filters.query import as_mechanism
 from residua.filters.state import State
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.codec import check_size, parsed_json
@@ -26,6 +27,37 @@ from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
+
+KINDS = {
+    "pure": ("filters.additive.basic", "PureFilter"),
+    "basic": ("filters.additive.basic", "BasicFilter"),
+    "renyi": ("filters.additive.renyi", "RenyiFilter"),
+    "renyi_curve": ("filters.additive.renyi", "RenyiCurveFilter"),
+    "zcdp": ("filters.additive.zcdp", "ZcdpFilter"),
+    "approximate_zcdp": ("filters.additive.zcdp", "ApproximateZcdpFilter"),
+    "gdp": ("filters.additive.gdp", "GdpFilter"),
+    "gdp_residue": ("filters.residue.gdp_residue", "GdpResidueFilter"),
+    "approximate_gdp_residue": (
+        "filters.residue.approximate_gdp_residue",
+        "ApproximateGdpResidueFilter",
+    ),
+    "target_residue": ("filters.residue.target_residue", "TargetResidueFilter"),
+    "renyi_commit": ("filters.potential.renyi_commit", "RenyiCommitFilter"),
+    "plan": ("filters.potential.plan", "PlanFilter"),
+    "menu": ("filters.potential.menu", "MenuFilter"),
+    "auto": ("filters.union.auto", "AutoFilter"),
+    "union": ("filters.union.union", "UnionFilter"),
+    "natural": ("adversary.natural.filter", "NaturalFilter"),
+    "additive_profile": ("adversary.natural.additive_profile", "AdditiveProfileFilter"),
+}
+"""The class of each kind and the module that it is in, from the top of the package."""
+
+
+def filter_class(kind: str) -> type[Filter]:
+    """The class of a kind, loaded by name: filters of higher layers are found, not imported."""
+    module, name = KINDS[kind]
+    made: type[Filter] = getattr(import_module(f"residua.{module}"), name)
+    return made
 
 
 def to_dict(filter: Filter) -> dict[str, Any]:

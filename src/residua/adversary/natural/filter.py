@@ -43,10 +43,9 @@ from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
+from residua.filters.costs import gaussian_variance
 from residua.filters.decision import Decision, make_decision
-from residua.filters.describe import as_mechanism
-from residua.filters.divergence import gaussian_variance
-from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.query import Query, as_mechanism, as_query, described, loss_of
 from residua.filters.state import State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict

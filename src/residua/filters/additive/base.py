@@ -12,9 +12,9 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.balance import Detail, make_details
 from residua.filters.base import Filter, checked_relation
+from residua.filters.codec import KINDS
+from residua.filters.costs import split
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split
-from residua.filters.kinds import KINDS
 from residua.filters.query import Query
 from residua.filters.state import Left, State
 from residua.filters.wording import Amounts
@@ -29,14 +29,18 @@ class Additive(Filter):
     fixed_costs: ClassVar[bool] = False
     """Whether a query takes the same whatever is left."""
 
-    @abstractmethod
-    def _amounts(self) -> tuple[Fraction, ...]:
-        """The amounts at the start."""
-
     @property
     @abstractmethod
     def _units(self) -> tuple[str, ...]:
         """The names of the amounts."""
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        """The amounts at the start: by default the fields that the units name."""
+        return tuple(amounts.written(getattr(self, unit)) for unit in self._units)
+
+    def _budget(self, numbers: tuple[float, ...]) -> Any:
+        """A budget of these amounts, for people."""
+        return numbers
 
     def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
         """The amounts of what another budget leaves; None where it has none of these units."""
@@ -148,6 +152,14 @@ class Additive(Filter):
             paid.append(costs)
         rounds, left = amounts.whole_rounds(state.left, paid, most)
         return rounds, Left(state.of, left)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> Any:
+        charged = tuple(map(amounts.charged, costs))
+        return charged[0] if len(charged) == 1 else self._budget(charged)
+
+    def remaining_in(self, state: State) -> Any:
+        assert isinstance(state, Left)
+        return self._budget(tuple(map(amounts.reported, state.left)))
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)

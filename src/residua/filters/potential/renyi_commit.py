@@ -21,17 +21,14 @@ from residua.filters.additive.renyi import MOST_ORDER, order
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
-from residua.filters.conversion import best_order, renyi_budget
+from residua.filters.costs import renyi_cost, split, stated_renyi
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.describe import as_mechanism
-from residua.filters.divergence import renyi_cost
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_potential import potential_cost
-from residua.filters.query import Query, as_query, loss_of
+from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.filters.state import State
-from residua.filters.target import target
+from residua.filters.target import best_order, renyi_budget, target
 from residua.filters.wording import Amounts
 from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism

@@ -23,17 +23,15 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
-from residua.filters.additive.pure import PureFilter
+from residua.filters.additive.basic import PureFilter
 from residua.filters.balance import Detail
 from residua.filters.base import Filter
+from residua.filters.costs import may_lose_everything, split, stated_renyi
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.describe import named
-from residua.filters.losses import may_lose_everything
 from residua.filters.noise import largest_response, least_noise
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import Query, as_list, loss_of
+from residua.filters.query import Query, as_list, loss_of, named
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone

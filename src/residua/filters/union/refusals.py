@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from residua.errors import UnsupportedError
 from residua.filters.balance import percent_words, share_of
 from residua.filters.base import Filter
+from residua.filters.costs import response_eps
 from residua.filters.decision import Decision
-from residua.filters.losses import response_eps
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.state import State

@@ -38,11 +38,10 @@ from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
 from residua.filters.base import Filter, is_unspent, unspent_copy
+from residua.filters.costs import largest_eps
 from residua.filters.decision import Decision, make_decision
-from residua.filters.describe import as_mechanism
-from residua.filters.losses import largest_eps
 from residua.filters.noise import largest_response
-from residua.filters.query import Query, relation_of
+from residua.filters.query import Query, as_mechanism, relation_of
 from residua.filters.state import State
 from residua.filters.union.refusals import admits_or_not, need_words
 from residua.filters.wording import joined, listed
