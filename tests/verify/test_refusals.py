@@ -16,7 +16,7 @@ from mechanisms.examples import GOLDEN
 from residua import mechanisms as m
 from residua.errors import ResiduaError
 from residua.filters.codec import from_dict as filter_from_dict
-from residua.filters.describe import as_mechanism
+from residua.filters.query import as_mechanism
 from residua.ledger.domain.described_query import asked
 from residua.provable import unprovable_filter
 from residua.records import NOTHING_BEFORE, canonical, digest

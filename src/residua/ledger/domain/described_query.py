@@ -20,9 +20,8 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.codec import from_dict as filter_from_dict
-from residua.filters.describe import as_mechanism
 from residua.filters.potential.renyi_commit import Commit
-from residua.filters.query import described
+from residua.filters.query import as_mechanism, described
 from residua.mechanisms.black_boxes import BlackBox
 from residua.mechanisms.codec import check_size, from_dict, parsed_json
 from residua.mechanisms.mechanism import Mechanism

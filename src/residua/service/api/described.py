@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from residua.filters.kinds import KINDS as FILTERS
-from residua.filters.kinds import filter_class
+from residua.filters.codec import KINDS as FILTERS
+from residua.filters.codec import filter_class
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.service.api.examples import ANSWERS
 

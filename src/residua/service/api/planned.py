@@ -7,7 +7,7 @@ from typing import Any
 
 from residua.errors import TooLargeError
 from residua.filters.base import Filter
-from residua.filters.describe import as_mechanism
+from residua.filters.query import as_mechanism
 from residua.ledger.api.views import Budget
 from residua.ledger.domain.described_query import asked as described
 from residua.ledger.domain.receipts import plain
