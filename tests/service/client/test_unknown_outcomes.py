@@ -176,10 +176,13 @@ def test_a_spend_outlives_a_restart(tmp_path: Path, end: signal.Signals) -> None
 KEYS = """
 import os, sys
 import residua as rz
-from residua.service.client import verbs
-made = [verbs.spend("web", rz.laplace(scale=4.0), None, False) for _ in range(2)]
+class Keys(rz.Client):
+    def _run(self, steps):
+        return next(steps).key
+client = Keys("http://budgets.example")
 child = os.fork()
-os.write(1, f"{next(made[0]).key}\\n".encode())
+key = client.spend("web", rz.laplace(scale=4.0))
+os.write(1, f"{key}\\n".encode())
 if child == 0:
     os._exit(0)
 os.waitpid(child, 0)

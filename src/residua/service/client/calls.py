@@ -21,6 +21,7 @@ import httpx
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, OutcomeUnknown, StoreUnavailable
+from residua.ledger.domain import arguments
 from residua.service import problems
 from residua.version import __version__
 
@@ -55,12 +56,43 @@ class Call(Generic[T]):
     text: bool = False
     """Whether the answer is text rather than JSON."""
 
-    @property
-    def content(self) -> bytes | None:
-        """The body as it is sent."""
-        if self.body is None:
-            return None
-        return json.dumps(self.body, allow_nan=False).encode()
+    def request(self, url: str) -> dict[str, Any]:
+        """The arguments of httpx for a service at an address."""
+        content = None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+        return {"method": self.method, "url": url + self.path, "params": self.params,
+                "content": content}  # fmt: skip
+
+
+def once(path: str, read: Callable[[Any], Any], body: dict[str, Any] | None) -> Call[Any]:
+    """A call that writes without a key: it must not be sent twice."""
+    return Call("POST", path, read, body, repeatable=False, writes=True)
+
+
+def keyed(
+    path: str, read: Callable[[Any], Any], body: dict[str, Any], given: str | None
+) -> Call[Any]:
+    """A call that writes once, however often it is sent; an answer to another key is refused."""
+    key = arguments.key(given)
+
+    def own(data: Any) -> Any:
+        found = read(data)
+        if found.key != key:
+            raise OutcomeUnknown(
+                f"the answer is to another request, of key {found.key!r};"
+                f" ask again with the key {key!r}"
+            )
+        return found
+
+    return Call("POST", path, own, {**body, "key": key}, key=key, writes=True)
+
+
+def page_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
+    """Read a page: its items, and what to ask for next."""
+    return lambda data: ([read(one) for one in data["items"]], data["next"])
+
+
+def nothing(_data: Any) -> None:
+    """Read an answer that says nothing."""
 
 
 @dataclass(frozen=True)
