@@ -39,7 +39,7 @@ from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.anchor_check import check_marked
 from residua.ledger.recovery.export import Exported, chain, read_export, table
-from residua.ledger.recovery.export_fields import check_fields, naming
+from residua.ledger.recovery.export_validation import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation

@@ -35,8 +35,7 @@ from residua.ledger.storage.anchor import (
     check_later,
 )
 from residua.ledger.storage.open_store import open_store
-from residua.ledger.storage.store import Again, Store, Unsure
-from residua.ledger.storage.url import Place
+from residua.ledger.storage.store import Again, Place, Store, Unsure
 
 _TABLE = "residua_anchors"
 _MADE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (

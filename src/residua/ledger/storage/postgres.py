@@ -25,13 +25,13 @@ from residua.ledger.storage.statements import Among, Prepared, Question, Write, 
 from residua.ledger.storage.store import (
     Again,
     Lost,
+    Place,
     Store,
     Unsure,
     check_changed,
     raised_by,
     unavailable,
 )
-from residua.ledger.storage.url import Place
 
 DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""

@@ -34,9 +34,13 @@ from residua.service.client.calls import (
     RETRY_FOR,
     Attempts,
     Call,
+    Options,
     Outcome,
     Retries,
+    Sessions,
     address,
+    answered,
+    failed,
     headers,
     keyed,
     nothing,
@@ -44,7 +48,6 @@ from residua.service.client.calls import (
     page_of,
     segment,
 )
-from residua.service.client.sessions import Options, Sessions, answered, failed
 
 P = ParamSpec("P")
 T = TypeVar("T")

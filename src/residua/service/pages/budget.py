@@ -21,12 +21,11 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.bodies import validated
 from residua.service.api.deciding import decide, query_of
 from residua.service.api.drawn import drawn
 from residua.service.api.planned import planned
-from residua.service.api.responses import Json, shaped
-from residua.service.auth.access import Caller
+from residua.service.api.responses import Json, shaped, validated
+from residua.service.auth import Caller
 from residua.service.context import Office, office_of
 from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
 from residua.service.pages.confirm import sees

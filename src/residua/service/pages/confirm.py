@@ -18,10 +18,10 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.bodies import validated
 from residua.service.api.deciding import settle
+from residua.service.api.responses import validated
 from residua.service.api.routes.asking import in_scope
-from residua.service.auth.access import Caller
+from residua.service.auth import Caller
 from residua.service.context import office_of
 from residua.service.pages.html import PageRoute, form, page, shown, to
 from residua.service.pages.labels import told

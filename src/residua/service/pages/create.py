@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError
 from residua.service.api import models
-from residua.service.api.bodies import validated
+from residua.service.api.responses import validated
 from residua.service.context import office_of
 from residua.service.pages.choices import FILTERS, described
 from residua.service.pages.html import PageRoute, form, page, shown, to

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ResiduaError
-from residua.service.auth.access import Caller
+from residua.service.auth import Caller
 from residua.service.context import office_of
 from residua.service.problems import Problem
 

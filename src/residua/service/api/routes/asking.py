@@ -21,11 +21,16 @@ from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.operations.early_rulings import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.service.api import models, values
-from residua.service.api.bodies import JsonRoute
-from residua.service.api.deciding import decide, is_quick, query_of, settle, shown_slowly
-from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented, shaped
-from residua.service.auth.access import Caller
-from residua.service.auth.hold_owner import hold_of
+from residua.service.api.deciding import decide, hold_of, is_quick, query_of, settle, shown_slowly
+from residua.service.api.responses import (
+    BudgetName,
+    IdempotencyKey,
+    Json,
+    JsonRoute,
+    documented,
+    shaped,
+)
+from residua.service.auth import Caller
 from residua.service.context import Office, caller_of, office_of
 from residua.service.problems import Problem
 

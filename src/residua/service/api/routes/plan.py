@@ -9,9 +9,8 @@ from starlette.responses import Response
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service.api import models
-from residua.service.api.bodies import JsonRoute
 from residua.service.api.planned import planned
-from residua.service.api.responses import BudgetName, Json, documented, shaped
+from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
 from residua.service.context import caller_of, office_of
 
 router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
