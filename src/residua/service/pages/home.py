@@ -12,8 +12,8 @@ from residua.ledger.api.ledger import Ledger
 from residua.service import problems
 from residua.service.auth import Caller, parse_token
 from residua.service.context import office_of
-from residua.service.pages.gauge import row
-from residua.service.pages.html import PageRoute, form, page, shown, to
+from residua.service.pages.content import row
+from residua.service.pages.html import PageRoute, form, page, shown, submitted, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -93,11 +93,8 @@ async def logout(request: Request) -> Response:
 @router.post("/verification")
 async def verify(request: Request) -> Response:
     """Begin to verify the ledger."""
-    office, seen = office_of(request), await visitor(request)
-    given = await form(request)
-    check_form(request, seen, given.get(CODE))
-    seen.caller.require("audit")
-    office.verifier.start()
+    _, given = await submitted(request, "audit")
+    office_of(request).verifier.start()
     return to(_local(given.get("next")))
 
 

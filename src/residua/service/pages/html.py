@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residua.service import problems
-from residua.service.pages.session import Visitor, known
+from residua.service.pages.session import CODE, Visitor, check_form, known, visitor
 from residua.service.problems import Problem
 
 HEADERS = {
@@ -76,6 +76,25 @@ async def form(request: Request) -> dict[str, str]:
     return dict(fields)
 
 
+async def submitted(
+    request: Request, permission: str, *budgets: str
+) -> tuple[Visitor, dict[str, str]]:
+    """The visitor who sends a form, and its fields; raises on foreign and forbidden forms."""
+    seen = await visitor(request)
+    fields = await form(request)
+    check_form(request, seen, fields.get(CODE))
+    seen.caller.require(permission, *budgets)
+    return seen, fields
+
+
+def visible(error: Exception) -> Problem:
+    """The problem that a visitor sees for an error; raises internal errors again."""
+    problem = problems.problem_of(error)
+    if problem is None:
+        raise error
+    return problem
+
+
 class PageRoute(APIRoute):
     """A route for people: visitors who are not logged in are asked to, and problems are pages."""
 
@@ -87,11 +106,8 @@ class PageRoute(APIRoute):
                 response: Response = await endpoint(request, **request.path_params)
                 return response
             except Exception as error:
-                problem = problems.problem_of(error)
-                if problem is None:
-                    # The middleware logs it and answers.
-                    raise
-                return trouble(request, problem)
+                # The middleware logs internal errors and answers.
+                return trouble(request, visible(error))
 
         return handle
 
