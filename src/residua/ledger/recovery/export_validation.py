@@ -141,9 +141,6 @@ _UNREADABLE = (
     AssertionError,
 )  # fmt: skip
 """How reading what no ledger writes fails."""
-_HASH = re.compile("[0-9a-f]{64}")
-_MOST = 2**53
-"""Numbers of records and windows are below that."""
 
 
 def check_fields(record: Record) -> None:
@@ -208,48 +205,43 @@ def _check_group(record: Record) -> None:
         raise wrong(record, "group must have the record itself")
 
 
-def _is_label(value: Any) -> bool:
-    try:
-        checks.label("name", value)
-    except ResiduaError:
-        return False
-    return True
+Good = Callable[[Any], bool]
+"""Whether a value is one that a ledger writes."""
 
 
-def _is_time(value: Any) -> bool:
-    try:
-        clock.moment(value)
-    except BrokenRecord:
-        return False
-    return True
+def _accepted_by(check: Callable[[Any], Any]) -> Good:
+    def is_good(value: Any) -> bool:
+        try:
+            check(value)
+        except ResiduaError:
+            return False
+        return True
+
+    return is_good
+
+
+def _instance_of(kind: type) -> Good:
+    return lambda value: isinstance(value, kind)
+
+
+def _or_none(is_good: Good) -> Good:
+    return lambda value: value is None or is_good(value)
+
+
+_is_label = _accepted_by(lambda value: checks.label("name", value))
+_is_object = _instance_of(Mapping)
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < 2**53
 
 
 def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 def _is_window(value: Any) -> bool:
-    return value is None or (type(value) is float and LEAST_WINDOW <= value < math.inf)
-
-
-def _is_bool(value: Any) -> bool:
-    return type(value) is bool
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
+    return type(value) is float and LEAST_WINDOW <= value < math.inf
 
 
 def _is_states(value: Any) -> bool:
@@ -268,44 +260,37 @@ def _is_below(value: Any) -> bool:
     )
 
 
-def _is_relation(value: Any) -> bool:
-    return isinstance(value, str) and value in RELATIONS
-
-
-def _or_none(is_good: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or is_good(value)
-
-
 _NAME = "one line of printable text"
-_OBJECT = "an object"
-_BOOL = "true or false"
-_FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+_OBJECT = "an object", _is_object
+_BOOL = "true or false", _instance_of(bool)
+_TIME = "a time", _accepted_by(clock.moment)
+_FIELDS: Mapping[str, tuple[str, Good]] = {
     "budget": (_NAME, _is_label),
     "by": (_NAME, _is_label),
-    "time": ("a time", _is_time),
-    "filter": (_OBJECT, _is_object),
-    "library": ("a text", _is_text),
-    "relation": ("a known relation", _is_relation),
+    "time": _TIME,
+    "filter": _OBJECT,
+    "library": ("a text", _instance_of(str)),
+    "relation": ("a known relation", lambda value: isinstance(value, str) and value in RELATIONS),
     "unit": (_NAME, _is_label),
     "data": (f"{_NAME} or null", _or_none(_is_label)),
     "parent": (f"{_NAME} or null", _or_none(_is_label)),
     "partition": (f"{_NAME} or null", _or_none(_is_label)),
-    "window": (f"at least {LEAST_WINDOW} (seconds) or null", _is_window),
-    "shares_data": (_BOOL, _is_bool),
+    "window": (f"at least {LEAST_WINDOW} (seconds) or null", _or_none(_is_window)),
+    "shares_data": _BOOL,
     "tables": ("an object of hashes", _is_tables),
-    "state": (_OBJECT, _is_object),
+    "state": _OBJECT,
     "key": (_NAME, _is_label),
     "request": ("a SHA-256 in hexadecimal", _is_hash),
-    "mechanism": (_OBJECT, _is_object),
-    "assumed": (_BOOL, _is_bool),
-    "group": ("a list", _is_list),
-    "admitted": (_BOOL, _is_bool),
-    "reason": ("a text", _is_text),
-    "before": (_OBJECT, _is_object),
-    "after": (_OBJECT, _is_object),
+    "mechanism": _OBJECT,
+    "assumed": _BOOL,
+    "group": ("a list", _instance_of(list)),
+    "admitted": _BOOL,
+    "reason": ("a text", _instance_of(str)),
+    "before": _OBJECT,
+    "after": _OBJECT,
     "holds": ("a list of objects", _is_states),
     "hold": (_NAME, _is_label),
-    "expires": ("a time", _is_time),
+    "expires": _TIME,
     "generation": ("a number of a window", _is_number),
     "below": ("an object of budgets and the numbers of their records", _is_below),
 }

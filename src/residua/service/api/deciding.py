@@ -39,24 +39,8 @@ from residua.service.problems import Problem
 T = TypeVar("T")
 
 
-async def decide(
-    request: Request,
-    office: Office,
-    caller: Caller,
-    mechanism: Mapping[str, Any],
-    ask: Callable[[Ledger, Asked], T],
-) -> T:
-    """A ledger's answer to a caller about a mechanism."""
-    ledger = office.ledger.as_principal(caller.principal)
-
-    def work(compute: Compute) -> T:
-        return ask(ledger.with_compute(compute), query_of(mechanism))
-
-    return await office.spend(request, caller, work)
-
-
 async def settle(request: Request, office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
-    """A ledger's answer to a caller about a reservation."""
+    """A ledger's answer to a caller about a query or a reservation."""
     ledger = office.ledger.as_principal(caller.principal)
     return await office.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
 

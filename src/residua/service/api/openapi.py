@@ -53,6 +53,10 @@ def complete(schema: dict[str, Any]) -> dict[str, Any]:
                     content[problems.MEDIA_TYPE] = {
                         "schema": {"$ref": "#/components/schemas/ProblemDetails"}
                     }
+    for model in components["schemas"].values():
+        for field in model.get("properties", {}).values():
+            if "description" in field:  # The text of a docstring, which has lines.
+                field["description"] = " ".join(field["description"].split())
     for name in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(name, None)
     return schema

@@ -15,13 +15,12 @@ from starlette.responses import Response
 from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget, balance_of
-from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.receipts import Receipt
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.deciding import decide, query_of
+from residua.service.api.deciding import query_of, settle
 from residua.service.api.responses import Json, shaped, validated
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
@@ -112,11 +111,11 @@ async def spend(request: Request, name: str) -> Response:
     try:
         body = validated(models.Ask, {**_query_body(given), "key": given.get("key") or None})
 
-        def ask(ledger: Ledger, query: Asked) -> Receipt:
-            assumed = body.assume_budget_relation
+        def ask(ledger: Ledger) -> Receipt:
+            query, assumed = query_of(body.mechanism), body.assume_budget_relation
             return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
 
-        receipt = await decide(request, office, seen.caller, body.mechanism, ask)
+        receipt = await settle(request, office, seen.caller, ask)
     except (ResiduaError, Problem) as error:
         problem = visible(error)
         result = {"problem": shown(problem)}

@@ -17,6 +17,7 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
 from residua.mechanisms.codec import from_dict
 from residua.records import Record
+from residua.service.api.values import BUDGET_FIELDS
 
 AT_ONCE = 20
 """Records on one page."""
@@ -126,15 +127,7 @@ def row(budget: Budget) -> dict[str, Any]:
     out: dict[str, Any] = {
         "name": budget.name,
         "filter": repr(budget.filter),
-        "relation": budget.relation,
-        "unit": budget.unit,
-        "data": budget.data,
-        "parent": budget.parent,
-        "partition": budget.partition,
-        "window": budget.window,
-        "generation": budget.generation,
-        "seq": budget.seq,
-        "retired": budget.retired,
+        **{name: getattr(budget, name) for name in BUDGET_FIELDS},
         "holds": len(budget.holds),
         "left": None,
     }
