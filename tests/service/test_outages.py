@@ -147,7 +147,7 @@ def test_strangers_reach_the_store_at_a_limited_rate(
         looked.clear()
         for _ in range(100):
             assert service.http("GET", "/v1/ready", None).status_code == 200
-        assert looked.count("") <= 1 + (time.monotonic() - begun) / context.EVERY
+        assert looked.count("") <= 1 + (time.monotonic() - begun) / context.Readiness.EVERY
 
 
 def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
@@ -198,7 +198,7 @@ def test_a_store_that_hangs_is_not_ready_soon() -> None:
         ready = Readiness(look)
         begun = time.monotonic()
         assert not await ready.is_ready()
-        assert time.monotonic() - begun < context.PATIENCE + 1
+        assert time.monotonic() - begun < context.Readiness.PATIENCE + 1
         begun = time.monotonic()
         assert not any([await ready.is_ready() for _ in range(100)])
         assert time.monotonic() - begun < 1 and looks == [1], "nobody waits again, or asks again"

@@ -47,7 +47,6 @@ PERMISSIONS: dict[str, frozenset[str]] = {
 
 KEPT = 1.0
 """Seconds for which a token is not looked up again: revoking one takes that long at most."""
-_MOST = 10_000
 LOCAL = "local"
 
 
@@ -155,7 +154,7 @@ class Gatekeeper:
         caller = Caller(token.principal, token.role, token.scope, token.id)
         self._opened(token, caller, hash)
         with self._lock:
-            if len(self._kept) >= _MOST:
+            if len(self._kept) >= 10_000:  # A few megabytes.
                 self._kept.clear()
             self._kept[id] = (self._clock(), token, caller)
         return caller

@@ -31,8 +31,6 @@ from residua.work_limit import OPERATIONS, limited
 
 T = TypeVar("T")
 
-SPENDING = 64
-"""Threads for decisions that are quick: the ledger commits those that wait together."""
 MOST_WORK = 3 * OPERATIONS
 """Of an answer that commits nothing: a decision, its reason, and what is left."""
 QUEUE = 1024
@@ -166,7 +164,8 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
         gatekeeper=Gatekeeper(tokens.find, settings.dev),
         metrics=metrics,
         connections=Connections(settings.head_within),
-        spending=Workers("residua-spend", SPENDING, QUEUE),
+        # Many: they wait together for one commit.
+        spending=Workers("residua-spend", 64, QUEUE),
         working=Workers("residua-work", settings.threads, QUEUE),
         pool=Pool(settings.workers, settings.compute_within, settings.worker_memory),
         looking_up=Workers("residua-tokens", 2, QUEUE),
@@ -187,14 +186,13 @@ def office_of(request: Request) -> Office:
     return cast(Office, request.app.state.office)
 
 
-EVERY = 1.0
-"""Seconds for which an answer is good."""
-PATIENCE = 2.0
-"""Seconds after which a store that does not answer is not ready."""
-
-
 class Readiness:
     """Looks at the store in a separate thread. Asked from one event loop."""
+
+    EVERY = 1.0
+    """Seconds for which an answer is good."""
+    PATIENCE = 2.0
+    """Seconds after which a store that does not answer is not ready."""
 
     def __init__(self, look: Callable[[], object], clock: Callable[[], float] = time.monotonic):
         self._look, self._clock = look, clock
@@ -204,10 +202,12 @@ class Readiness:
 
     async def is_ready(self) -> bool:
         """Whether the store answered within the last second, or answers soon."""
-        if self._looking is None or (self._looking.done() and self._clock() >= self._begun + EVERY):
+        if self._looking is None or (
+            self._looking.done() and self._clock() >= self._begun + self.EVERY
+        ):
             self._begun = self._clock()
             self._looking = asyncio.get_running_loop().run_in_executor(self._thread, self._answers)
-        rest = self._begun + PATIENCE - self._clock()
+        rest = self._begun + self.PATIENCE - self._clock()
         if not self._looking.done() and rest > 0:
             await asyncio.wait({self._looking}, timeout=rest)
         return self._looking.done() and self._looking.result()

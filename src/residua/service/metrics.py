@@ -20,7 +20,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 disable_created_metrics()  # type: ignore[no-untyped-call,unused-ignore]
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 M = TypeVar("M", Counter, Gauge)
@@ -39,9 +38,12 @@ class Metrics:
             Counter, "requests", "Requests answered.", "route", "method", "status"
         )
         self._seconds = Histogram(
-            "residua_request_seconds", "Time to answer.", ("route",),
-            buckets=SECONDS, registry=self.registry,
-        )  # fmt: skip
+            "residua_request_seconds",
+            "Time to answer.",
+            ("route",),
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
+            registry=self.registry,
+        )
         self._decisions = made(Counter, "decisions", "Decisions of the ledger.", "verb", "outcome")
         self.in_flight = made(Gauge, "requests_in_flight", "Requests being answered.")
         self.workers = made(Gauge, "workers", "Processes that compute.")

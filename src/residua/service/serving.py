@@ -24,10 +24,6 @@ from residua.service.connections import timed
 from residua.service.context import Office, opened
 from residua.service.settings import Settings
 
-_YOUNG = 20_000
-"""Objects made since the last look for garbage: some hundred requests."""
-LARGEST_HEAD = 64 * 1024
-"""Bytes that the head of a request may have."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -103,7 +99,7 @@ def config(office: Office) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(office),
         http=timed(office.connections),
-        h11_max_incomplete_event_size=LARGEST_HEAD,
+        h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -131,7 +127,7 @@ def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG, 20, 20)
+    gc.set_threshold(20_000, 20, 20)  # Objects of some hundred requests.
 
 
 def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:

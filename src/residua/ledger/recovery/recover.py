@@ -44,11 +44,10 @@ from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
 from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, set_fact
-from residua.ledger.storage.store import Again, Lost, Unsure
+from residua.ledger.storage.store import TRIES, Again, Lost, Unsure
 from residua.records import Record, follows
 
 _B = schema.budgets
-_TRIES = 5
 _ID = re.compile("[0-9a-f]{32}")
 """The form of a ledger's id, which names files."""
 
@@ -87,7 +86,7 @@ def _recovered(
     gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool
 ) -> Recovered:
     where = gate.store.place
-    for left in range(_TRIES - 1, -1, -1):
+    for left in range(TRIES - 1, -1, -1):
         try:
             done = _Recovery(gate, by, given, vouched).run(retire)
             break

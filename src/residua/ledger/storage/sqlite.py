@@ -246,9 +246,6 @@ def _driver(connection: Connection) -> sqlite3.Connection:
     return driver
 
 
-PATIENCE = 60.0
-"""Seconds to wait for another process's transaction."""
-
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _UNREADABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
@@ -311,7 +308,7 @@ def _opened(path: Path, options: str = "") -> sqlite3.Connection:
     return sqlite3.connect(
         path.as_uri() + options,
         uri=True,
-        timeout=PATIENCE,
+        timeout=60.0,
         check_same_thread=False,
         isolation_level=None,
     )

@@ -32,6 +32,8 @@ from residua.errors import (
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Prepared, Question, Write
 
+TRIES = 5
+"""Attempts at a transaction that meets another one."""
 FAILURES = (SQLAlchemyError, UnicodeDecodeError)
 """The errors of a database; the latter is that of a damaged one."""
 

@@ -15,10 +15,7 @@ from residua.records import LONGEST_HOLD
 
 LONGEST_NAME = 200
 LONGEST_KEY = 200
-LONGEST_REASON = 1000
-MOST_BUDGETS = 64
 
-GAUSSIAN = {"kind": "gaussian", "sigma": 4.0}
 LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
@@ -36,7 +33,7 @@ Key = Annotated[
         "and nothing is spent twice. Without one, a fresh key is made.",
     ),
 ]
-Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON, pattern=PRINTABLE)]
+Reason = Annotated[str, Field(min_length=1, max_length=1000, pattern=PRINTABLE)]
 Described = Annotated[dict[str, Any], Field(min_length=1)]
 
 
@@ -81,10 +78,10 @@ class Retirement(Request):
 class Ask(Request):
     """A query for a budget."""
 
-    mechanism: Annotated[Described, Field(examples=[LAPLACE, GAUSSIAN])]
+    mechanism: Annotated[Described, Field(examples=[LAPLACE, {"kind": "gaussian", "sigma": 4.0}])]
     """A mechanism as JSON, the same as everywhere."""
     key: Annotated[Key | None, Field(examples=["q-17"])] = None
-    also: Annotated[list[Name], Field(max_length=MOST_BUDGETS)] = Field(default_factory=list)
+    also: Annotated[list[Name], Field(max_length=64)] = Field(default_factory=list)
     """Other budgets that are charged as well; all of them or none."""
     assume_budget_relation: bool = False
     """Take a black box that declares no neighbouring relation to be of the budget's. This is

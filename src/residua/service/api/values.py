@@ -53,8 +53,6 @@ _AMOUNTS = {
     "zcdp_budget": amounts.ZcdpBudget,
 }
 
-AT_ONCE = 8
-"""Budgets whose balances, each by closed forms, take no time to work out."""
 
 # -- out ------------------------------------------------------------------------------------
 
@@ -121,7 +119,8 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
 
 def budgets_to_data(budgets: Sequence[Budget], compute: Compute) -> list[dict[str, Any]]:
     """Budgets as data; `compute` works out what may take long."""
-    if len(budgets) <= AT_ONCE and all(one.leaves_closed_form for one in budgets):
+    # So many balances, each by closed forms, take no time.
+    if len(budgets) <= 8 and all(one.leaves_closed_form for one in budgets):
         return _budgets_to_data(budgets)
     return compute(_budgets_to_data, [one.detached() for one in budgets])
 

@@ -42,7 +42,6 @@ RETRY_FOR = 60.0
 """
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 5.0
-_AGAIN = frozenset({429, 502, 503, 504})
 _UNSURE = frozenset({"outcome-unknown", "internal-error"})
 """Problems of the service that do not say whether anything was written."""
 
@@ -180,7 +179,8 @@ class Attempts(Generic[T]):
         call = self._call
         if isinstance(outcome, Failed):
             return call.repeatable or not outcome.arrived
-        if outcome.status not in _AGAIN or (outcome.status != 429 and not call.repeatable):
+        again = (429, 502, 503, 504) if call.repeatable else (429,)
+        if outcome.status not in again:
             return False
         return outcome.problem is None or problems.may_pass(outcome.problem)
 
@@ -277,8 +277,6 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-IDLE = 10.0
-"""Seconds after which an idle connection is not used again; the service keeps them for longer."""
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Errors of an attempt that had no connection to the service: its request was not sent."""
 
@@ -315,8 +313,9 @@ class Sessions(Generic[H]):
             "proxy": given.proxy,
         }
         most = given.connections
+        # The service keeps idle connections for longer than this.
         kept = httpx.Limits(
-            max_connections=most, max_keepalive_connections=most, keepalive_expiry=IDLE
+            max_connections=most, max_keepalive_connections=most, keepalive_expiry=10.0
         )
         single = httpx.Limits(max_connections=most, max_keepalive_connections=0)
         try:

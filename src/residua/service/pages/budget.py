@@ -42,10 +42,6 @@ from residua.service.problems import Problem
 
 router = APIRouter(route_class=PageRoute)
 
-POINTS = 161
-MOST = 10_000
-"""Where counting ends."""
-
 
 @router.get("/budgets/{name}")
 async def show(request: Request, name: str) -> Response:
@@ -76,7 +72,7 @@ async def curves(request: Request, name: str) -> Response:
 
     def work(compute: Compute) -> bytes:
         budget = office.ledger.budget(name).detached()
-        return shaped(models.Curves, compute(curves_of, budget, POINTS))
+        return shaped(models.Curves, compute(curves_of, budget, 161))
 
     return Json(await office.compute(request, seen.caller, work))
 
@@ -132,7 +128,7 @@ def tried(
     """Check and plan. Auditors may plan, and not check."""
     body = validated(models.Ask, _query_body(given))
     n = _count(given.get("n", "1"))
-    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": MOST})
+    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
     if caller.may("check"):
         answer = office.ledger.with_compute(compute).check(

@@ -31,7 +31,6 @@ HEADERS = {
 }
 PART = "x-residua-part"
 """Sent by our scripts: they want the answer alone, without the page around it."""
-MOST_FIELDS = 64
 
 _templates = Environment(
     loader=PackageLoader("residua.service.pages"),
@@ -70,7 +69,7 @@ async def form(request: Request) -> dict[str, str]:
         raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
     raw = await request.body()
     try:
-        fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=MOST_FIELDS)
+        fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=64)
     except ValueError:
         raise Problem(400, "invalid-request", "the form is not one of these pages") from None
     return dict(fields)

@@ -31,9 +31,6 @@ from residua.service.problems import Problem
 
 router = APIRouter(route_class=PageRoute)
 
-NEWEST = 50
-"""Records among which the one that a cancellation left is looked for."""
-
 
 @router.get("/budgets/{name}/retire")
 async def ask_to_retire(request: Request, name: str) -> Response:
@@ -101,7 +98,7 @@ def sees(caller: Caller, hold: Hold) -> bool:
 
 def _left(ledger: Ledger, name: str, id: str) -> int | None:
     """The number of the record that released a hold."""
-    after = ledger.budget(name).seq - NEWEST
+    after = ledger.budget(name).seq - 50  # Others may have written since.
     for record in reversed(ledger.history(name, after=after if after >= 0 else None)):
         if record.type == "cancel" and record.body["hold"] == id:
             return record.seq
