@@ -41,8 +41,8 @@ from typing import Any
 import residua as rz
 from benchmarks.harness import disturbance, trend
 from benchmarks.harness.load import load_of
-from residua.service.auth import tokens
-from residua.service.auth.token_store import TokenStore
+from residua.service import auth
+from residua.service.auth import TokenStore
 
 QUERY = rz.Gaussian(sigma=10_000.0)
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
@@ -163,7 +163,7 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
     took = {way: [0.0, 0.0] for way in found}
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
-        made, token = tokens.made("engine")
+        made, token = auth.new_token("engine")
         TokenStore(ledger).add(made)
         with served(store, anchor) as (url, pid), Load(url, token, callers) as client:
 
@@ -193,7 +193,7 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
 
 def add_principal(ledger: rz.Ledger, role: str, name: str) -> str:
     """A token for somebody new."""
-    made, token = tokens.made(role, principal=name)
+    made, token = auth.new_token(role, principal=name)
     TokenStore(ledger).add(made)
     return token
 

@@ -32,8 +32,6 @@ _ARENAS = 2
 """Heaps of the C library that threads share; each keeps what was freed in it for itself."""
 _LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
 """Bytes from which a block is mapped by itself, and free bytes that a heap may keep."""
-LARGEST_HEAD = 64 * 1024
-"""Bytes that the head of a request may have."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -110,7 +108,7 @@ def config(office: Office) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(office),
         http=timed(office.connections),
-        h11_max_incomplete_event_size=LARGEST_HEAD,
+        h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -157,7 +155,7 @@ def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG, 20, 20)
+    gc.set_threshold(20_000, 20, 20)  # Objects of some hundred requests.
 
 
 def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
