@@ -29,7 +29,7 @@ from scipy.stats import binom
 import residua as rz
 from residua.bounds import Floats
 from residua.filters.potential.grid import Step, step_of
-from residua.filters.potential.value_table import PARTS
+from residua.filters.potential.grid import PARTS
 from residua.planning.optimum import optimum
 
 _TARGET = (1.0, 1e-6)
