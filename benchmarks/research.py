@@ -16,6 +16,7 @@ from typing import Any
 
 import residua as rz
 from benchmarks.ceilings import ceilings
+from benchmarks.pure_ceilings import pure_ceilings
 from benchmarks.reachable import reachable_points
 from residua.adversary import suite
 
@@ -211,6 +212,7 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "several-budgets": several_budgets,
     "replay": replay,
     "ceilings": ceilings,
+    "pure-ceilings": pure_ceilings,
     "reachable-points": reachable_points,
     "slack": slack,
     "contour": contour,
