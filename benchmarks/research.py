@@ -16,6 +16,7 @@ from typing import Any
 
 import residua as rz
 from benchmarks.ceilings import ceilings
+from benchmarks.reachable import reachable_points
 from residua.adversary import attack
 from residua.adversary.unsound.demonstrations import UNSOUND
 
@@ -211,6 +212,7 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "several-budgets": several_budgets,
     "replay": replay,
     "ceilings": ceilings,
+    "reachable-points": reachable_points,
     "slack": slack,
     "contour": contour,
     "natural-guarantee": natural_guarantee,

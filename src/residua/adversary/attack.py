@@ -39,8 +39,7 @@ from residua.adversary.worst_case import LIMIT, Progress, WorstCase, worst_case
 from residua.bounds import Floats, Verdict, float_down
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
-from residua.filters.codec import from_dict
-from residua.filters.kinds import KINDS
+from residua.filters.codec import KINDS, from_dict
 from residua.filters.potential.renyi_commit import Commit
 from residua.filters.query import Query
 from residua.pld.arithmetic.exact import ExactAtoms

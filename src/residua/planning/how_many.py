@@ -13,9 +13,18 @@ from typing import overload
 
 from residua import checks
 from residua.errors import ArgumentError
-from residua.filters import decreasing_cost
 from residua.filters.base import DecreasingCost, Filter
-from residua.filters.counting import MOST, Count, admitted, count_decided, decreasing_costs
+from residua.filters.counting import (
+    MOST,
+    SLACK,
+    Count,
+    WideError,
+    admitted,
+    at_least,
+    count_decided,
+    decreasing_costs,
+    decreasing_count,
+)
 from residua.filters.noise import Noisy, Queries, least, private_side, scaled
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
@@ -69,7 +78,7 @@ def count_more(
     if most and filter.decide(state, queries[0], relation=relation).is_too_expensive:
         return Count(0, False)
     if known := decreasing_costs(filter, state, queries, relation):
-        found = decreasing_cost.count(*known, most)
+        found = decreasing_count(*known, most)
         if found is not None:
             return Count(found, found >= most)
     return count_decided(filter, state, queries, most, relation)
@@ -99,17 +108,17 @@ def are_admitted(
             f" which decides one by one, got {n} requests"
         )
     if known:
-        found = decreasing_cost.count(*known, n)
+        found = decreasing_count(*known, n)
     if found is None:
         found = admitted(filter, state, queries, n, relation)[0]
     return found >= n
 
 
 def _at_least(left: Fraction, costs: list[DecreasingCost], n: int) -> bool | None:
-    for slack in (decreasing_cost.SLACK, 1e-6):
+    for slack in (SLACK, 1e-6):
         try:
-            found = decreasing_cost.at_least(left, costs, n, slack)
-        except decreasing_cost.WideError:
+            found = at_least(left, costs, n, slack)
+        except WideError:
             continue
         # Of so many requests, a count that is slightly too small does not matter.
         return False if found is None and n > 10**4 else found

@@ -45,11 +45,11 @@ from residua.adversary.rule import (
 )
 from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residua.errors import ArgumentError
+from residua.filters.additive.basic import PureFilter
 from residua.filters.additive.gdp import GdpFilter
-from residua.filters.additive.pure import PureFilter
 from residua.filters.amounts import reported
 from residua.filters.base import Filter
-from residua.filters.divergence import renyi_cost
+from residua.filters.costs import renyi_cost
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import GdpResidueFilter

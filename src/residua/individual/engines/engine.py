@@ -25,8 +25,7 @@ import pyarrow as pa
 
 from residua import checks
 from residua.errors import ArgumentError
-from residua.filters.describe import as_mechanism
-from residua.filters.query import Query
+from residua.filters.query import Query, as_mechanism
 from residua.individual.cost_model import check_request, levels_of, quote
 from residua.individual.header import Header
 from residua.individual.losses import (
