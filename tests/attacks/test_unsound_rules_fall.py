@@ -20,7 +20,7 @@ from residua.adversary.unsound.any_order_renyi import (
     optimal_renyi_budget,
 )
 from residua.adversary.unsound.demonstrations import UNSOUND, ReplayRule, RevivedUnion, SharedDelta
-from residua.filters.conversion import renyi_budget
+from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice.supremum import exact_supremum
 
