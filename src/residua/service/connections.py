@@ -83,7 +83,7 @@ class Connections:
 
 
 def timed(connections: Connections) -> type[H11Protocol]:
-    """uvicorn's protocol, with connections that are known to these."""
+    """The protocol of uvicorn, with connections that are known to these."""
 
     class TimedProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

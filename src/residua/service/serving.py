@@ -27,7 +27,7 @@ from residua.service.settings import Settings
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
+def run(settings: Settings, started: Callable[[str], None] = lambda _url: None) -> None:
     """Serve until told to stop; `started` hears the address."""
     with logs.log_to(settings.log_format, settings.log_level):
         _serve(settings, started)

@@ -108,7 +108,7 @@ class Store(ABC):
         A process that dies while it commits may leave what is seen but not synced yet.
         """
 
-    def identity(self, connection: Connection) -> str:
+    def identity(self, _connection: Connection) -> str:
         """The identity of this database, if it differs from that of its copies; else nothing."""
         return ""
 

@@ -40,7 +40,6 @@ _templates = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_templates.globals["static"] = lambda name: address(name)
 _templates.filters["segment"] = lambda text: quote(text, safe="")
 
 
@@ -152,8 +151,11 @@ def address(name: str) -> str:
     return f"/static/{VERSION}/{name}"
 
 
+_templates.globals["static"] = address
+
+
 @router.get("/static/{version}/{name}")
-async def static(request: Request, version: str, name: str) -> Response:
+async def static(_request: Request, version: str, name: str) -> Response:
     """One file."""
     if name not in FILES or version != VERSION:
         raise Problem(404, "not-found", "there is nothing at this address")
