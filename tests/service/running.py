@@ -22,7 +22,7 @@ import uvicorn
 import residua as rz
 from residua.service import auth
 from residua.service.auth import Gatekeeper
-from residua.service.context import Office, opened
+from residua.service.context import Office, open_office
 from residua.service.limits import Rate
 from residua.service.serving import bound, config
 from residua.service.settings import Settings
@@ -75,7 +75,7 @@ def serving(
     """A service in a thread of this process, with a token for each role unless some are known."""
     limited = "rate" in options
     settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
-    office = opened(settings, rz.open_ledger(store, anchor=anchor))
+    office = open_office(settings, rz.open_ledger(store, anchor=anchor))
     if not limited:
         office = replace(office, strangers=Rate(0.0, 1))
     office = replace(office, gatekeeper=Gatekeeper(office.tokens.find, settings.dev, clock))

@@ -288,10 +288,10 @@ def test_development_stays_on_loopback(host: str) -> None:
 
 
 def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
-    from residua.service.context import opened
+    from residua.service.context import open_office
 
     ledger = rz.open_ledger(f"sqlite:///{tmp_path}/b.db")
-    office = opened(Settings(host="0.0.0.0"), ledger)
+    office = open_office(Settings(host="0.0.0.0"), ledger)
     try:
         with pytest.raises(ArgumentError, match="residua token create --role admin makes one"):
             check(office)

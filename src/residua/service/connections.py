@@ -82,7 +82,7 @@ class Connections:
         self.abort(address)
 
 
-def timed(connections: Connections) -> type[H11Protocol]:
+def timed_protocol(connections: Connections) -> type[H11Protocol]:
     """The protocol of uvicorn, with connections that are known to these."""
 
     class TimedProtocol(H11Protocol):

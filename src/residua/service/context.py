@@ -108,7 +108,7 @@ class Office:
             outcome = problem.name
             raise
         finally:
-            self.metrics.computed(outcome)
+            self.metrics.count_computation(outcome)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
         """The caller that an `Authorization` header names, wherever it came from.
@@ -153,7 +153,7 @@ def within_limit(do: Callable[..., T], *arguments: Any) -> T:
         return do(*arguments)
 
 
-def opened(settings: Settings, ledger: Ledger) -> Office:
+def open_office(settings: Settings, ledger: Ledger) -> Office:
     """The context around an open ledger."""
     tokens = TokenStore(ledger)
     metrics = Metrics()

@@ -94,7 +94,9 @@ class Observation:
         """Count an answer, and log it."""
         method, caller = scope["method"], scope["state"].get("caller")
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.answered(route, method if method in _METHODS else "other", status, seconds)
+        self._metrics.count_answer(
+            route, method if method in _METHODS else "other", status, seconds
+        )
         if logs.log.isEnabledFor(logging.INFO):
             logs.event(
                 "request",

@@ -20,8 +20,8 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
-from residua.service.connections import timed
-from residua.service.context import Office, opened
+from residua.service.connections import timed_protocol
+from residua.service.context import Office, open_office
 from residua.service.settings import Settings
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -40,7 +40,7 @@ def _serve(settings: Settings, started: Callable[[str], None]) -> None:
         anchor=settings.anchor,
         accept_async_standby=settings.accept_async_standby,
     )
-    office = opened(settings, ledger)
+    office = open_office(settings, ledger)
     try:
         check(office)
         listener = bound(settings)
@@ -98,7 +98,7 @@ def config(office: Office) -> uvicorn.Config:
     settings = office.settings
     return uvicorn.Config(
         create_app(office),
-        http=timed(office.connections),
+        http=timed_protocol(office.connections),
         h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         access_log=False,

@@ -21,11 +21,11 @@ from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
 from residua.service.api.deciding import query_of, settle
-from residua.service.api.responses import Json, shaped, validated
+from residua.service.api.responses import Json, shaped, validate
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
 from residua.service.context import Office, office_of
-from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
+from residua.service.pages.choices import BOUNDS, QUERIES, description_of, fields_of
 from residua.service.pages.content import (
     entry,
     is_quick,
@@ -35,7 +35,15 @@ from residua.service.pages.content import (
     refusals,
     row,
 )
-from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible, wants_part
+from residua.service.pages.html import (
+    PageRoute,
+    page,
+    problem_words,
+    submitted,
+    to,
+    visible,
+    wants_part,
+)
 from residua.service.pages.manage import sees
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
@@ -87,13 +95,13 @@ async def what_if(request: Request, name: str) -> Response:
         result = await office.compute(
             request,
             seen.caller,
-            lambda compute: tried(office, seen.caller, name, given, compute),
+            lambda compute: answer_what_if(office, seen.caller, name, given, compute),
         )
         if result["decided"] is not None:
-            office.metrics.decided("check", result["decided"]["admitted"])
+            office.metrics.count_decision("check", result["decided"]["admitted"])
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        status, result = problem.status, {"problem": shown(problem)}
+        status, result = problem.status, {"problem": problem_words(problem)}
     if wants_part(request):
         return page("part_what_if.html", seen, status, result=result)
     return await _shown(request, seen, name, given, result, status)
@@ -105,7 +113,7 @@ async def spend(request: Request, name: str) -> Response:
     office = office_of(request)
     seen, given = await submitted(request, "spend", name)
     try:
-        body = validated(models.Ask, {**_query_body(given), "key": given.get("key") or None})
+        body = validate(models.Ask, {**_query_body(given), "key": given.get("key") or None})
 
         def ask(ledger: Ledger) -> Receipt:
             query, assumed = query_of(body.mechanism), body.assume_budget_relation
@@ -114,21 +122,21 @@ async def spend(request: Request, name: str) -> Response:
         receipt = await settle(request, office, seen.caller, ask)
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        result = {"problem": shown(problem)}
+        result = {"problem": problem_words(problem)}
         return await _shown(request, seen, name, given, result, problem.status)
-    office.metrics.decided("spend", receipt.admitted, receipt.replayed)
+    office.metrics.count_decision("spend", receipt.admitted, receipt.replayed)
     seq = receipt.budgets[name][0]
     again = "&again=1" if receipt.replayed else ""
     return to(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
 
 
-def tried(
+def answer_what_if(
     office: Office, caller: Caller, name: str, given: Mapping[str, str], compute: Compute
 ) -> dict[str, Any]:
     """Check and plan. Auditors may plan, and not check."""
-    body = validated(models.Ask, _query_body(given))
+    body = validate(models.Ask, _query_body(given))
     n = _count(given.get("n", "1"))
-    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
+    plan = validate(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
     if caller.may("check"):
         answer = office.ledger.with_compute(compute).check(
@@ -156,7 +164,7 @@ def tried(
 
 def _query_body(given: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "mechanism": described(QUERIES, given, "mechanism"),
+        "mechanism": description_of(QUERIES, given, "mechanism"),
         "assume_budget_relation": given.get("assume") == "yes",
     }
 

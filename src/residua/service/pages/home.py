@@ -13,7 +13,7 @@ from residua.service import problems
 from residua.service.auth import Caller, parse_token
 from residua.service.context import office_of
 from residua.service.pages.content import row
-from residua.service.pages.html import PageRoute, form, page, shown, submitted, to
+from residua.service.pages.html import PageRoute, form, page, problem_words, submitted, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -71,7 +71,7 @@ async def login(request: Request) -> Response:
     try:
         await office_of(request).bearer(request, f"Bearer {token[:200]}")
     except Problem as found:
-        said = dict(shown(found))
+        said = dict(problem_words(found))
         if found.status == 401 and parse_token(token) is None:
             # The words about a header are not for who fills in a form.
             said["detail"] = "invalid token: tokens start with rz_"

@@ -113,17 +113,19 @@ class PageRoute(APIRoute):
 def trouble(request: Request, problem: Problem) -> Response:
     """A problem as a page, in the words that the library has for it."""
     if wants_part(request):
-        response = page("part_problem.html", None, problem.status, problem=shown(problem))
+        response = page("part_problem.html", None, problem.status, problem=problem_words(problem))
     elif problem.status == 401 and request.url.path != "/login":
         back = request.url.path if request.method == "GET" else "/"
         return to(f"/login?next={quote(back, safe='')}")
     else:
-        response = page("problem.html", known(request), problem.status, problem=shown(problem))
+        response = page(
+            "problem.html", known(request), problem.status, problem=problem_words(problem)
+        )
     response.headers.update(problem.headers)
     return response
 
 
-def shown(problem: Problem) -> Mapping[str, Any]:
+def problem_words(problem: Problem) -> Mapping[str, Any]:
     """The text of a problem on a page."""
     return {"title": problems.TITLES[problem.name], "detail": problem.detail,
             "status": problem.status}  # fmt: skip

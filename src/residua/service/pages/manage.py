@@ -19,13 +19,13 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service.api import models
 from residua.service.api.deciding import settle
-from residua.service.api.responses import validated
+from residua.service.api.responses import validate
 from residua.service.api.routes.asking import in_scope
 from residua.service.auth import Caller
 from residua.service.context import office_of
-from residua.service.pages.choices import FILTERS, described
+from residua.service.pages.choices import FILTERS, description_of
 from residua.service.pages.content import query_words
-from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible
+from residua.service.pages.html import PageRoute, page, problem_words, submitted, to, visible
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
@@ -51,7 +51,7 @@ async def retire(request: Request, name: str) -> Response:
         return office.ledger.budget(name).seq
 
     try:
-        body = validated(models.Retirement, {"reason": given.get("reason", "").strip()})
+        body = validate(models.Retirement, {"reason": given.get("reason", "").strip()})
         seq = await office.run(work, body.reason)
     except (ResiduaError, Problem) as error:
         return await _retirement(request, seen, name, visible(error))
@@ -74,7 +74,7 @@ async def cancel(request: Request, id: str) -> Response:
     found = await office.run(waiting, office.ledger, seen.caller, id)
     try:
         await office.run(in_scope, office, seen.caller, id)
-        body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
+        body = validate(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
         await settle(request, office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
     except (ResiduaError, Problem) as error:
         return await _cancellation(request, seen, id, visible(error))
@@ -127,7 +127,7 @@ async def _retirement(
         back=f"/budgets/{quote(name, safe='')}",
         verb="Retire the budget",
         usual="",
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
     )
 
 
@@ -153,11 +153,9 @@ async def _cancellation(
         back=f"/budgets/{quote(hold.budgets[0], safe='')}",
         verb="Cancel the reservation",
         usual="cancelled",
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
     )
 
-
-router = APIRouter(route_class=PageRoute)
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 
@@ -176,7 +174,7 @@ async def create(request: Request) -> Response:
     office = office_of(request)
     seen, given = await submitted(request, "manage")
     try:
-        body = validated(models.NewBudget, wanted(given))
+        body = validate(models.NewBudget, budget_fields(given))
         ledger = office.ledger.as_principal(seen.caller.principal)
         await office.compute(
             request,
@@ -188,7 +186,7 @@ async def create(request: Request) -> Response:
     return to(f"/budgets/{quote(body.name, safe='')}")
 
 
-def wanted(given: Mapping[str, str]) -> dict[str, Any]:
+def budget_fields(given: Mapping[str, str]) -> dict[str, Any]:
     """The budget that a form describes; the ledger supplies what was left empty."""
     fields: dict[str, Any] = {
         name: given[name].strip()
@@ -200,7 +198,7 @@ def wanted(given: Mapping[str, str]) -> dict[str, Any]:
             fields["window"] = 86400.0 * float(given["days"])
         except ValueError:
             raise ArgumentError(f"days must be a number, got {given['days'][:100]!r}") from None
-    return {**fields, "filter": described(FILTERS, given, "filter")}
+    return {**fields, "filter": description_of(FILTERS, given, "filter")}
 
 
 async def _form(
@@ -213,7 +211,7 @@ async def _form(
         seen,
         200 if problem is None else problem.status,
         given=given,
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
         choices=FILTERS,
         relations=RELATIONS,
         parents=names[:500],

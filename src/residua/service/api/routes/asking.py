@@ -54,7 +54,7 @@ async def spend(
     An admitted receipt that is not `replayed` permits one run of the mechanism.
     """
     caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
 
     def ask(ledger: Ledger) -> Receipt:
         query, assumed = query_of(body.mechanism), body.assume_budget_relation
@@ -83,7 +83,7 @@ async def check(
     def work(compute: Compute) -> tuple[bool, bytes]:
         must_be_open(office.ledger.read_only)
         found = office.ledger.with_compute(compute).check(
-            named(name, body),
+            budget_names(name, body),
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
         )
@@ -92,7 +92,7 @@ async def check(
         return found.admitted, shaped(models.Decided, data)
 
     admitted, content = await office.compute(request, caller, work)
-    office.metrics.decided("check", admitted)
+    office.metrics.count_decision("check", admitted)
     return Json(content)
 
 
@@ -107,7 +107,7 @@ async def reserve(
 ) -> Response:
     """Hold budget for a mechanism that has not started."""
     caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
 
     def ask(ledger: Ledger) -> Reservation:
         query, assumed = query_of(body.mechanism), body.assume_budget_relation
@@ -197,7 +197,7 @@ async def _answer(
         return receipt, shaped(model, to_dict(receipt)) if is_quick(receipt) else None
 
     receipt, content = await settle(request, office, caller, work)
-    office.metrics.decided(verb, receipt.admitted, receipt.replayed)
+    office.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
     if content is None:
         data = await shown_slowly(request, office, caller, receipt, to_dict)
         content = shaped(model, data)
@@ -231,6 +231,6 @@ def one_key(body: str | None, header: str | None) -> str | None:
     return header
 
 
-def named(name: str, body: models.Ask) -> str | list[str]:
+def budget_names(name: str, body: models.Ask) -> str | list[str]:
     """The budgets of a request: one, or several together."""
     return [name, *body.also] if body.also else name
