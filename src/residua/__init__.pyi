@@ -70,12 +70,12 @@ from residua.errors import (
     UnsafeStore as UnsafeStore,
     UnsupportedError as UnsupportedError,
 )
-from residua.filters.additive.approximate_zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
+from residua.filters.additive.zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
 from residua.filters.additive.basic import BasicFilter as BasicFilter
 from residua.filters.additive.gdp import GdpFilter as GdpFilter
-from residua.filters.additive.pure import PureFilter as PureFilter
+from residua.filters.additive.basic import PureFilter as PureFilter
 from residua.filters.additive.renyi import RenyiFilter as RenyiFilter
-from residua.filters.additive.renyi_curve import RenyiCurveFilter as RenyiCurveFilter
+from residua.filters.additive.renyi import RenyiCurveFilter as RenyiCurveFilter
 from residua.filters.additive.zcdp import ZcdpFilter as ZcdpFilter
 from residua.filters.balance import Balance as Balance
 from residua.filters.base import Filter as Filter

@@ -14,8 +14,8 @@ import pytest
 import residua as rz
 from residua.adversary import suite
 from residua.filters.amounts import rounded_up
+from residua.filters.costs import largest_loss
 from residua.filters.decision import Decision, make_decision
-from residua.filters.losses import largest_loss
 from residua.filters.query import Query, loss_of
 from residua.filters.residue.update import Budget
 from residua.filters.state import State

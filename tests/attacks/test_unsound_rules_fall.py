@@ -22,7 +22,7 @@ from residua.adversary.unsound.any_order_renyi import (
 )
 from residua.adversary.unsound.replay_rule import ReplayRule
 from residua.adversary.unsound.unions import RevivedUnion, SharedDelta
-from residua.filters.conversion import renyi_budget
+from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice.supremum import exact_supremum
 

@@ -19,8 +19,7 @@ from residua.adversary.attack import Attack, attack_filter
 from residua.adversary.unsound.demonstrations import UNSOUND as UNSOUND
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
-from residua.filters.codec import from_dict
-from residua.filters.kinds import KINDS
+from residua.filters.codec import KINDS, from_dict
 from residua.pld.constructors import (
     approximate_dp,
     from_exact,

@@ -227,7 +227,7 @@ def chosen_filter(given: str | None, eps: float | None, delta: float | None, wha
     if eps is None and delta is None:
         raise ArgumentError(f"{what}, got none")
     if eps is not None and delta is None:
-        from residua.filters.additive.pure import PureFilter
+        from residua.filters.additive.basic import PureFilter
 
         return PureFilter(eps)
     from residua.filters.union.auto import AutoFilter

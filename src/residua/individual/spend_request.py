@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters.describe import as_mechanism
-from residua.filters.query import Query
+from residua.filters.query import Query, as_mechanism
 from residua.individual.header import Header
 from residua.individual.losses import Findings, check_findings, combine_fingerprints
 from residua.individual.pricing.cost_model import levels_of, quote

@@ -19,11 +19,10 @@ from residua.bounds import float_down
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.base import Filter
-from residua.filters.conversion import best_order, renyi_budget
-from residua.filters.divergence import renyi_cost
-from residua.filters.kinds import KINDS, filter_class
+from residua.filters.codec import KINDS, filter_class
+from residua.filters.costs import renyi_cost
 from residua.filters.query import Query, loss_of
-from residua.filters.target import gaussian_bracket
+from residua.filters.target import best_order, gaussian_bracket, renyi_budget
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.planning.optimum import optimum
 from residua.planning.workload import Workload

@@ -7,14 +7,23 @@ from fractions import Fraction
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters import decreasing_cost
 from residua.filters.base import DecreasingCost, Filter
-from residua.filters.counting import MOST, Count, admitted, count_decided, decreasing_costs
+from residua.filters.counting import (
+    MOST,
+    SLACK,
+    Count,
+    WideError,
+    admitted,
+    at_least,
+    count_decided,
+    decreasing_costs,
+    decreasing_count,
+)
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms import relations
 
-_SLACKS = (decreasing_cost.SLACK, 1e-6)
+_SLACKS = (SLACK, 1e-6)
 _MANY = 10**4
 """Beyond so many requests, a count that is slightly too small does not matter."""
 
@@ -58,7 +67,7 @@ def count_more(
     if most and filter.decide(state, queries[0], relation=relation).is_too_expensive:
         return Count(0, False)
     if known := decreasing_costs(filter, state, queries, relation):
-        found = decreasing_cost.count(*known, most)
+        found = decreasing_count(*known, most)
         if found is not None:
             return Count(found, found >= most)
     return count_decided(filter, state, queries, most, relation)
@@ -75,7 +84,7 @@ def counted(
     state = filter.state if state is None else filter.own(state)
     found = None
     if known := decreasing_costs(filter, state, queries, relation):
-        found = decreasing_cost.count(*known, most)
+        found = decreasing_count(*known, most)
     return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
 
@@ -107,8 +116,8 @@ def are_admitted(
 def _at_least(left: Fraction, costs: list[DecreasingCost], n: int) -> bool | None:
     for slack in _SLACKS:
         try:
-            found = decreasing_cost.at_least(left, costs, n, slack)
-        except decreasing_cost.WideError:
+            found = at_least(left, costs, n, slack)
+        except WideError:
             continue
         return False if found is None and n > _MANY else found
     return None

@@ -29,9 +29,7 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.additive.renyi import order
-from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.divergence import renyi_cost
-from residua.filters.losses import largest_loss, missing_mass
+from residua.filters.costs import largest_loss, missing_mass, renyi_cost, split, stated_renyi
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld

@@ -77,7 +77,7 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        from residua.filters.describe import as_mechanism
+        from residua.filters.query import as_mechanism
 
         queries = [
             {"mechanism": as_mechanism(run.query).to_dict(), "repeat": run.times}

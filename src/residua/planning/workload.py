@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters.describe import as_mechanism
-from residua.filters.query import Query, as_query, loss_of
+from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.codec import parsed_json
 from residua.pld.constructors import identity

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
-from residua.filters.describe import as_mechanism
-from residua.filters.query import described
+from residua.filters.query import as_mechanism, described
 from residua.ledger.domain.receipts import plain
 from residua.service.api import models, openapi
 from residua.service.api.responses import shaped

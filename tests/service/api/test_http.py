@@ -361,7 +361,7 @@ def test_the_description_has_what_the_library_writes(service: Service) -> None:
     import jsonschema_rs
 
     from mechanisms.examples import EXAMPLES
-    from residua.filters.kinds import KINDS
+    from residua.filters.codec import KINDS
     from service.pages.test_pages import FILTERS
 
     described = service.http("GET", "/v1/openapi.json", None).json()

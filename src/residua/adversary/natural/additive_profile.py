@@ -30,7 +30,7 @@ from residua.adversary.natural.guarantee import (
 from residua.bounds import LARGEST_EPS
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.state import Left, State
+from residua.filters.state import State
 from residua.pld.pld import Pld
 from residua.work_limit import remembered_property
 
@@ -120,14 +120,11 @@ class AdditiveProfileFilter(Additive):
     def _units(self) -> tuple[str, ...]:
         return ("rounds", *(f"P(loss > {size:g})" for size in self.plan.points))
 
-    def _cost_value(self, price: tuple[Fraction, ...]) -> ProfileBudget:
-        charged = tuple(amounts.charged(cost) for cost in price[1:])
-        return ProfileBudget(int(price[0]), self.plan.points, charged)
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> ProfileBudget:
+        return self._budget(tuple(map(amounts.charged, costs)))
 
-    def remaining_in(self, state: State) -> ProfileBudget:
-        assert isinstance(state, Left)
-        left = tuple(amounts.reported(amount) for amount in state.left[1:])
-        return ProfileBudget(int(state.left[0]), self.plan.points, left)
+    def _budget(self, numbers: tuple[float, ...]) -> ProfileBudget:
+        return ProfileBudget(int(numbers[0]), self.plan.points, numbers[1:])
 
     @property
     def guarantee(self) -> Pld:

@@ -40,9 +40,9 @@ from residua.bounds import Floats
 from residua.errors import ArgumentError
 from residua.filters.additive.renyi import order
 from residua.filters.amounts import written
-from residua.filters.conversion import renyi_budget
-from residua.filters.divergence import renyi_cost
+from residua.filters.costs import renyi_cost
 from residua.filters.query import Query
+from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_pair
 from residua.pld.pld import Pld
 

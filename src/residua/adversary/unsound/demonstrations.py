@@ -14,10 +14,10 @@ from residua.adversary.rule import PlanRule, Rule
 from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
 from residua.adversary.unsound.replay_rule import ReplayRule
 from residua.adversary.unsound.unions import RevivedUnion, SeveralBudgets, SharedDelta
+from residua.filters.additive.basic import PureFilter
 from residua.filters.additive.gdp import GdpFilter
-from residua.filters.additive.pure import PureFilter
 from residua.filters.amounts import reported
-from residua.filters.divergence import renyi_cost
+from residua.filters.costs import renyi_cost
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.filters.union.union import UnionFilter

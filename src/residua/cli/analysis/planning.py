@@ -147,13 +147,13 @@ def _drawn(
 
 
 def _plain(query: "Query") -> dict[str, Any]:
-    from residua.filters.describe import as_mechanism
+    from residua.filters.query import as_mechanism
 
     return as_mechanism(query).to_dict()
 
 
 def _json(query: "Query") -> str:
-    from residua.filters.describe import as_mechanism
+    from residua.filters.query import as_mechanism
 
     return as_mechanism(query).to_json()
 

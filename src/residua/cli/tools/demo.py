@@ -159,8 +159,8 @@ def demo(
 
 def _filters() -> dict[str, "Filter"]:
     """Filters that promise the same."""
-    from residua.filters.additive.approximate_zcdp import ApproximateZcdpFilter
     from residua.filters.additive.basic import BasicFilter
+    from residua.filters.additive.zcdp import ApproximateZcdpFilter
     from residua.filters.potential.renyi_commit import RenyiCommitFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
     from residua.filters.union.auto import AutoFilter

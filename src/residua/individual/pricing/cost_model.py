@@ -22,12 +22,11 @@ from residua.bounds import LARGEST_EPS, Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.base import exact_costs
+from residua.filters.additive.basic import PureFilter
 from residua.filters.additive.gdp import GdpFilter
-from residua.filters.additive.pure import PureFilter
 from residua.filters.additive.zcdp import ZcdpFilter
 from residua.filters.base import Filter
-from residua.filters.declared_costs import split, stated_gdp
-from residua.filters.divergence import gaussian_variance
+from residua.filters.costs import gaussian_variance, split, stated_gdp
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.individual.pricing.pricing import (

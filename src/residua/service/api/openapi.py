@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from residua.filters.balance import Balance, Detail
-from residua.filters.kinds import KINDS as FILTERS
-from residua.filters.kinds import filter_class
+from residua.filters.codec import KINDS as FILTERS
+from residua.filters.codec import filter_class
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.pld.constructors import gaussian
 from residua.service import problems

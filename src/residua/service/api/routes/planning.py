@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from residua.errors import ResiduaError, TooLargeError
 from residua.filters.base import Filter
-from residua.filters.describe import as_mechanism
+from residua.filters.query import as_mechanism
 from residua.ledger.api.views import Budget
 from residua.ledger.domain.described_query import asked as described
 from residua.ledger.domain.receipts import plain
