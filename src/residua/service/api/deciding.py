@@ -33,21 +33,23 @@ from residua.ledger.storage.schema import holds
 from residua.records import canonical
 from residua.service.api import values
 from residua.service.auth import Caller
-from residua.service.context import Office, within_limit
+from residua.service.context import ServiceContext, within_limit
 from residua.service.problems import Problem
 
 T = TypeVar("T")
 
 
-async def settle(request: Request, office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
+async def settle(
+    request: Request, context: ServiceContext, caller: Caller, ask: Callable[[Ledger], T]
+) -> T:
     """A ledger's answer to a caller about a query or a reservation."""
-    ledger = office.ledger.as_principal(caller.principal)
-    return await office.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
+    ledger = context.ledger.as_principal(caller.principal)
+    return await context.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
 
 
 async def shown_slowly(
     request: Request,
-    office: Office,
+    context: ServiceContext,
     caller: Caller,
     receipt: Receipt | Reservation,
     to_dict: Callable[[Any], dict[str, Any]],
@@ -63,7 +65,7 @@ async def shown_slowly(
         return compute(within_limit, to_dict, alone)
 
     try:
-        return await office.compute_slowly(request, caller, work)
+        return await context.compute_slowly(request, caller, work)
     except (Problem, TooExpensive) as problem:
         late = isinstance(problem, TooExpensive) or problem.status == 503
         if not late or not isinstance(standings, Standings):

@@ -30,7 +30,7 @@ from residua.service.api.responses import (
     shaped,
 )
 from residua.service.auth import Caller
-from residua.service.context import Office, caller_of, office_of
+from residua.service.context import ServiceContext, caller_of, context_of
 from residua.service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
@@ -76,13 +76,13 @@ async def check(
 
     Of a ledger that is read-only a spend would get no answer, and a check gets the same problem.
     """
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("check", name, *body.also)
     one_key(body.key, idempotency_key)
 
     def work(compute: Compute) -> tuple[bool, bytes]:
-        must_be_open(office.ledger.read_only)
-        found = office.ledger.with_compute(compute).check(
+        must_be_open(context.ledger.read_only)
+        found = context.ledger.with_compute(compute).check(
             budget_names(name, body),
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
@@ -91,8 +91,8 @@ async def check(
         data = to_dict(found) if is_quick(found) else compute(to_dict, found)
         return found.admitted, shaped(models.Decided, data)
 
-    admitted, content = await office.compute(request, caller, work)
-    office.metrics.count_decision("check", admitted)
+    admitted, content = await context.compute(request, caller, work)
+    context.metrics.count_decision("check", admitted)
     return Json(content)
 
 
@@ -129,12 +129,12 @@ async def commit(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Debit what is held; durable before the answer. Only then may the mechanism start."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("spend")
     key = one_key(body.key, idempotency_key)
 
     def ask(ledger: Ledger) -> Receipt:
-        in_scope(office, caller, id)
+        in_scope(context, caller, id)
         return ledger.commit(id, key)
 
     return await _answer(request, "commit", ask, values.receipt_to_dict, models.Receipted)
@@ -149,14 +149,14 @@ async def commit(
 )
 async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) -> Response:
     """Let a hold go: its mechanism has not started and never will."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("spend")
 
     def ask(ledger: Ledger) -> None:
-        in_scope(office, caller, id)
+        in_scope(context, caller, id)
         ledger.cancel(id, body.reason)
 
-    await settle(request, office, caller, ask)
+    await settle(request, context, caller, ask)
     return Response(status_code=204)
 
 
@@ -168,18 +168,18 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
 )
 async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read")
 
     def work() -> bytes:
         seen = [
             one
-            for one in office.ledger.holds()
+            for one in context.ledger.holds()
             if one.by == caller.principal or all(caller.sees(name) for name in one.budgets)
         ]
         return shaped(models.Holds, {"items": [values.hold_to_dict(one) for one in seen]})
 
-    return Json(await office.run(work))
+    return Json(await context.run(work))
 
 
 async def _answer(
@@ -190,28 +190,28 @@ async def _answer(
     model: type[BaseModel],
 ) -> Json:
     """Ask the ledger, count its decision and answer it; a worker says what takes time to say."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
 
     def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
         receipt = ask(ledger)
         return receipt, shaped(model, to_dict(receipt)) if is_quick(receipt) else None
 
-    receipt, content = await settle(request, office, caller, work)
-    office.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
+    receipt, content = await settle(request, context, caller, work)
+    context.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
     if content is None:
-        data = await shown_slowly(request, office, caller, receipt, to_dict)
+        data = await shown_slowly(request, context, caller, receipt, to_dict)
         content = shaped(model, data)
     return Json(content)
 
 
-def in_scope(office: Office, caller: Caller, id: str) -> None:
+def in_scope(context: ServiceContext, caller: Caller, id: str) -> None:
     """Raise unless a hold is the caller's own, or all of it in scope, whatever became of it.
 
     What is out of scope and what is not there get the same answer.
     """
     if caller.scope is None:
         return
-    found = hold_of(office.ledger, id)
+    found = hold_of(context.ledger, id)
     if found is None or not (
         found.principal == caller.principal or all(map(caller.sees, found.budgets))
     ):
