@@ -20,8 +20,8 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.deciding import query_of, settle
 from residua.service.api.responses import Json, shaped, validate
+from residua.service.api.routes.asking import query_of, settle
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, context_of

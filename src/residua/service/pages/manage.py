@@ -18,9 +18,8 @@ from residua.errors import ArgumentError, ResiduaError, UnknownHold
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service.api import models
-from residua.service.api.deciding import settle
 from residua.service.api.responses import validate
-from residua.service.api.routes.asking import in_scope
+from residua.service.api.routes.asking import in_scope, settle
 from residua.service.auth import Caller
 from residua.service.context import context_of
 from residua.service.pages.choices import FILTERS, description_of

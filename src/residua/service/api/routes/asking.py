@@ -2,25 +2,43 @@
 
 A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
 mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
+
+What a closed form decides, or is known to be quick, is decided by one of many threads, and the
+ledger commits those that wait together. Any other decision may take long, and so may saying what is
+left: a worker of the pool computes these.
+
+The ledger lists open reservations alone, and a commit that is repeated gets its receipt again; so
+the owner of a reservation, which a scope is compared with, is looked up among all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ArgumentError
+from residua.errors import ArgumentError, TooExpensive
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.domain.receipts import Receipt, Reservation
+from residua.ledger.domain.closed_forms import is_closed_form, leaves_closed_form
+from residua.ledger.domain.described_query import Asked, asked, from_text
+from residua.ledger.domain.receipts import (
+    Answer,
+    Receipt,
+    Reservation,
+    Standings,
+    standings_of,
+    with_remainder,
+)
 from residua.ledger.operations.early_rulings import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
+from residua.ledger.storage import schema
+from residua.records import canonical
 from residua.service.api import models, values
-from residua.service.api.deciding import hold_of, is_quick, query_of, settle, shown_slowly
 from residua.service.api.responses import (
     BudgetName,
     IdempotencyKey,
@@ -30,7 +48,7 @@ from residua.service.api.responses import (
     shaped,
 )
 from residua.service.auth import Caller
-from residua.service.context import ServiceContext, caller_of, context_of
+from residua.service.context import ServiceContext, caller_of, context_of, within_limit
 from residua.service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
@@ -234,3 +252,81 @@ def one_key(body: str | None, header: str | None) -> str | None:
 def budget_names(name: str, body: models.Ask) -> str | list[str]:
     """The budgets of a request: one, or several together."""
     return [name, *body.also] if body.also else name
+
+
+T = TypeVar("T")
+
+
+async def settle(
+    request: Request, context: ServiceContext, caller: Caller, ask: Callable[[Ledger], T]
+) -> T:
+    """A ledger's answer to a caller about a query or a reservation."""
+    ledger = context.ledger.as_principal(caller.principal)
+    return await context.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
+
+
+async def shown_slowly(
+    request: Request,
+    context: ServiceContext,
+    caller: Caller,
+    receipt: Receipt | Reservation,
+    to_dict: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """A receipt as data, where what is left takes time to say. It is durable, so it is answered.
+
+    Where what is left cannot be worked out now, it says so in place of that.
+    """
+    standings = standings_of(receipt)
+    alone = with_remainder(receipt, standings)
+
+    def work(compute: Compute) -> dict[str, Any]:
+        return compute(within_limit, to_dict, alone)
+
+    try:
+        return await context.compute_slowly(request, caller, work)
+    except (Problem, TooExpensive) as problem:
+        late = isinstance(problem, TooExpensive) or problem.status == 503
+        if not late or not isinstance(standings, Standings):
+            raise
+    unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
+    left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
+    return to_dict(with_remainder(receipt, values.Said(left)))
+
+
+def query_of(mechanism: Mapping[str, Any]) -> Asked:
+    """A query from its description; a repeated description is parsed once."""
+    try:
+        text = canonical(mechanism)
+    except ValueError:  # A number beyond all floats: the mechanism says which field it is in.
+        return asked(mechanism)
+    return from_text(text)
+
+
+def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
+    """Whether what is left, and where it was refused what would fit, takes no time to say."""
+    standings = standings_of(receipt)
+    if not isinstance(standings, Standings):
+        return False
+    every = standings.all.values()
+    if not receipt.admitted and not all(is_closed_form(one, standings.asked) for one in every):
+        return False
+    return all(
+        leaves_closed_form(standings.all[name] for name in line)
+        for line in standings.lines.values()
+    )
+
+
+class HoldOwner(NamedTuple):
+    """The principal that made a reservation, and the budgets that it holds from."""
+
+    principal: str
+    budgets: tuple[str, ...]
+
+
+def hold_of(ledger: Ledger, id: str) -> HoldOwner | None:
+    """The owner of a reservation, by its id; None where there is no such reservation."""
+    rows = schema.holds.c
+    wanted = select(rows.principal, rows.members).where(rows.id == id)
+    with ledger.store.reading() as connection:
+        row = connection.execute(wanted).one_or_none()
+    return None if row is None else HoldOwner(row.principal, tuple(row.members.split("\n")))
