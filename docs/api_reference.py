@@ -45,6 +45,9 @@ INDIVIDUAL = {
     "SpendResult": "residua.individual.engines.engine",
 }
 """Names of a package that needs an extra: `rz.individual.create(…)`."""
+CLIENTS = ("AsyncClient", "Client")
+INHERITS = "\n    options:\n      inherited_members: true"
+"""Their methods are those of one class."""
 PACKAGES = (adversary, figures, filters, mechanisms, planning)
 """Packages with their own public names: `rz.adversary.view`."""
 
@@ -62,7 +65,7 @@ def _sections() -> Iterator[str]:
     for layer, names in groupby(homes, key=lambda item: _layer(item[1])):
         yield f"## {TITLES[layer]}\n"
         for name, module in names:
-            yield f"::: {module}.{name}\n"
+            yield f"::: {module}.{name}" + (INHERITS if name in CLIENTS else "") + "\n"
 
 
 def _named(package: ModuleType) -> Iterator[tuple[str, str]]:

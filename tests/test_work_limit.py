@@ -249,7 +249,7 @@ def test_recommendations_are_dropped_where_they_take_too_much():
 def test_the_service_and_its_client_know_the_error():
     problem = problems.problem_of(TooExpensive("the answer takes too much"))
     assert (problem.status, problem.name) == (422, "too-expensive")
-    back = problems.raised(problem.status, problems.body(problem))
+    back = problems.exception_of(problem.status, problems.body(problem))
     assert isinstance(back, TooExpensive)
     assert str(back) == "the answer takes too much"
 

@@ -21,8 +21,8 @@ import uvicorn
 
 import residua as rz
 from residua.service import auth
-from residua.service.auth import Gatekeeper
-from residua.service.context import Office, opened
+from residua.service.auth import Authenticator
+from residua.service.context import ServiceContext, open_context
 from residua.service.limits import Rate
 from residua.service.serving import bound, config
 from residua.service.settings import Settings
@@ -36,7 +36,7 @@ class Service:
     """A service that runs, and how to talk to it."""
 
     url: str
-    office: Office
+    office: ServiceContext
     tokens: dict[str, str]
     connection: httpx.Client
 
@@ -75,10 +75,10 @@ def serving(
     """A service in a thread of this process, with a token for each role unless some are known."""
     limited = "rate" in options
     settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
-    office = opened(settings, rz.open_ledger(store, anchor=anchor))
+    office = open_context(settings, rz.open_ledger(store, anchor=anchor))
     if not limited:
         office = replace(office, strangers=Rate(0.0, 1))
-    office = replace(office, gatekeeper=Gatekeeper(office.tokens.find, settings.dev, clock))
+    office = replace(office, authenticator=Authenticator(office.tokens.find, settings.dev, clock))
     roles = auth.ROLES if known is None else ()
     made = {role: auth.new_token(role, principal=role) for role in roles}
     for token, _ in made.values():

@@ -13,7 +13,7 @@ import pytest
 import residua as rz
 from residua.errors import ArgumentError
 from residua.service import auth, logs
-from residua.service.auth import PERMISSIONS, Gatekeeper
+from residua.service.auth import PERMISSIONS, Authenticator
 from residua.service.problems import Problem
 from residua.service.serving import check
 from residua.service.settings import Settings
@@ -217,7 +217,7 @@ def test_a_token_expires_while_it_is_remembered() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     made, text = auth.new_token("engine", days=1, now=now)
     at = [now]
-    keeper = Gatekeeper(lambda id: made, False, clock=lambda: 0.0, now=lambda: at[0])
+    keeper = Authenticator(lambda id: made, False, clock=lambda: 0.0, now=lambda: at[0])
     assert keeper.caller(f"Bearer {text}").role == "engine"
     at[0] = now + timedelta(days=1)
     with pytest.raises(Problem):
@@ -227,7 +227,7 @@ def test_a_token_expires_while_it_is_remembered() -> None:
 def test_tokens_are_looked_up_again_after_a_while() -> None:
     made, text = auth.new_token("engine")
     at, asked = [0.0], []
-    keeper = Gatekeeper(lambda id: (asked.append(id), made)[1], False, clock=lambda: at[0])
+    keeper = Authenticator(lambda id: (asked.append(id), made)[1], False, clock=lambda: at[0])
     for _ in range(5):
         keeper.caller(f"Bearer {text}")
     assert len(asked) == 1
@@ -288,10 +288,10 @@ def test_development_stays_on_loopback(host: str) -> None:
 
 
 def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
-    from residua.service.context import opened
+    from residua.service.context import open_context
 
     ledger = rz.open_ledger(f"sqlite:///{tmp_path}/b.db")
-    office = opened(Settings(host="0.0.0.0"), ledger)
+    office = open_context(Settings(host="0.0.0.0"), ledger)
     try:
         with pytest.raises(ArgumentError, match="residua token create --role admin makes one"):
             check(office)

@@ -99,7 +99,7 @@ class LazyGroup(TyperGroup):
             return None
         module = import_module(f"residua.cli.{COMMANDS[cmd_name]}")
         group = typer.main.get_group(module.app)
-        return group.get_command(ctx, cmd_name)
+        return _with_examples(group.get_command(ctx, cmd_name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of a name; for a misspelt one the error suggests another."""
@@ -127,6 +127,14 @@ class LazyGroup(TyperGroup):
             raise typer.Exit(PIPE_CLOSED) from None
         print(f"residua {ctx.invoked_subcommand}: {message}", file=sys.stderr)
         raise typer.Exit(code)
+
+
+def _with_examples(command: Any) -> Any:
+    """A command whose help keeps the lines of its examples; other paragraphs are filled."""
+    command.help = command.help.replace("\n\nExample:\n", "\n\n\b\nExample:\n")
+    for each in getattr(command, "commands", {}).values():
+        _with_examples(each)
+    return command
 
 
 app = typer.Typer(

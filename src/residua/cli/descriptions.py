@@ -8,7 +8,6 @@ there is no second list of kinds.
 """
 
 import dataclasses
-import inspect
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -195,13 +194,6 @@ def both_of(eps: float | None, delta: float | None) -> tuple[float, float]:
     return eps, delta
 
 
-WORDS = {
-    "float": "number",
-    "int": "integer",
-    "str": "text",
-    "bool": "true or false",
-    "Mechanism": "mechanism",
-}
 JSON = {
     "number": "NUMBER",
     "integer": "INTEGER",
@@ -273,17 +265,21 @@ def kind_named(name: str) -> type["Mechanism"]:
 
 def parameters(cls: type["Mechanism"]) -> list[Parameter]:
     """The fields of a kind, in order."""
-    found = []
-    for field in dataclasses.fields(cls):
-        required = field.default is dataclasses.MISSING
-        default = None if required else field.default
-        found.append(Parameter(field.name, _type(str(field.type)), required, default))
-    return found
+    from residua.mechanisms.schema import kind_schema, type_words
+
+    schema = kind_schema(cls)
+    return [
+        Parameter(name, type_words(field), name in schema["required"], field.get("default"))
+        for name, field in schema["properties"].items()
+        if name != "kind"
+    ]
 
 
 def summary(cls: type["Mechanism"]) -> str:
     """What a kind is, in a line."""
-    return " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split())
+    from residua.mechanisms.schema import kind_schema
+
+    return str(kind_schema(cls)["description"])
 
 
 def usage(cls: type["Mechanism"]) -> str:
@@ -300,10 +296,3 @@ def shape(cls: type["Mechanism"]) -> str:
     pairs = [f'"kind": "{cls.kind}"']
     pairs += [f'"{p.name}": {JSON[p.type] if p.required else p.shown}' for p in parameters(cls)]
     return "{" + ", ".join(pairs) + "}"
-
-
-def _type(annotation: str) -> str:
-    """A type in words that suit JSON."""
-    words = annotation.removesuffix(" | None")
-    member = re.fullmatch(r"tuple\[(\w+), \.\.\.\]", words)
-    return f"list of {WORDS[member[1]]}s" if member else WORDS[words]

@@ -58,6 +58,7 @@ def bounds(interval: "Interval") -> dict[str, float | str]:
 
 
 def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # Half of a surrogate pair cannot be printed; this is how JSON escapes it.
     print(text.encode(errors="backslashreplace").decode())

@@ -14,7 +14,7 @@ from residua.errors import ResiduaError
 from residua.service import logs, pages, problems
 from residua.service.api.openapi import complete
 from residua.service.api.routes import asking, budgets, history, planning, status
-from residua.service.context import Office
+from residua.service.context import ServiceContext
 from residua.service.middleware import (
     Authentication,
     Limits,
@@ -27,19 +27,19 @@ from residua.service.pages.session import perhaps
 from residua.service.problems import Problem
 from residua.version import __version__
 
-DESCRIPTION = """A budget office: filters decide what differential-privacy queries may run, and a
+DESCRIPTION = """A budget service: filters decide what differential-privacy queries may run, and a
 ledger keeps what they decided. A refusal is an answer with `admitted: false`, not an error; errors
 are problem details (RFC 9457)."""
 
 
-def create_app(office: Office) -> FastAPI:
+def create_app(context: ServiceContext) -> FastAPI:
     """The application of a service."""
     app = description()
-    app.state.office = office
+    app.state.context = context
     # The last one added is the first one that a request meets.
-    app.add_middleware(Authentication, office=office)
-    app.add_middleware(Limits, settings=office.settings, connections=office.connections)
-    app.add_middleware(Observation, metrics=office.metrics)
+    app.add_middleware(Authentication, context=context)
+    app.add_middleware(Limits, settings=context.settings, connections=context.connections)
+    app.add_middleware(Observation, metrics=context.metrics)
     return app
 
 

@@ -93,7 +93,7 @@ DEVELOPER = Caller(LOCAL, "admin", None, None)
 """The caller without a token, in a service for development."""
 
 
-class Gatekeeper:
+class Authenticator:
     """From an `Authorization` header to a caller.
 
     `find` looks a token up by its id. What it finds is kept for a second, so that a busy engine

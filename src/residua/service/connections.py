@@ -82,8 +82,8 @@ class Connections:
         self.abort(address)
 
 
-def timed(connections: Connections) -> type[H11Protocol]:
-    """uvicorn's protocol, with connections that are known to these."""
+def timed_protocol(connections: Connections) -> type[H11Protocol]:
+    """The protocol of uvicorn, with connections that are known to these."""
 
     class TimedProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

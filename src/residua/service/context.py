@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.early_rulings import Compute
-from residua.service.auth import Caller, Gatekeeper, TokenStore
+from residua.service.auth import Authenticator, Caller, TokenStore
 from residua.service.connections import Connections
 from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Workers
 from residua.service.metrics import Metrics
@@ -38,13 +38,13 @@ QUEUE = 1024
 
 
 @dataclass(frozen=True)
-class Office:
+class ServiceContext:
     """The parts of a service. Nothing else is shared between requests."""
 
     settings: Settings
     ledger: Ledger
     tokens: TokenStore
-    gatekeeper: Gatekeeper
+    authenticator: Authenticator
     metrics: Metrics
     connections: Connections
     spending: Workers
@@ -108,7 +108,7 @@ class Office:
             outcome = problem.name
             raise
         finally:
-            self.metrics.computed(outcome)
+            self.metrics.count_computation(outcome)
 
     async def bearer(self, request: Request, header: str | None) -> Caller:
         """The caller that an `Authorization` header names, wherever it came from.
@@ -118,7 +118,7 @@ class Office:
         """
         address = request.client.host if request.client else ""
         try:
-            caller = self.gatekeeper.known(header)
+            caller = self.authenticator.known(header)
         except Problem:
             self.strangers.take(address)
             raise
@@ -129,10 +129,10 @@ class Office:
         return caller
 
     async def _looked_up(self, header: str | None, address: str) -> Caller:
-        stranger = not self.gatekeeper.was_valid(header)
+        stranger = not self.authenticator.was_valid(header)
         if stranger:
             self.strangers.take(address)
-        caller = await self.looking_up.run(self.gatekeeper.caller, header)
+        caller = await self.looking_up.run(self.authenticator.caller, header)
         if stranger:
             self.strangers.give_back(address)
         return caller
@@ -153,15 +153,15 @@ def within_limit(do: Callable[..., T], *arguments: Any) -> T:
         return do(*arguments)
 
 
-def opened(settings: Settings, ledger: Ledger) -> Office:
+def open_context(settings: Settings, ledger: Ledger) -> ServiceContext:
     """The context around an open ledger."""
     tokens = TokenStore(ledger)
     metrics = Metrics()
-    return Office(
+    return ServiceContext(
         settings=settings,
         ledger=ledger,
         tokens=tokens,
-        gatekeeper=Gatekeeper(tokens.find, settings.dev),
+        authenticator=Authenticator(tokens.find, settings.dev),
         metrics=metrics,
         connections=Connections(settings.head_within),
         # Many: they wait together for one commit.
@@ -181,9 +181,9 @@ def caller_of(request: Request) -> Caller:
     return cast(Caller, request.scope["state"]["caller"])
 
 
-def office_of(request: Request) -> Office:
+def context_of(request: Request) -> ServiceContext:
     """The context of the service that handles a request."""
-    return cast(Office, request.app.state.office)
+    return cast(ServiceContext, request.app.state.context)
 
 
 class Readiness:

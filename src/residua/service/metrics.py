@@ -60,17 +60,17 @@ class Metrics:
         )
         self.verified.set(-1)
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answer."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def decided(self, verb: str, admitted: bool, replayed: bool = False) -> None:
+    def count_decision(self, verb: str, admitted: bool, replayed: bool = False) -> None:
         """Count a decision."""
         outcome = "replayed" if replayed else "admitted" if admitted else "refused"
         self._decisions.labels(verb, outcome).inc()
 
-    def computed(self, outcome: str) -> None:
+    def count_computation(self, outcome: str) -> None:
         """Count a request that a worker computed for: `done`, or the name of the problem."""
         self._computations.labels(outcome).inc()
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from residua.service import limits, logs, problems
 from residua.service.connections import Connections
-from residua.service.context import Office
+from residua.service.context import ServiceContext
 from residua.service.metrics import Metrics
 from residua.service.problems import Problem
 from residua.service.settings import Settings
@@ -94,7 +94,9 @@ class Observation:
         """Count an answer, and log it."""
         method, caller = scope["method"], scope["state"].get("caller")
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.answered(route, method if method in _METHODS else "other", status, seconds)
+        self._metrics.count_answer(
+            route, method if method in _METHODS else "other", status, seconds
+        )
         if logs.log.isEnabledFor(logging.INFO):
             logs.event(
                 "request",
@@ -193,15 +195,15 @@ class Limits:
 class Authentication:
     """Identifies the caller of an API request before anything reads the body."""
 
-    def __init__(self, app: ASGIApp, office: Office):
-        self._app, self._office = app, office
+    def __init__(self, app: ASGIApp, context: ServiceContext):
+        self._app, self._context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path = scope["path"]
             if is_api(path) and path not in WITHOUT_TOKEN:
                 request = Request(scope)
-                await self._office.bearer(request, request.headers.get("authorization"))
+                await self._context.bearer(request, request.headers.get("authorization"))
         await self._app(scope, receive, send)
 
 

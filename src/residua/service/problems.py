@@ -168,7 +168,7 @@ def name_in(type: str) -> str | None:
 _BACK: dict[str, type[errors.ResiduaError]] = {name_of(kind): kind for kind in STATUS}
 
 
-def raised(status: int, given: Any) -> Exception:
+def exception_of(status: int, given: Any) -> Exception:
     """The exception that a problem stands for, on the client's side."""
     if not isinstance(given, Mapping):
         given = {}

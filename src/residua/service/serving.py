@@ -22,8 +22,8 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
-from residua.service.connections import timed
-from residua.service.context import Office, opened
+from residua.service.connections import timed_protocol
+from residua.service.context import ServiceContext, open_context
 from residua.service.settings import Settings
 
 _YOUNG = 20_000
@@ -35,7 +35,7 @@ _LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
+def run(settings: Settings, started: Callable[[str], None] = lambda _url: None) -> None:
     """Serve until told to stop; `started` hears the address."""
     with logs.log_to(settings.log_format, settings.log_level):
         _serve(settings, started)
@@ -49,24 +49,24 @@ def _serve(settings: Settings, started: Callable[[str], None]) -> None:
         anchor=settings.anchor,
         accept_async_standby=settings.accept_async_standby,
     )
-    office = opened(settings, ledger)
+    context = open_context(settings, ledger)
     try:
-        check(office)
+        check(context)
         listener = bound(settings)
         port = int(listener.getsockname()[1])
         url = settings.url.rpartition(":")[0] + f":{port}"
-        server = _Server(config(office), lambda: _tell(office, url, started))
+        server = _Server(config(context), lambda: _tell(context, url, started))
         _settle_memory()
         server.run(sockets=[listener])
     finally:
-        office.close()
+        context.close()
         logs.event("stopped")
 
 
-def check(office: Office) -> None:
+def check(context: ServiceContext) -> None:
     """Refuse what would be unsafe."""
-    valid = office.tokens.count_valid()
-    settings = office.settings
+    valid = context.tokens.count_valid()
+    settings = context.settings
     if not settings.is_loopback and valid == 0:
         raise ArgumentError(
             f"host must be a loopback address while there is no valid token, got {settings.host!r};"
@@ -78,8 +78,8 @@ def check(office: Office) -> None:
         logs.event("no TLS: tokens can be read on the way unless a proxy adds it", level=30)
     if settings.dev:
         logs.event("for development: every caller of this address is an admin", level=30)
-    if office.ledger.read_only:
-        logs.event("the ledger is read-only", level=40, why=str(office.ledger.read_only))
+    if context.ledger.read_only:
+        logs.event("the ledger is read-only", level=40, why=str(context.ledger.read_only))
 
 
 def bound(settings: Settings) -> socket.socket:
@@ -98,16 +98,16 @@ def bound(settings: Settings) -> socket.socket:
     return listener
 
 
-def config(office: Office) -> uvicorn.Config:
+def config(context: ServiceContext) -> uvicorn.Config:
     """How uvicorn is to run.
 
     Its parser in Python reads a request only when the one before it is answered, so that what comes
     behind a spend cannot take its answer away; and it has a limit for the size of a head.
     """
-    settings = office.settings
+    settings = context.settings
     return uvicorn.Config(
-        create_app(office),
-        http=timed(office.connections),
+        create_app(context),
+        http=timed_protocol(context.connections),
         h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         access_log=False,
@@ -158,11 +158,11 @@ def _settle_memory() -> None:
     gc.set_threshold(20_000, 20, 20)  # Objects of some hundred requests.
 
 
-def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:
-    place = office.ledger.store.place
+def _tell(context: ServiceContext, url: str, started: Callable[[str], None]) -> None:
+    place = context.ledger.store.place
     # Of a server only the kind: its address may hold a password.
     store = place.url.get_backend_name() if place.path is None else str(place.path)
-    logs.event("started", url=url, store=store, dev=office.settings.dev)
+    logs.event("started", url=url, store=store, dev=context.settings.dev)
     started(url)
 
 

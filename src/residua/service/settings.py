@@ -25,54 +25,58 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 
 
+def _between(low: float, high: float, *, default: Any) -> Any:
+    wanted = f"between {low:g} and {high:g}"
+    return dataclasses.field(
+        default=default, metadata={"check": (lambda value: low <= value <= high, wanted)}
+    )
+
+
+def _one_of(*choices: str, default: str) -> Any:
+    wanted = f"one of {', '.join(choices)}"
+    return dataclasses.field(default=default, metadata={"check": (choices.__contains__, wanted)})
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of a service. Sizes in bytes, times in seconds, rates in requests a second."""
 
     store: str = "sqlite:///budgets.db"
     host: str = "127.0.0.1"
-    port: int = 8321
+    port: int = _between(0, 65535, default=8321)
     dev: bool = False
     """Callers of the loopback address without a token are admins."""
     anchor: str | None = None
     accept_async_standby: bool = False
-    largest_body: int = 256 * 1024
-    rate: float = 1000.0
+    largest_body: int = _between(1024, 64 * 1024 * 1024, default=256 * 1024)
+    rate: float = _between(0, 1e9, default=1000.0)
     """Requests a second for each token, on average; 0 for no limit."""
-    burst: int = 2000
-    threads: int = 8
+    burst: int = _between(1, 10**9, default=2000)
+    threads: int = _between(1, 256, default=8)
     """Threads for reading the store: histories, exports, what checks and plans need."""
-    workers: int = 2
+    workers: int = _between(1, 256, default=2)
     """Processes for what takes long to compute: slow decisions, plans, curves."""
-    worker_memory: int = 1024
+    worker_memory: int = _between(256, 1_000_000, default=1024)
     """Megabytes that each of them may have."""
-    compute_within: float = 20.0
+    compute_within: float = _between(0.1, 3600, default=20.0)
     """Seconds that a request may wait for one of them, and then have it."""
-    grace: float = 30.0
+    grace: float = _between(0, 3600, default=30.0)
     """How long a shutdown waits for requests that are being answered."""
-    head_within: float = 20.0
+    head_within: float = _between(0.1, 3600, default=20.0)
     """Seconds in which a connection must have sent the head of a request."""
-    verify_every: float = 0.0
+    verify_every: float = _between(0, 1e9, default=0.0)
     """Seconds between verifications in the background; 0 for none."""
-    log_format: str = "json"
-    log_level: str = "info"
+    log_format: str = _one_of("json", "text", default="json")
+    log_level: str = _one_of("debug", "info", "warning", "error", default="info")
     tls_cert: str | None = None
     tls_key: str | None = None
 
     def __post_init__(self) -> None:
-        _one_of("log_format", self.log_format, ("json", "text"))
-        _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
-        _within("port", self.port, 0, 65535)
-        _within("largest_body", self.largest_body, 1024, 64 * 1024 * 1024)
-        _within("rate", self.rate, 0, 1e9)
-        _within("burst", self.burst, 1, 10**9)
-        _within("threads", self.threads, 1, 256)
-        _within("workers", self.workers, 1, 256)
-        _within("worker_memory", self.worker_memory, 256, 1_000_000)
-        _within("compute_within", self.compute_within, 0.1, 3600)
-        _within("grace", self.grace, 0, 3600)
-        _within("head_within", self.head_within, 0.1, 3600)
-        _within("verify_every", self.verify_every, 0, 1e9)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            is_good, wanted = field.metadata.get("check", (lambda _: True, ""))
+            if not is_good(value):
+                raise ArgumentError(f"{field.name} must be {wanted}, got {value!r}")
         if (self.tls_cert is None) != (self.tls_key is None):
             missing = "tls_key" if self.tls_key is None else "tls_cert"
             raise ArgumentError(f"tls_cert and tls_key must be given together, got no {missing}")
@@ -180,13 +184,3 @@ def _flag(value: Any) -> bool:
     if isinstance(value, str) and value.lower() in _TRUE | _FALSE:
         return value.lower() in _TRUE
     raise ValueError
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ArgumentError(f"{name} must be between {low:g} and {high:g}, got {value!r}")

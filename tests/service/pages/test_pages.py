@@ -382,11 +382,11 @@ def test_refusals_of_long_ago_are_found(
     service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Page after page, each refusal once, whatever lies between them."""
-    from residua.service.pages import history
+    from residua.service.pages import content
 
-    monkeypatch.setattr(history, "IN_STORE", 7)
-    monkeypatch.setattr(history, "MOST_SEEN", 14)
-    monkeypatch.setattr(history, "AT_ONCE", 3)
+    monkeypatch.setattr(content, "IN_STORE", 7)
+    monkeypatch.setattr(content, "MOST_SEEN", 14)
+    monkeypatch.setattr(content, "AT_ONCE", 3)
     service.budget(name, filter={"kind": "pure", "eps": 1.0})
     ledger = service.office.ledger.as_principal("engine")
     for place in range(60):
@@ -396,7 +396,7 @@ def test_refusals_of_long_ago_are_found(
     found: list[int] = []
     before: int | None = None
     for _ in range(60):
-        shown = history.refusals(ledger, name, ledger.budget(name).seq, before)
+        shown = content.refusals(ledger, name, ledger.budget(name).seq, before)
         found += [one["seq"] for one in shown["entries"]]
         if shown["older"] is None:
             break

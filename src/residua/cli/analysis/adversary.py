@@ -53,7 +53,6 @@ def attack(
     attacked with every built-in catalogue, and so are rules that are known not to keep what they
     promise: those must be caught. Exit code 1 if a filter is broken, or such a rule is not.
 
-    \b
     Example:
       residua attack --kind pure
       residua attack --filter '{"kind": "gdp_residue", "mu": 1.0}' --rounds 2 --pure-dp eps=0.5 --gdp mu=0.5
@@ -222,7 +221,6 @@ def natural() -> None:
     It admits while the exact composition of what was spent stays below the budget. Against an
     analyst who looks at answers before asking, that does not keep the budget in general.
 
-    \b
     Example:
       residua natural cost --budget 'approximate_dp eps=1.395,delta=0.509' --rounds 2 --approximate-dp eps=0.0847,delta=0.478 --approximate-dp eps=1.404,delta=0.0208
       residua natural free --rounds 3 --pure-dp eps=1 --pure-dp eps=1.2 --json
@@ -248,7 +246,6 @@ def cost(
     exceeds the budget, the point, the gap and the adversary that attains it are shown, and drawn
     with --draw.
 
-    \b
     Example:
       residua natural cost --budget 'gdp mu=1' --rounds 2 --pure-dp eps=0.5 --pure-dp eps=0.8
     """
@@ -315,7 +312,6 @@ def free(
     If not, a query L and two futures A and C show it: asking L and then A or C, whichever suits the
     answer, exceeds the budget that each of the two fits.
 
-    \b
     Example:
       residua natural free --rounds 3 --pure-dp eps=1 --pure-dp eps=1.2
       residua natural free --gaussian sigma=2 --gaussian sigma=5
@@ -370,7 +366,6 @@ def guarantee(
 
     For arbitrary symmetric queries, chosen adaptively: the least eps that is proven.
 
-    \b
     Example:
       residua natural guarantee --eps 1 --delta 1e-6 --rounds 10
       residua natural guarantee --eps 0.1 --delta 1e-6 --rounds 20 --target-delta 1e-4 --points remark

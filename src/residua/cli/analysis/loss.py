@@ -116,7 +116,6 @@ def delta(
     the exact value lies between lo and hi, and hi is the safe one. Where the two directions of a
     relation differ, it is that of the worse one.
 
-    \b
     Example:
       residua delta --gaussian sigma=4,count=10 --eps 1
       residua delta '{"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}' --eps 1
@@ -139,7 +138,6 @@ def epsilon(
     the exact value lies between lo and hi, and hi is the safe one. It is inf when no eps will do.
     Where the two directions of a relation differ, it is that of the worse one.
 
-    \b
     Example:
       residua epsilon --laplace scale=2 --pure-dp eps=0.1,count=5 --delta 1e-6
       residua epsilon '{"kind": "laplace", "scale": 2.0}' '{"kind": "pure_dp", "eps": 0.1}' --delta 1e-6
@@ -189,7 +187,6 @@ def describe(
     and hi; where the loss had to be discretised, that is in the width too. Divergences and
     parameters are inf as soon as any mass, however small, is at infinity.
 
-    \b
     Example:
       residua describe --laplace scale=2
       residua describe --subsampled-gaussian sigma=1,sampling_rate=0.01,steps=100 --relation replace-one
@@ -361,7 +358,6 @@ def order(
     the relation. Where an order fails, a witness shows it: a point x of the hockey-stick curves
     and the gap between them there.
 
-    \b
     Example:
       residua order --pure-dp eps=0.5 --laplace scale=2
       residua order '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5

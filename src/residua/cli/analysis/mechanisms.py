@@ -26,7 +26,6 @@ def mechanisms(
     For each: what it takes, the dominating pair its privacy loss comes from, where that is from,
     and the neighbouring relations it has one for.
 
-    \b
     Example:
       residua mechanisms
       residua mechanisms laplace

@@ -68,7 +68,6 @@ def plan(
     what is left are those of a budget in the store; its parents and open reservations may allow
     fewer.
 
-    \b
     Example:
       residua plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
       residua plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
@@ -188,7 +187,6 @@ def recommend(
     for a workload that ends, all of it is to be answered: where it does not fit, the least noise
     with which it does is computed, all queries scaled by one factor.
 
-    \b
     Example:
       residua recommend --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
       residua recommend --eps 1 --delta 1e-6 --gaussian sigma=20 -n 52 --filter gdp --filter plan
@@ -280,7 +278,6 @@ def compare(
 
     Two queries without a budget are compared with each other; see residua order.
 
-    \b
     Example:
       residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
       residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5

@@ -22,7 +22,6 @@ def budget() -> None:
     A budget has a filter, which decides, and a chain of records, which says what it decided. Every
     one of these commands takes --store and --json.
 
-    \b
     Example:
       residua budget create study --filter 'gdp_residue mu=1'
       residua budget list
@@ -72,7 +71,6 @@ def create(
     With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta the
     filter is the automatic one. --filter chooses any other.
 
-    \b
     Example:
       residua budget create web --eps 1
       residua budget create survey --eps 1 --delta 1e-6
@@ -106,7 +104,6 @@ def every(
 ) -> None:
     """List budgets with what is left of each.
 
-    \b
     Example:
       residua budget list
     """
@@ -137,7 +134,6 @@ def show(
 ) -> None:
     """Show a budget: its filter, what is left, what is promised.
 
-    \b
     Example:
       residua budget show web
     """
@@ -155,7 +151,6 @@ def retire(
 ) -> None:
     """Close a budget for good; its history stays.
 
-    \b
     Example:
       residua budget retire web --reason 'study ended'
     """
@@ -173,7 +168,8 @@ def _print(budget: "Budget", as_json: bool) -> None:
         output.print_json(shown)
         return
     rows = []
-    for name, value in shown.items():
+    for name, given in shown.items():
+        value = given
         if value is None or name in ("state", "head", "remaining"):
             continue
         if name == "capacity" and not budget.retired:

@@ -36,7 +36,6 @@ def init(
     detects that a backup was restored: keep it where it is. If an anchor is there whose ledger was
     lost, the new one is read-only: give it the export (residua recover --export).
 
-    \b
     Example:
       residua init
       residua init sqlite:///study.db --json
@@ -87,7 +86,6 @@ def status(
     The head of a budget is the number of its last record and how its hash begins; --json has all of
     the hash.
 
-    \b
     Example:
       residua status
     """
@@ -135,7 +133,6 @@ def history(
 ) -> None:
     """Show the requests to a budget, and what it answered.
 
-    \b
     Example:
       residua history web
       residua history web --refused --json
@@ -175,7 +172,6 @@ def export(
     elsewhere, and to re-apply what a restored backup lacks. With --json and --out a summary is
     printed; without --out the lines are JSON already.
 
-    \b
     Example:
       residua export --out ledger.jsonl
     """
@@ -226,7 +222,6 @@ def recover(
     the last record of each budget, as receipts have it, or retire. What was done is recorded in
     every budget that it concerns.
 
-    \b
     Example:
       residua recover --retire
     """

@@ -51,7 +51,6 @@ def serve(
     no token exists. Every setting is also RESIDUA_NAME in the environment and a name in a file, see
     docs/service.md. With --json the address is printed as a JSON object.
 
-    \b
     Example:
       residua serve --store sqlite:///budgets.db --port 8321
       residua serve --dev --log-format text
@@ -90,7 +89,6 @@ def token() -> None:
     engine or an analyst can be kept to some budgets. Options of each: residua token create --help,
     of which --json is one.
 
-    \b
     Example:
       residua token create --role engine --name query-engine
       residua token create --role analyst --budget web --days 90 --json
@@ -117,7 +115,6 @@ def create(
 
     The ledger is created if there is none yet.
 
-    \b
     Example:
       residua token create --store sqlite:///budgets.db --role admin --json
     """
@@ -144,7 +141,6 @@ def revoke(
 ) -> None:
     """Revoke a token; services notice within a second.
 
-    \b
     Example:
       residua token revoke ID
     """
@@ -168,7 +164,6 @@ def every(
 ) -> None:
     """List tokens, never their secrets.
 
-    \b
     Example:
       residua token list --json
     """

@@ -176,7 +176,6 @@ def check(
     Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
     spend. A refusal says what is left and what would have fitted.
 
-    \b
     Example:
       residua check web --eps 0.3
       residua check web --gaussian sigma=4
@@ -213,7 +212,6 @@ def spend(
     it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
     the same receipt, replayed, and exits with 6: the receipt permits no second run.
 
-    \b
     Example:
       residua spend web --eps 0.3
       residua spend web --laplace scale=4 --key monday-17
@@ -253,7 +251,6 @@ def reserve(
     it expires by itself. With a key, the same command again prints the same hold, replayed, and
     exits with 6.
 
-    \b
     Example:
       residua reserve web --laplace scale=4 --ttl 600
     """
@@ -291,7 +288,6 @@ def commit(
     Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
     prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
 
-    \b
     Example:
       residua commit HOLD
     """
@@ -315,7 +311,6 @@ def cancel(
 ) -> None:
     """Cancel a reservation whose query has not started.
 
-    \b
     Example:
       residua cancel HOLD --reason 'query was withdrawn'
     """

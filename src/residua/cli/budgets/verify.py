@@ -85,7 +85,6 @@ def verify(
     counted, not timed: the verdict is the same on every machine. The report says which heads the
     chains were verified against: the anchor's, given ones, or none.
 
-    \b
     Example:
       residua verify sqlite:///budgets.db
       residua verify export.jsonl --expect-head 3f0a… --jobs 2 --report report.json

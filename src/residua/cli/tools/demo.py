@@ -110,7 +110,6 @@ def demo(
     The ledger is demo.db, in place of an earlier demonstration's; where that file is anything else,
     it is left alone and the ledger is demo-2.db.
 
-    \b
     Example:
       residua demo --out out
       residua demo --seed 8 --json

@@ -30,7 +30,6 @@ def figures(
     gdp-residue, natural-filter-fails, gaussian-budgets, strategy and natural-guarantee; without
     --only, all of them are drawn, which takes about half a minute.
 
-    \b
     Example:
       residua figures --out figures --only strategy
       residua figures --out figures --only gdp-residue --format svg --json

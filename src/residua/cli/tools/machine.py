@@ -46,7 +46,6 @@ def bench(
     several at once; the verifier then proves them again. How that compares with other libraries is
     what `make bench` in the sources measures.
 
-    \b
     Example:
       residua bench --seconds 0.2
       residua bench --seconds 0.2 --json
@@ -158,7 +157,6 @@ def _measure_verification(ledger: Any) -> list[Rate]:
 def version(as_json: output.AsJson = False) -> None:
     """Print the versions of residua, Python, numpy and scipy.
 
-    \b
     Example:
       residua version
     """

@@ -134,7 +134,7 @@ class Guard:
     ) -> None:
         if error is None:
             return
-        wrong = told(error)
+        wrong = public_error(error)
         try:
             raise wrong
         finally:
@@ -183,7 +183,7 @@ class Guard:
             try:
                 return _guarded(function(*args, **kwargs))
             except BaseException as error:
-                wrong = told(error)
+                wrong = public_error(error)
             # Outside of the handler, so that the error does not carry the other one with it.
             raise wrong
 
@@ -204,7 +204,7 @@ def _permitted(receipt: Receipt, key: str) -> Receipt:
     return receipt
 
 
-def told(error: BaseException) -> BaseException:
+def public_error(error: BaseException) -> BaseException:
     """The error that callers may see: a constant one, or a new interrupt of the same class."""
     for kind in _PASSING:
         if isinstance(error, kind):
@@ -228,7 +228,7 @@ async def _awaited(coroutine: Any) -> Any:
     try:
         return _guarded(await coroutine)
     except BaseException as error:
-        wrong = told(error)
+        wrong = public_error(error)
     raise wrong
 
 
@@ -236,7 +236,7 @@ def _generated(inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     try:
         return (yield from inner)
     except BaseException as error:
-        wrong = told(error)
+        wrong = public_error(error)
     raise wrong
 
 
@@ -248,7 +248,7 @@ async def _stream(inner: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
     except StopAsyncIteration:
         return
     except BaseException as error:
-        wrong = told(error)
+        wrong = public_error(error)
     finally:
         await inner.aclose()
     raise wrong

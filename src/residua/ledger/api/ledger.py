@@ -102,9 +102,20 @@ class Ledger:
     ) -> Budget:
         """A new budget. Without a parent it is a cap; under one a quota, or a partition of it.
 
-        The relation is add-remove and the unit person unless said otherwise; a child has those of
-        its parent. A `window` (seconds, at least 1) makes it start again each time that has passed;
-        a partition has that of its parent or none.
+        Args:
+            name: the name of the budget.
+            filter: a filter, or its JSON.
+            relation: the neighbouring relation; the parent's, or add-remove, by default.
+            unit: whose privacy is protected; the parent's, or person, by default.
+            parent: the budget of which it is a quota or a partition.
+            partition: the label of a disjoint part of the parent's data.
+            data: a label for the data set.
+            window: seconds, at least 1, after which it starts again; a partition has that of its
+                parent or none.
+            shares_data: whether there may be a second cap on the same data.
+
+        Raises:
+            BudgetExists: there is a budget of this name, or another cap on the data.
         """
         request = Create(
             self.principal,
@@ -164,7 +175,19 @@ class Ledger:
     ) -> Receipt:
         """Debit a query, durably. Then run its mechanism once, if the receipt permits it.
 
-        The same key asks for the same receipt again, and permits no other run.
+        Args:
+            budgets: the name of a budget, or names of several that are charged together.
+            query: a mechanism, a PLD, or JSON.
+            key: the caller's id; the same key gets the same receipt again, which permits no run.
+            assume_budget_relation: whether to take a black box that declares no relation to be of
+                the budget's; this is recorded.
+
+        Returns:
+            The receipt, also of a refusal, which spends nothing.
+
+        Raises:
+            KeyReused: the key came before with another request.
+            OutcomeUnknown: the connection died; the same key tells the outcome.
         """
         request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
         receipt: Receipt = self._submit(request)
@@ -179,7 +202,10 @@ class Ledger:
         *,
         assume_budget_relation: bool = False,
     ) -> Reservation:
-        """Hold budget for a mechanism that has not started, for `ttl` seconds at most."""
+        """Hold budget for a mechanism that has not started, for `ttl` seconds at most.
+
+        Arguments and errors are as for `spend`.
+        """
         request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
         made: Reservation = self._submit(request)
         return made
@@ -248,7 +274,13 @@ class Ledger:
     def history(
         self, name: str, after: int | None = None, limit: int | None = None
     ) -> tuple[Record, ...]:
-        """The records of a budget, oldest first: those after a number, at most so many."""
+        """The records of a budget, oldest first.
+
+        Args:
+            name: the name of the budget.
+            after: the number of the record after which they begin.
+            limit: how many at most.
+        """
         first = -1 if after is None else checks.count("after", after)
         most = None if limit is None else checks.count("limit", limit)
         entry = self._gate.look([arguments.label("name", name)]).entry(name)
@@ -286,10 +318,20 @@ class Ledger:
     ) -> Any:
         """Check every chain and re-prove every step, with arithmetic that shares nothing with this.
 
-        The heads that the anchor knows are expected, and those of `expect_head` besides: a receipt,
-        a hash, budgets with theirs, or a list of these. `limit` and `total_limit`: the seconds of
-        (counted) work after which a step, or all that follow, are left undecided, 60 and 3600
-        unless given; `memory_limit`: megabytes, 1024 unless given.
+        The heads that the anchor knows are expected in any case.
+
+        Args:
+            expect_head: heads that are expected besides: a receipt, a hash, budgets with theirs, or
+                a list of these.
+            since: what an earlier report has proven: budgets with a number and a hash.
+            jobs: the number of processes.
+            progress: is called with the number of steps that are done, and of all.
+            limit: seconds of counted work after which a step is left undecided (default: 60).
+            total_limit: the same for all steps together (default: 3600).
+            memory_limit: megabytes of counted memory for a step (default: 1024).
+
+        Returns:
+            The verifier's report.
         """
         from residua.ledger.api.verifying import verify
 
@@ -306,8 +348,14 @@ class Ledger:
     def recover(self, export: Any = None, retire: bool = False, heads: Any = None) -> Recovered:
         """After a restored backup: take over exported records, or retire what lost spends.
 
-        Where the anchor is gone too, `heads` says what was the last record of each budget: a
-        receipt, or a hash (or a number and a hash) by name. The caller answers for them, on record.
+        Args:
+            export: the path or the lines of an export that is newer than the backup.
+            retire: whether to retire budgets that lost spends, as fully spent.
+            heads: the last record of each budget, where the anchor is gone too: a receipt, or a
+                hash (or a number and a hash) by name. The caller answers for them, on record.
+
+        Raises:
+            ReadOnlyLedger: budgets may still lack spends; nothing was changed.
         """
         flag = checks.flag("retire", retire)
         return recover(self._gate, self.principal, export, flag, heads)

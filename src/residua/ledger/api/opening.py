@@ -39,8 +39,20 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger at `sqlite:///file.db`, `postgresql://…` or the path of a file.
 
-    It is made where there is none, unless `create` is false. Where it lost what its `anchor` knows
-    (a path or the address of another database; beside the file by default), it opens read-only.
+    Where it lost what its anchor knows, it opens read-only.
+
+    Args:
+        url: the address of the database, or the path of a file.
+        principal: in whose name requests are recorded; keys belong to a principal.
+        anchor: a path or the address of another database; beside the file by default.
+        accept_async_standby: whether a server may have standbys that are not synchronous.
+        read_only: whether to open it for reading alone.
+        create: whether to make a ledger where there is none.
+
+    Raises:
+        NotALedger: there is no ledger, and none is to be made; or the database is something else.
+        StoreUnavailable: the database cannot be reached.
+        UnsafeStore: the database may lose what it acknowledged.
     """
     where = place(url)
     checks.flag("accept_async_standby", accept_async_standby)

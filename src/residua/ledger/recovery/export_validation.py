@@ -32,7 +32,7 @@ from residua.records import LEAST_WINDOW, Record, canonical, state_after
 _ASKED = ("spend", "commit", "hold")
 
 
-def retraced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
+def is_reproduced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
     """Whether this process decides as the next record says; raises if no process could.
 
     `held` has the queries of the open holds, in the order in which they were made. Where decisions
@@ -61,7 +61,7 @@ def retraced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]
         raise wrong(record, f"a hold {body['hold']!r}, which is held already")
     if type not in _ASKED:
         return True
-    same = not moves or _decided(entry, body) == canonical(state_after(record))
+    same = not moves or _next_state(entry, body) == canonical(state_after(record))
     return _states_holds(page, entry, record, held) and same and _has_tables(page, entry, record)
 
 
@@ -94,8 +94,8 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
         raise wrong(record, f"holds must have {least} to {most} states of open holds, got {stated}")
     if not body["admitted"]:
         return True
-    stays = [entry.held[at] for at, id in enumerate(entry.holds) if _known(entry, at, id, body)]
-    states = _followed(entry, body["after"], open_)
+    stays = [entry.held[at] for at, id in enumerate(entry.holds) if _is_stated(entry, at, id, body)]
+    states = _states_after_holds(entry, body["after"], open_)
     entry.held = states or ()
     if states is None or list(states[: most - stated]) != stays[: most - stated]:
         return False
@@ -103,12 +103,14 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
     return canonical(body["holds"]) == holds_after(page, entry, text, states[most - stated :])
 
 
-def _known(entry: Entry, at: int, id: str, body: Any) -> bool:
+def _is_stated(entry: Entry, at: int, id: str, body: Any) -> bool:
     """Whether it is known what was stated last of an open hold that is not ended here."""
     return at < len(entry.held) and id != body.get("hold")
 
 
-def _followed(entry: Entry, after: Any, open_: Sequence[Asked]) -> tuple[State, ...] | None:
+def _states_after_holds(
+    entry: Entry, after: Any, open_: Sequence[Asked]
+) -> tuple[State, ...] | None:
     """The states after each open hold; None where one is refused here."""
     text = canonical(after)
     try:
@@ -124,7 +126,7 @@ def _first(entry: Entry) -> str:
     return entry.filter.state_to_json(entry.filter.initial())
 
 
-def _decided(entry: Entry, body: Any) -> str | None:
+def _next_state(entry: Entry, body: Any) -> str | None:
     """The state that follows what was asked; None where it is refused."""
     asked = from_text(canonical(body["mechanism"]))
     if asked.contradicts(entry.relation, entry.unit) is not None:

@@ -15,7 +15,7 @@ from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.operations.holding import committed_at
 from residua.ledger.operations.unit_of_work import Page, drop_hold
-from residua.ledger.recovery.export_validation import retraced, wrong
+from residua.ledger.recovery.export_validation import is_reproduced, wrong
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Record, canonical, state_after
 
@@ -61,7 +61,7 @@ class Derivation:
         else:
             entry = page.entry(record.budget)
         held = {id: self._query(id) for id in entry.holds}
-        if not retraced(page, entry, record, held):
+        if not is_reproduced(page, entry, record, held):
             self.doubted.setdefault(entry.name, record.seq)
         page.adopt(entry, record, canonical(state_after(record)))
         self._follow(entry, record)

@@ -74,17 +74,15 @@ def recover(
         raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
     if gate.let_go:
         raise StoreUnavailable(f"{gate.store.place} was closed: open it again")
-    vouched = _vouched(heads)
+    vouched = _read_heads(heads)
     given = None if export is None else read_export(export)
     try:
-        return _recovered(gate, by, given, vouched, retire)
+        return _retry(gate, by, given, vouched, retire)
     finally:
         gate.anchor.belong(gate.ledger)
 
 
-def _recovered(
-    gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool
-) -> Recovered:
+def _retry(gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool) -> Recovered:
     where = gate.store.place
     for left in range(TRIES - 1, -1, -1):
         try:
@@ -154,7 +152,7 @@ def _anchor_contents(gate: Gate) -> Anchored | None:
     return said
 
 
-def _vouched(heads: Any) -> Heads:
+def _read_heads(heads: Any) -> Heads:
     """The last record of budgets, as a receipt has it or as a caller says."""
     if heads is None:
         return {}

@@ -219,7 +219,7 @@ class PostgresStore(Store):
         """The cluster, its timeline, the database and the table: a restore changes one of them."""
         return str(connection.execute(text(_IDENTITY)).scalar_one())
 
-    def foreign(self, connection: Connection) -> bool:
+    def foreign(self, _connection: Connection) -> bool:
         """A database may hold other things beside a ledger."""
         return False
 
@@ -232,7 +232,7 @@ class PostgresStore(Store):
             return Lost(str(error.orig).strip())
         return unavailable(self.place, error)
 
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+    def commit(self, connection: Connection, _landed: Callable[[Connection], bool]) -> None:
         warnings: list[str] = connection.info[_WARNINGS]
         warnings.clear()
         try:

@@ -129,7 +129,7 @@ class SqliteStore(Store):
     def lock_schema(self, connection: Connection) -> None:
         """There is one writer."""
 
-    def locking(self, names: Sequence[str]) -> list[Question]:
+    def locking(self, _names: Sequence[str]) -> list[Question]:
         """There is one writer."""
         return []
 

@@ -108,7 +108,7 @@ class Store(ABC):
         A process that dies while it commits may leave what is seen but not synced yet.
         """
 
-    def identity(self, connection: Connection) -> str:
+    def identity(self, _connection: Connection) -> str:
         """The identity of this database, if it differs from that of its copies; else nothing."""
         return ""
 
@@ -139,14 +139,14 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection from the pool, given back whatever happens."""
-        with self._used(self._opened(lambda _: None)) as connection:
+        with self._guarded(self._opened(lambda _: None)) as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, and sees one state."""
         try:
-            with self._used(self._opened(self.begin_reading)) as connection:
+            with self._guarded(self._opened(self.begin_reading)) as connection:
                 yield connection
         except Again as again:
             raise StoreUnavailable(f"{self.place} went away while it was read") from again
@@ -154,7 +154,7 @@ class Store(ABC):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is rolled back unless it is committed inside."""
-        with self._used(self._opened(self.begin_writing)) as connection:
+        with self._guarded(self._opened(self.begin_writing)) as connection:
             yield connection
 
     def _opened(self, begin: Callable[[Connection], None]) -> Connection:
@@ -179,7 +179,7 @@ class Store(ABC):
         return connection
 
     @contextmanager
-    def _used(self, connection: Connection) -> Iterator[Connection]:
+    def _guarded(self, connection: Connection) -> Iterator[Connection]:
         try:
             yield connection
         except FAILURES as error:

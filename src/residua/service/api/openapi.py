@@ -7,9 +7,6 @@ names and types.
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,21 +14,9 @@ from residua.filters.balance import Balance, Detail
 from residua.filters.codec import KINDS as FILTERS
 from residua.filters.codec import filter_class
 from residua.mechanisms.codec import KINDS as MECHANISMS
+from residua.mechanisms.schema import FILTER, MECHANISM, SCHEMAS, kind_schema
 from residua.pld.constructors import gaussian
 from residua.service import problems
-
-MECHANISM, FILTER = "Mechanism", "Filter"
-_WORDS: dict[str, dict[str, Any]] = {
-    "float": {"type": "number"},
-    "int": {"type": "integer"},
-    "str": {"type": "string"},
-    "bool": {"type": "boolean"},
-    **{
-        name: {"$ref": f"#/components/schemas/{MECHANISM}"}
-        for name in ("Mechanism", "Query", "Pld")
-    },
-    "Filter": {"$ref": f"#/components/schemas/{FILTER}"},
-}
 
 
 def complete(schema: dict[str, Any]) -> dict[str, Any]:
@@ -66,8 +51,10 @@ def _add_kinds(components: dict[str, Any]) -> None:
     """Put mechanisms, filters and examples of answers into the components of a description."""
     schemas = components["schemas"]
     steps = {"steps": {"type": "integer", "minimum": 1, "description": "How many in a row."}}
-    schemas[MECHANISM] = _any_of(MECHANISM, (_kind(cls, steps) for cls in MECHANISMS.values()))
-    schemas[FILTER] = _any_of(FILTER, (_kind(filter_class(kind), {}) for kind in FILTERS))
+    schemas[MECHANISM] = _any_of(
+        MECHANISM, (kind_schema(cls, **steps) for cls in MECHANISMS.values())
+    )
+    schemas[FILTER] = _any_of(FILTER, (kind_schema(filter_class(kind)) for kind in FILTERS))
     for request in ("Ask", "Reserve"):
         _refer(schemas[request]["properties"]["mechanism"], MECHANISM)
     _refer(schemas["Plan"]["properties"]["mechanisms"]["items"], MECHANISM)
@@ -84,50 +71,7 @@ def _any_of(title: str, kinds: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def _refer(field: dict[str, Any], name: str) -> None:
     for word in ("type", "additionalProperties", "minProperties"):
         field.pop(word, None)
-    field["$ref"] = f"#/components/schemas/{name}"
-
-
-def _kind(cls: Any, more: dict[str, Any]) -> dict[str, Any]:
-    """One kind: all of its fields, and no others."""
-    fields = [field for field in dataclasses.fields(cls) if field.init]
-    needed = [field.name for field in fields if field.default is dataclasses.MISSING]
-    said = (inspect.getdoc(cls) or "").partition("\n\n")[0]
-    return {
-        "type": "object",
-        "title": cls.kind,
-        "description": " ".join(said.split()),
-        "properties": {
-            "kind": {"type": "string", "const": cls.kind},
-            **{field.name: _field(field) for field in fields},
-            **more,
-        },
-        "required": ["kind", *needed],
-        "additionalProperties": False,
-    }
-
-
-def _field(field: Any) -> dict[str, Any]:
-    schema = _type(ast.parse(str(field.type), mode="eval").body)
-    plain = isinstance(field.default, bool | int | float | str)
-    return {**schema, "default": field.default} if plain else schema
-
-
-def _type(node: ast.expr) -> dict[str, Any]:
-    """A type of Python's as one of JSON's."""
-    if isinstance(node, ast.Constant) and node.value is None:
-        return {"type": "null"}
-    if isinstance(node, ast.Name):
-        return dict(_WORDS[node.id])
-    if isinstance(node, ast.BinOp):  # one | other
-        return {"anyOf": [_type(node.left), _type(node.right)]}
-    assert isinstance(node, ast.Subscript), ast.dump(node)
-    if isinstance(node.slice, ast.Tuple):
-        first, last = node.slice.elts[0], node.slice.elts[-1]
-        if isinstance(last, ast.Constant):  # tuple[of, ...]
-            return {"type": "array", "items": _type(first)}
-        n = len(node.slice.elts)
-        return {"type": "array", "items": _type(first), "minItems": n, "maxItems": n}
-    return {"type": "array", "items": _type(node.slice)}
+    field["$ref"] = SCHEMAS + name
 
 
 def _examples() -> dict[str, list[dict[str, Any]]]:

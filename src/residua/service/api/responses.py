@@ -94,7 +94,7 @@ class JsonRequest(Request):
         raw = await self.body()
         if raw or required:
             check_type(self.headers.get("content-type"))
-            self._parsed = parsed(raw)
+            self._parsed = parse_body(raw)
 
     async def json(self) -> Any:
         return self._parsed
@@ -124,7 +124,7 @@ def check_type(given: str | None) -> None:
         )
 
 
-def parsed(raw: bytes) -> Any:
+def parse_body(raw: bytes) -> Any:
     """The contents of a body."""
     try:
         return parsed_json("body", raw)
@@ -134,7 +134,7 @@ def parsed(raw: bytes) -> Any:
         raise Problem(400, "not-json", f"body must be valid JSON, got {error}") from None
 
 
-def validated(model: type[Model], given: Any) -> Model:
+def validate(model: type[Model], given: Any) -> Model:
     """The contents of a form, checked like a body."""
     try:
         return model.model_validate(given)

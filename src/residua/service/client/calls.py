@@ -210,7 +210,7 @@ class Attempts(Generic[T]):
                 f"{self._url} cannot be reached ({_named(outcome.error)}){unspent}"
             ) from outcome.error
         if outcome.status >= 300:
-            raise problems.raised(outcome.status, outcome.data)
+            raise problems.exception_of(outcome.status, outcome.data)
         # It was carried out, and if the answer cannot be read, its result is unknown.
         self._unsure |= call.writes
         return call.read(outcome.content.decode() if call.text else outcome.data)

@@ -20,12 +20,12 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.deciding import query_of, settle
-from residua.service.api.responses import Json, shaped, validated
+from residua.service.api.responses import Json, shaped, validate
+from residua.service.api.routes.asking import query_of, settle
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
-from residua.service.context import Office, office_of
-from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
+from residua.service.context import ServiceContext, context_of
+from residua.service.pages.choices import BOUNDS, QUERIES, description_of, fields_of
 from residua.service.pages.content import (
     entry,
     is_quick,
@@ -35,7 +35,15 @@ from residua.service.pages.content import (
     refusals,
     row,
 )
-from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible, wants_part
+from residua.service.pages.html import (
+    PageRoute,
+    page,
+    problem_words,
+    submitted,
+    to,
+    visible,
+    wants_part,
+)
 from residua.service.pages.manage import sees
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
@@ -52,48 +60,48 @@ async def show(request: Request, name: str) -> Response:
 @router.get("/budgets/{name}/left")
 async def standing(request: Request, name: str) -> Response:
     """What is left, as a part of a page: for filters that take a while to say."""
-    office, seen = office_of(request), await visitor(request)
+    context, seen = context_of(request), await visitor(request)
     seen.caller.require("read", name)
 
     def work(compute: Compute) -> dict[str, Any]:
-        budget = office.ledger.budget(name)
+        budget = context.ledger.budget(name)
         quick = is_quick(budget)
         return left(budget, budget.balance if quick else compute(balance_of, budget.detached()))
 
-    found = await office.compute(request, seen.caller, work)
+    found = await context.compute(request, seen.caller, work)
     return page("part_left.html", seen, left=found)
 
 
 @router.get("/budgets/{name}/curves.json")
 async def curves(request: Request, name: str) -> Response:
     """The curves, for the script that draws them."""
-    office, seen = office_of(request), await visitor(request)
+    context, seen = context_of(request), await visitor(request)
     seen.caller.require("read", name)
 
     def work(compute: Compute) -> bytes:
-        budget = office.ledger.budget(name).detached()
+        budget = context.ledger.budget(name).detached()
         return shaped(models.Curves, compute(curves_of, budget, 161))
 
-    return Json(await office.compute(request, seen.caller, work))
+    return Json(await context.compute(request, seen.caller, work))
 
 
 @router.post("/budgets/{name}/what-if")
 async def what_if(request: Request, name: str) -> Response:
     """The answer that a query would get, how many more fit, and with how little noise."""
-    office = office_of(request)
+    context = context_of(request)
     seen, given = await submitted(request, "plan", name)
     status, result = 200, {}
     try:
-        result = await office.compute(
+        result = await context.compute(
             request,
             seen.caller,
-            lambda compute: tried(office, seen.caller, name, given, compute),
+            lambda compute: answer_what_if(context, seen.caller, name, given, compute),
         )
         if result["decided"] is not None:
-            office.metrics.decided("check", result["decided"]["admitted"])
+            context.metrics.count_decision("check", result["decided"]["admitted"])
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        status, result = problem.status, {"problem": shown(problem)}
+        status, result = problem.status, {"problem": problem_words(problem)}
     if wants_part(request):
         return page("part_what_if.html", seen, status, result=result)
     return await _shown(request, seen, name, given, result, status)
@@ -102,46 +110,46 @@ async def what_if(request: Request, name: str) -> Response:
 @router.post("/budgets/{name}/spend")
 async def spend(request: Request, name: str) -> Response:
     """Spend, as an engine or an admin may; the answer is the record that it left."""
-    office = office_of(request)
+    context = context_of(request)
     seen, given = await submitted(request, "spend", name)
     try:
-        body = validated(models.Ask, {**_query_body(given), "key": given.get("key") or None})
+        body = validate(models.Ask, {**_query_body(given), "key": given.get("key") or None})
 
         def ask(ledger: Ledger) -> Receipt:
             query, assumed = query_of(body.mechanism), body.assume_budget_relation
             return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
 
-        receipt = await settle(request, office, seen.caller, ask)
+        receipt = await settle(request, context, seen.caller, ask)
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        result = {"problem": shown(problem)}
+        result = {"problem": problem_words(problem)}
         return await _shown(request, seen, name, given, result, problem.status)
-    office.metrics.decided("spend", receipt.admitted, receipt.replayed)
+    context.metrics.count_decision("spend", receipt.admitted, receipt.replayed)
     seq = receipt.budgets[name][0]
     again = "&again=1" if receipt.replayed else ""
     return to(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
 
 
-def tried(
-    office: Office, caller: Caller, name: str, given: Mapping[str, str], compute: Compute
+def answer_what_if(
+    context: ServiceContext, caller: Caller, name: str, given: Mapping[str, str], compute: Compute
 ) -> dict[str, Any]:
     """Check and plan. Auditors may plan, and not check."""
-    body = validated(models.Ask, _query_body(given))
+    body = validate(models.Ask, _query_body(given))
     n = _count(given.get("n", "1"))
-    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
+    plan = validate(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
     if caller.may("check"):
-        answer = office.ledger.with_compute(compute).check(
+        answer = context.ledger.with_compute(compute).check(
             name, query_of(body.mechanism), assume_budget_relation=body.assume_budget_relation
         )
         out["decided"] = {"admitted": answer.admitted, "reason": answer.reason}
-        closed = office.ledger.read_only
+        closed = context.ledger.read_only
         if closed is not None:
             reason = f"nothing would be admitted now: {problems.without_addresses(closed)}"
             out["decided"] |= {"admitted": False, "reason": reason}
     try:
         asked = [from_dict(one) for one in plan.mechanisms]
-        budget = office.ledger.budget(name).detached()
+        budget = context.ledger.budget(name).detached()
         found = compute(plan_of, budget, asked, plan.n, plan.most)
     except (TooExpensive, TooLargeError) as error:
         out["too_slow"] = str(error)
@@ -156,7 +164,7 @@ def tried(
 
 def _query_body(given: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "mechanism": described(QUERIES, given, "mechanism"),
+        "mechanism": description_of(QUERIES, given, "mechanism"),
         "assume_budget_relation": given.get("assume") == "yes",
     }
 
@@ -176,14 +184,14 @@ async def _shown(
     result: Mapping[str, Any] | None,
     status: int = 200,
 ) -> Response:
-    office, caller = office_of(request), seen.caller
+    context, caller = context_of(request), seen.caller
     caller.require("read", name)
     asked = request.query_params
     back, before = _whole(asked.get("page")), _whole(asked.get("before"))
     record, refused = _whole(asked.get("record")), asked.get("only") == "refused"
 
     def work() -> dict[str, Any]:
-        budget, ledger = office.ledger.budget(name), office.ledger
+        budget, ledger = context.ledger.budget(name), context.ledger
         waiting = [one for one in ledger.holds() if name in one.budgets and sees(caller, one)]
         return {
             "budget": row(budget),
@@ -192,12 +200,12 @@ async def _shown(
             "window": _window(budget),
             "history": refusals(ledger, name, budget.seq, before) if refused
             else one_page(ledger, name, budget.seq, back or 0),
-            "answer": _record(office, name, record),
+            "answer": _record(context, name, record),
             "waiting": [{**vars(hold), "query": query_words(hold.mechanism), "for": age(hold.age)}
                         for hold in waiting],
         }  # fmt: skip
 
-    values = await office.run(work)
+    values = await context.run(work)
     answer = values["answer"]
     return page(
         "budget.html",
@@ -210,15 +218,15 @@ async def _shown(
         given=given or fields_of(answer and answer["mechanism"]),
         result=result,
         key=uuid.uuid4().hex,
-        verified=office.verifier.said(),
-        read_only=problems.without_addresses(office.ledger.read_only or "") or None,
+        verified=context.verifier.said(),
+        read_only=problems.without_addresses(context.ledger.read_only or "") or None,
     )
 
 
-def _record(office: Office, name: str, seq: int | None) -> dict[str, Any] | None:
+def _record(context: ServiceContext, name: str, seq: int | None) -> dict[str, Any] | None:
     if seq is None:
         return None
-    found = office.ledger.history(name, after=seq - 1 if seq > 0 else None, limit=1)
+    found = context.ledger.history(name, after=seq - 1 if seq > 0 else None, limit=1)
     return entry(found[0]) if found and found[0].seq == seq else None
 
 

@@ -82,7 +82,9 @@ BOUNDS = f"zcdp {JSON}"
 """The kinds that may be bounds alone: the user must say under which relation they hold."""
 
 
-def described(choices: tuple[Choice, ...], fields: Mapping[str, str], what: str) -> dict[str, Any]:
+def description_of(
+    choices: tuple[Choice, ...], fields: Mapping[str, str], what: str
+) -> dict[str, Any]:
     """The JSON description that a form's fields stand for."""
     kind = fields.get("kind", "")
     if kind == JSON:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from residua.ledger.api.ledger import Ledger
 from residua.service import problems
 from residua.service.auth import Caller, parse_token
-from residua.service.context import office_of
+from residua.service.context import context_of
 from residua.service.pages.content import row
-from residua.service.pages.html import PageRoute, form, page, shown, submitted, to
+from residua.service.pages.html import PageRoute, form, page, problem_words, submitted, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -33,12 +33,12 @@ AT_ONCE = 60
 @router.get("/")
 async def home(request: Request) -> Response:
     """The budgets in scope."""
-    office, seen = office_of(request), await visitor(request)
+    context, seen = context_of(request), await visitor(request)
     seen.caller.require("read")
     after = request.query_params.get("after", "")
-    listed = await office.run(budgets, office.ledger, seen.caller, after)
-    verified = office.verifier.said()
-    read_only = problems.without_addresses(office.ledger.read_only or "") or None
+    listed = await context.run(budgets, context.ledger, seen.caller, after)
+    verified = context.verifier.said()
+    read_only = problems.without_addresses(context.ledger.read_only or "") or None
     return page("home.html", seen, **listed, verified=verified, read_only=read_only)
 
 
@@ -69,9 +69,9 @@ async def login(request: Request) -> Response:
     given = await form(request)
     token, after = given.get("token", "").strip(), _local(given.get("next"))
     try:
-        await office_of(request).bearer(request, f"Bearer {token[:200]}")
+        await context_of(request).bearer(request, f"Bearer {token[:200]}")
     except Problem as found:
-        said = dict(shown(found))
+        said = dict(problem_words(found))
         if found.status == 401 and parse_token(token) is None:
             # The words about a header are not for who fills in a form.
             said["detail"] = "invalid token: tokens start with rz_"
@@ -94,7 +94,7 @@ async def logout(request: Request) -> Response:
 async def verify(request: Request) -> Response:
     """Begin to verify the ledger."""
     _, given = await submitted(request, "audit")
-    office_of(request).verifier.start()
+    context_of(request).verifier.start()
     return to(_local(given.get("next")))
 
 
@@ -103,7 +103,7 @@ async def verification(request: Request) -> Response:
     """The result of the last verification, as a part of a page."""
     seen = await visitor(request)
     seen.caller.require("read")
-    return page("part_verification.html", seen, verified=office_of(request).verifier.said())
+    return page("part_verification.html", seen, verified=context_of(request).verifier.said())
 
 
 def _local(address: str | None) -> str:

@@ -40,7 +40,6 @@ _templates = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_templates.globals["static"] = lambda name: address(name)
 _templates.filters["segment"] = lambda text: quote(text, safe="")
 
 
@@ -114,17 +113,19 @@ class PageRoute(APIRoute):
 def trouble(request: Request, problem: Problem) -> Response:
     """A problem as a page, in the words that the library has for it."""
     if wants_part(request):
-        response = page("part_problem.html", None, problem.status, problem=shown(problem))
+        response = page("part_problem.html", None, problem.status, problem=problem_words(problem))
     elif problem.status == 401 and request.url.path != "/login":
         back = request.url.path if request.method == "GET" else "/"
         return to(f"/login?next={quote(back, safe='')}")
     else:
-        response = page("problem.html", known(request), problem.status, problem=shown(problem))
+        response = page(
+            "problem.html", known(request), problem.status, problem=problem_words(problem)
+        )
     response.headers.update(problem.headers)
     return response
 
 
-def shown(problem: Problem) -> Mapping[str, Any]:
+def problem_words(problem: Problem) -> Mapping[str, Any]:
     """The text of a problem on a page."""
     return {"title": problems.TITLES[problem.name], "detail": problem.detail,
             "status": problem.status}  # fmt: skip
@@ -152,8 +153,11 @@ def address(name: str) -> str:
     return f"/static/{VERSION}/{name}"
 
 
+_templates.globals["static"] = address
+
+
 @router.get("/static/{version}/{name}")
-async def static(request: Request, version: str, name: str) -> Response:
+async def static(_request: Request, version: str, name: str) -> Response:
     """One file."""
     if name not in FILES or version != VERSION:
         raise Problem(404, "not-found", "there is nothing at this address")

@@ -18,14 +18,13 @@ from residua.errors import ArgumentError, ResiduaError, UnknownHold
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service.api import models
-from residua.service.api.deciding import settle
-from residua.service.api.responses import validated
-from residua.service.api.routes.asking import in_scope
+from residua.service.api.responses import validate
+from residua.service.api.routes.asking import in_scope, settle
 from residua.service.auth import Caller
-from residua.service.context import office_of
-from residua.service.pages.choices import FILTERS, described
+from residua.service.context import context_of
+from residua.service.pages.choices import FILTERS, description_of
 from residua.service.pages.content import query_words
-from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible
+from residua.service.pages.html import PageRoute, page, problem_words, submitted, to, visible
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
@@ -43,16 +42,16 @@ async def ask_to_retire(request: Request, name: str) -> Response:
 @router.post("/budgets/{name}/retire")
 async def retire(request: Request, name: str) -> Response:
     """Retire it; the answer is the record that this left."""
-    office = office_of(request)
+    context = context_of(request)
     seen, given = await submitted(request, "manage", name)
 
     def work(reason: str) -> int:
-        office.ledger.as_principal(seen.caller.principal).retire(name, reason)
-        return office.ledger.budget(name).seq
+        context.ledger.as_principal(seen.caller.principal).retire(name, reason)
+        return context.ledger.budget(name).seq
 
     try:
-        body = validated(models.Retirement, {"reason": given.get("reason", "").strip()})
-        seq = await office.run(work, body.reason)
+        body = validate(models.Retirement, {"reason": given.get("reason", "").strip()})
+        seq = await context.run(work, body.reason)
     except (ResiduaError, Problem) as error:
         return await _retirement(request, seen, name, visible(error))
     return to(f"/budgets/{quote(name, safe='')}?record={seq}")
@@ -69,17 +68,17 @@ async def ask_to_cancel(request: Request, id: str) -> Response:
 @router.post("/holds/{id}/cancel")
 async def cancel(request: Request, id: str) -> Response:
     """Let it go; the answer is the record that this left."""
-    office = office_of(request)
+    context = context_of(request)
     seen, given = await submitted(request, "spend")
-    found = await office.run(waiting, office.ledger, seen.caller, id)
+    found = await context.run(waiting, context.ledger, seen.caller, id)
     try:
-        await office.run(in_scope, office, seen.caller, id)
-        body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
-        await settle(request, office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
+        await context.run(in_scope, context, seen.caller, id)
+        body = validate(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
+        await settle(request, context, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
     except (ResiduaError, Problem) as error:
         return await _cancellation(request, seen, id, visible(error))
     name = found.budgets[0]
-    seq = await office.run(_left, office.ledger, name, id)
+    seq = await context.run(_left, context.ledger, name, id)
     return to(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
 
 
@@ -108,8 +107,8 @@ def _left(ledger: Ledger, name: str, id: str) -> int | None:
 async def _retirement(
     request: Request, seen: Visitor, name: str, problem: Problem | None
 ) -> Response:
-    office = office_of(request)
-    budget = await office.run(office.ledger.budget, name)
+    context = context_of(request)
+    budget = await context.run(context.ledger.budget, name)
     facts: list[tuple[str, Any]] = [
         ("Budget", budget.name),
         ("Filter", repr(budget.filter)),
@@ -127,15 +126,15 @@ async def _retirement(
         back=f"/budgets/{quote(name, safe='')}",
         verb="Retire the budget",
         usual="",
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
     )
 
 
 async def _cancellation(
     request: Request, seen: Visitor, id: str, problem: Problem | None
 ) -> Response:
-    office = office_of(request)
-    hold = await office.run(waiting, office.ledger, seen.caller, id)
+    context = context_of(request)
+    hold = await context.run(waiting, context.ledger, seen.caller, id)
     facts = [
         ("Query", query_words(hold.mechanism)),
         ("Held from", ", ".join(hold.budgets)),
@@ -153,11 +152,9 @@ async def _cancellation(
         back=f"/budgets/{quote(hold.budgets[0], safe='')}",
         verb="Cancel the reservation",
         usual="cancelled",
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
     )
 
-
-router = APIRouter(route_class=PageRoute)
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 
@@ -173,12 +170,12 @@ async def ask(request: Request) -> Response:
 @router.post("/new-budget")
 async def create(request: Request) -> Response:
     """Create it, or say what is wrong."""
-    office = office_of(request)
+    context = context_of(request)
     seen, given = await submitted(request, "manage")
     try:
-        body = validated(models.NewBudget, wanted(given))
-        ledger = office.ledger.as_principal(seen.caller.principal)
-        await office.compute(
+        body = validate(models.NewBudget, budget_fields(given))
+        ledger = context.ledger.as_principal(seen.caller.principal)
+        await context.compute(
             request,
             seen.caller,
             lambda compute: ledger.with_compute(compute).create_budget(**body.model_dump()),
@@ -188,7 +185,7 @@ async def create(request: Request) -> Response:
     return to(f"/budgets/{quote(body.name, safe='')}")
 
 
-def wanted(given: Mapping[str, str]) -> dict[str, Any]:
+def budget_fields(given: Mapping[str, str]) -> dict[str, Any]:
     """The budget that a form describes; the ledger supplies what was left empty."""
     fields: dict[str, Any] = {
         name: given[name].strip()
@@ -200,20 +197,20 @@ def wanted(given: Mapping[str, str]) -> dict[str, Any]:
             fields["window"] = 86400.0 * float(given["days"])
         except ValueError:
             raise ArgumentError(f"days must be a number, got {given['days'][:100]!r}") from None
-    return {**fields, "filter": described(FILTERS, given, "filter")}
+    return {**fields, "filter": description_of(FILTERS, given, "filter")}
 
 
 async def _form(
     request: Request, seen: Visitor, given: Mapping[str, str], problem: Problem | None
 ) -> Response:
-    office = office_of(request)
-    names = await office.run(lambda: sorted(one.name for one in office.ledger.budgets()))
+    context = context_of(request)
+    names = await context.run(lambda: sorted(one.name for one in context.ledger.budgets()))
     return page(
         "create.html",
         seen,
         200 if problem is None else problem.status,
         given=given,
-        problem=None if problem is None else shown(problem),
+        problem=None if problem is None else problem_words(problem),
         choices=FILTERS,
         relations=RELATIONS,
         parents=names[:500],

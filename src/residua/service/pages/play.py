@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.service.context import office_of
+from residua.service.context import context_of
 from residua.service.pages.html import PageRoute, page, wants_part
 from residua.service.pages.session import perhaps
 
@@ -27,8 +27,8 @@ TRIES = (
 @router.get("/play")
 async def play(request: Request) -> Response:
     """Play: `first`, `low` and `high` say what to ask."""
-    office = office_of(request)
-    values = await office.run(worked_out, dict(request.query_params))
+    context = context_of(request)
+    values = await context.run(worked_out, dict(request.query_params))
     if wants_part(request):
         return page("part_play.html", None, **values)
     return page("play.html", await perhaps(request), **values)

@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from residua.errors import ResiduaError
 from residua.service.auth import Caller
-from residua.service.context import office_of
+from residua.service.context import context_of
 from residua.service.problems import Problem
 
 COOKIE = "residua_session"
@@ -46,7 +46,7 @@ async def visitor(request: Request) -> Visitor:
     if token is not None and len(token) > 200:
         token = ""
     header = None if token is None else f"Bearer {token}"
-    caller = await office_of(request).bearer(request, header)
+    caller = await context_of(request).bearer(request, header)
     seen = Visitor(caller, code_for(token))
     request.scope["state"]["visitor"] = seen
     return seen
@@ -54,7 +54,7 @@ async def visitor(request: Request) -> Visitor:
 
 async def perhaps(request: Request) -> Visitor | None:
     """The visitor, or None without a valid session."""
-    if COOKIE not in request.cookies and not office_of(request).settings.dev:
+    if COOKIE not in request.cookies and not context_of(request).settings.dev:
         return None
     try:
         return await visitor(request)

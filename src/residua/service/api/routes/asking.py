@@ -2,25 +2,43 @@
 
 A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
 mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
+
+What a closed form decides, or is known to be quick, is decided by one of many threads, and the
+ledger commits those that wait together. Any other decision may take long, and so may saying what is
+left: a worker of the pool computes these.
+
+The ledger lists open reservations alone, and a commit that is repeated gets its receipt again; so
+the owner of a reservation, which a scope is compared with, is looked up among all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ArgumentError
+from residua.errors import ArgumentError, TooExpensive
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.domain.receipts import Receipt, Reservation
+from residua.ledger.domain.closed_forms import is_closed_form, leaves_closed_form
+from residua.ledger.domain.described_query import Asked, asked, from_text
+from residua.ledger.domain.receipts import (
+    Answer,
+    Receipt,
+    Reservation,
+    Standings,
+    standings_of,
+    with_remainder,
+)
 from residua.ledger.operations.early_rulings import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
+from residua.ledger.storage import schema
+from residua.records import canonical
 from residua.service.api import models, values
-from residua.service.api.deciding import hold_of, is_quick, query_of, settle, shown_slowly
 from residua.service.api.responses import (
     BudgetName,
     IdempotencyKey,
@@ -30,7 +48,7 @@ from residua.service.api.responses import (
     shaped,
 )
 from residua.service.auth import Caller
-from residua.service.context import Office, caller_of, office_of
+from residua.service.context import ServiceContext, caller_of, context_of, within_limit
 from residua.service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
@@ -54,7 +72,7 @@ async def spend(
     An admitted receipt that is not `replayed` permits one run of the mechanism.
     """
     caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
 
     def ask(ledger: Ledger) -> Receipt:
         query, assumed = query_of(body.mechanism), body.assume_budget_relation
@@ -76,14 +94,14 @@ async def check(
 
     Of a ledger that is read-only a spend would get no answer, and a check gets the same problem.
     """
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("check", name, *body.also)
     one_key(body.key, idempotency_key)
 
     def work(compute: Compute) -> tuple[bool, bytes]:
-        must_be_open(office.ledger.read_only)
-        found = office.ledger.with_compute(compute).check(
-            named(name, body),
+        must_be_open(context.ledger.read_only)
+        found = context.ledger.with_compute(compute).check(
+            budget_names(name, body),
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
         )
@@ -91,8 +109,8 @@ async def check(
         data = to_dict(found) if is_quick(found) else compute(to_dict, found)
         return found.admitted, shaped(models.Decided, data)
 
-    admitted, content = await office.compute(request, caller, work)
-    office.metrics.decided("check", admitted)
+    admitted, content = await context.compute(request, caller, work)
+    context.metrics.count_decision("check", admitted)
     return Json(content)
 
 
@@ -107,7 +125,7 @@ async def reserve(
 ) -> Response:
     """Hold budget for a mechanism that has not started."""
     caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), named(name, body)
+    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
 
     def ask(ledger: Ledger) -> Reservation:
         query, assumed = query_of(body.mechanism), body.assume_budget_relation
@@ -129,12 +147,12 @@ async def commit(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Debit what is held; durable before the answer. Only then may the mechanism start."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("spend")
     key = one_key(body.key, idempotency_key)
 
     def ask(ledger: Ledger) -> Receipt:
-        in_scope(office, caller, id)
+        in_scope(context, caller, id)
         return ledger.commit(id, key)
 
     return await _answer(request, "commit", ask, values.receipt_to_dict, models.Receipted)
@@ -149,14 +167,14 @@ async def commit(
 )
 async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) -> Response:
     """Let a hold go: its mechanism has not started and never will."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("spend")
 
     def ask(ledger: Ledger) -> None:
-        in_scope(office, caller, id)
+        in_scope(context, caller, id)
         ledger.cancel(id, body.reason)
 
-    await settle(request, office, caller, ask)
+    await settle(request, context, caller, ask)
     return Response(status_code=204)
 
 
@@ -168,18 +186,18 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
 )
 async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read")
 
     def work() -> bytes:
         seen = [
             one
-            for one in office.ledger.holds()
+            for one in context.ledger.holds()
             if one.by == caller.principal or all(caller.sees(name) for name in one.budgets)
         ]
         return shaped(models.Holds, {"items": [values.hold_to_dict(one) for one in seen]})
 
-    return Json(await office.run(work))
+    return Json(await context.run(work))
 
 
 async def _answer(
@@ -190,28 +208,28 @@ async def _answer(
     model: type[BaseModel],
 ) -> Json:
     """Ask the ledger, count its decision and answer it; a worker says what takes time to say."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
 
     def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
         receipt = ask(ledger)
         return receipt, shaped(model, to_dict(receipt)) if is_quick(receipt) else None
 
-    receipt, content = await settle(request, office, caller, work)
-    office.metrics.decided(verb, receipt.admitted, receipt.replayed)
+    receipt, content = await settle(request, context, caller, work)
+    context.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
     if content is None:
-        data = await shown_slowly(request, office, caller, receipt, to_dict)
+        data = await shown_slowly(request, context, caller, receipt, to_dict)
         content = shaped(model, data)
     return Json(content)
 
 
-def in_scope(office: Office, caller: Caller, id: str) -> None:
+def in_scope(context: ServiceContext, caller: Caller, id: str) -> None:
     """Raise unless a hold is the caller's own, or all of it in scope, whatever became of it.
 
     What is out of scope and what is not there get the same answer.
     """
     if caller.scope is None:
         return
-    found = hold_of(office.ledger, id)
+    found = hold_of(context.ledger, id)
     if found is None or not (
         found.principal == caller.principal or all(map(caller.sees, found.budgets))
     ):
@@ -231,6 +249,84 @@ def one_key(body: str | None, header: str | None) -> str | None:
     return header
 
 
-def named(name: str, body: models.Ask) -> str | list[str]:
+def budget_names(name: str, body: models.Ask) -> str | list[str]:
     """The budgets of a request: one, or several together."""
     return [name, *body.also] if body.also else name
+
+
+T = TypeVar("T")
+
+
+async def settle(
+    request: Request, context: ServiceContext, caller: Caller, ask: Callable[[Ledger], T]
+) -> T:
+    """A ledger's answer to a caller about a query or a reservation."""
+    ledger = context.ledger.as_principal(caller.principal)
+    return await context.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
+
+
+async def shown_slowly(
+    request: Request,
+    context: ServiceContext,
+    caller: Caller,
+    receipt: Receipt | Reservation,
+    to_dict: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """A receipt as data, where what is left takes time to say. It is durable, so it is answered.
+
+    Where what is left cannot be worked out now, it says so in place of that.
+    """
+    standings = standings_of(receipt)
+    alone = with_remainder(receipt, standings)
+
+    def work(compute: Compute) -> dict[str, Any]:
+        return compute(within_limit, to_dict, alone)
+
+    try:
+        return await context.compute_slowly(request, caller, work)
+    except (Problem, TooExpensive) as problem:
+        late = isinstance(problem, TooExpensive) or problem.status == 503
+        if not late or not isinstance(standings, Standings):
+            raise
+    unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
+    left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
+    return to_dict(with_remainder(receipt, values.Said(left)))
+
+
+def query_of(mechanism: Mapping[str, Any]) -> Asked:
+    """A query from its description; a repeated description is parsed once."""
+    try:
+        text = canonical(mechanism)
+    except ValueError:  # A number beyond all floats: the mechanism says which field it is in.
+        return asked(mechanism)
+    return from_text(text)
+
+
+def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
+    """Whether what is left, and where it was refused what would fit, takes no time to say."""
+    standings = standings_of(receipt)
+    if not isinstance(standings, Standings):
+        return False
+    every = standings.all.values()
+    if not receipt.admitted and not all(is_closed_form(one, standings.asked) for one in every):
+        return False
+    return all(
+        leaves_closed_form(standings.all[name] for name in line)
+        for line in standings.lines.values()
+    )
+
+
+class HoldOwner(NamedTuple):
+    """The principal that made a reservation, and the budgets that it holds from."""
+
+    principal: str
+    budgets: tuple[str, ...]
+
+
+def hold_of(ledger: Ledger, id: str) -> HoldOwner | None:
+    """The owner of a reservation, by its id; None where there is no such reservation."""
+    rows = schema.holds.c
+    wanted = select(rows.principal, rows.members).where(rows.id == id)
+    with ledger.store.reading() as connection:
+        row = connection.execute(wanted).one_or_none()
+    return None if row is None else HoldOwner(row.principal, tuple(row.members.split("\n")))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
 from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
-from residua.service.context import caller_of, office_of
+from residua.service.context import caller_of, context_of
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)
 
@@ -25,15 +25,15 @@ router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)
 )
 async def create(request: Request, body: models.NewBudget) -> Response:
     """Create a budget with a filter. What a budget promises is fixed from then on."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("manage")
 
-    ledger = office.ledger.as_principal(caller.principal)
+    ledger = context.ledger.as_principal(caller.principal)
 
     def work(compute: Compute) -> None:
         ledger.with_compute(compute).create_budget(**body.model_dump())
 
-    await office.compute(request, caller, work)
+    await context.compute(request, caller, work)
     return Json(await _shown(request, body.name), status_code=201)
 
 
@@ -51,18 +51,18 @@ async def every(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The budgets in scope, by name, with what is left of each."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read")
 
     def work(compute: Compute) -> bytes:
-        seen = sorted((one for one in office.ledger.budgets() if caller.sees(one.name)), key=_name)
+        seen = sorted((one for one in context.ledger.budgets() if caller.sees(one.name)), key=_name)
         rest = [one for one in seen if after is None or one.name > after]
         page = rest[:limit]
         following = page[-1].name if len(rest) > limit else None
         items = values.budgets_to_data(page, compute)
         return shaped(models.Budgets, {"items": items, "next": following})
 
-    return Json(await office.compute(request, caller, work))
+    return Json(await context.compute(request, caller, work))
 
 
 @router.get(
@@ -85,10 +85,12 @@ async def show(request: Request, name: BudgetName) -> Response:
 )
 async def retire(request: Request, name: BudgetName, body: models.Retirement) -> Response:
     """Close a budget for good. Its history stays."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("manage", name)
 
-    await office.run(lambda: office.ledger.as_principal(caller.principal).retire(name, body.reason))
+    await context.run(
+        lambda: context.ledger.as_principal(caller.principal).retire(name, body.reason)
+    )
     return Json(await _shown(request, name))
 
 
@@ -100,21 +102,21 @@ async def retire(request: Request, name: BudgetName, body: models.Retirement) ->
 )
 async def refresh(request: Request, name: BudgetName) -> Response:
     """Begin the next window of a budget that has windows, if its time has come."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("manage", name)
 
-    await office.run(lambda: office.ledger.as_principal(caller.principal).refresh(name))
+    await context.run(lambda: context.ledger.as_principal(caller.principal).refresh(name))
     return Json(await _shown(request, name))
 
 
 async def _shown(request: Request, name: str) -> bytes:
-    office = office_of(request)
+    context = context_of(request)
 
     def work(compute: Compute) -> bytes:
-        (data,) = values.budgets_to_data([office.ledger.budget(name)], compute)
+        (data,) = values.budgets_to_data([context.ledger.budget(name)], compute)
         return shaped(models.Budgeted, data)
 
-    return await office.compute(request, caller_of(request), work)
+    return await context.compute(request, caller_of(request), work)
 
 
 def _name(budget: object) -> str:

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from residua.records import FIELDS, Record, lines
 from residua.service.api import models, values
 from residua.service.api.responses import BudgetName, Json, documented, shaped
-from residua.service.context import Office, caller_of, office_of
+from residua.service.context import ServiceContext, caller_of, context_of
 
 router = APIRouter(prefix="/v1", tags=["history"])
 
@@ -46,7 +46,7 @@ async def history(
 
     With a filter a page may be short, even empty, and yet have a next one.
     """
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read", name)
 
     def wanted(record: Record) -> bool:
@@ -60,7 +60,7 @@ async def history(
     def work() -> bytes:
         found: list[Record] = []
         following: int | None = None
-        for seen, record in enumerate(records(office, name, after)):
+        for seen, record in enumerate(records(context, name, after)):
             if wanted(record):
                 if len(found) == limit:
                     following = found[-1].seq
@@ -72,7 +72,7 @@ async def history(
         items = [values.record_to_dict(one) for one in found]
         return shaped(models.History, {"items": items, "next": following})
 
-    return Json(await office.run(work))
+    return Json(await context.run(work))
 
 
 @router.get(
@@ -86,16 +86,16 @@ async def history(
 )
 async def export(request: Request, name: BudgetName) -> Response:
     """The whole chain of a budget as JSON Lines, each record with its hash."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read", name)
-    await office.run(office.ledger.budget, name)
-    return StreamingResponse(lines(records(office, name, None)), media_type="application/jsonl")
+    await context.run(context.ledger.budget, name)
+    return StreamingResponse(lines(records(context, name, None)), media_type="application/jsonl")
 
 
-def records(office: Office, name: str, after: int | None) -> Iterator[Record]:
+def records(context: ServiceContext, name: str, after: int | None) -> Iterator[Record]:
     """All records of a budget after a number, read a few at a time."""
     while True:
-        page = list(office.ledger.history(name, after=after, limit=AT_ONCE))
+        page = list(context.ledger.history(name, after=after, limit=AT_ONCE))
         yield from page
         if len(page) < AT_ONCE:
             return

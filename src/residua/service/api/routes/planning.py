@@ -26,7 +26,7 @@ from residua.planning import count_more, least_noise
 from residua.pld.pld import Pld
 from residua.service.api import models
 from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
-from residua.service.context import caller_of, office_of
+from residua.service.context import caller_of, context_of
 
 router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
 
@@ -51,14 +51,14 @@ async def curves(
 
     Deltas are rounded up and errors down: the curve of the true loss is on the private side.
     """
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read", name)
 
     def work(compute: Compute) -> bytes:
-        budget = office.ledger.budget(name).detached()
+        budget = context.ledger.budget(name).detached()
         return shaped(models.Curves, compute(curves_of, budget, points))
 
-    return Json(await office.compute(request, caller, work))
+    return Json(await context.compute(request, caller, work))
 
 
 @router.post(
@@ -72,15 +72,15 @@ async def plan(request: Request, name: BudgetName, body: models.Plan) -> Respons
 
     The budget's parents and open reservations may allow fewer: `check` asks them as well.
     """
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("plan", name)
 
     def work(compute: Compute) -> bytes:
         queries = [from_dict(one) for one in body.mechanisms]
-        budget = office.ledger.budget(name).detached()
+        budget = context.ledger.budget(name).detached()
         return shaped(models.Planned, compute(plan_of, budget, queries, body.n, body.most))
 
-    return Json(await office.compute(request, caller, work))
+    return Json(await context.compute(request, caller, work))
 
 
 def curves_of(budget: Budget, points: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from residua.service import metrics
 from residua.service.api import models, values
 from residua.service.api.responses import Json, documented, shaped
 from residua.service.auth import PERMISSIONS
-from residua.service.context import Office, caller_of, office_of
+from residua.service.context import ServiceContext, caller_of, context_of
 from residua.service.middleware import encoded
 from residua.service.pool import NICE, lost_problem
 from residua.service.problems import Problem
@@ -40,11 +40,11 @@ async def health() -> Response:
 )
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
-    office = office_of(request)
-    if not await office.readiness.is_ready():
+    context = context_of(request)
+    if not await context.readiness.is_ready():
         raise Problem(503, "store-unavailable", "the store does not answer")
-    office.metrics.read_only.set(office.ledger.read_only is not None)
-    if office.ledger.read_only:
+    context.metrics.read_only.set(context.ledger.read_only is not None)
+    if context.ledger.read_only:
         raise Problem(503, "read-only-ledger", "the ledger is read-only")
     return Json(shaped(models.Health, {"status": "ready", "version": __version__}))
 
@@ -72,15 +72,15 @@ async def me(request: Request) -> Response:
 )
 async def status(request: Request) -> Response:
     """Budgets, open reservations, data labels, and what the set-up promises."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("audit")
 
     def work(compute: Compute) -> bytes:
-        found = office.ledger.status()
+        found = context.ledger.status()
         shown = replace(found, budgets=tuple(one.detached() for one in found.budgets))
         return encoded(compute(values.plain_data, shown))
 
-    return Json(await office.compute(request, caller, work))
+    return Json(await context.compute(request, caller, work))
 
 
 @router.get(
@@ -91,9 +91,9 @@ async def status(request: Request) -> Response:
 )
 async def verification(request: Request) -> Response:
     """The last verification by this process; its text only for callers who may audit."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("read")
-    found = office.verifier.said()
+    found = context.verifier.said()
     # The words name budgets, which may be out of the caller's scope.
     found = found if caller.may("audit") else {**found, "said": None}
     return Json(shaped(models.Verification, found))
@@ -108,10 +108,10 @@ async def verification(request: Request) -> Response:
 )
 async def verify(request: Request) -> Response:
     """Begin to verify the whole ledger in the background; ask `GET` for what it found."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("audit")
-    office.verifier.start()
-    return Json(shaped(models.Verification, office.verifier.said()), status_code=202)
+    context.verifier.start()
+    return Json(shaped(models.Verification, context.verifier.said()), status_code=202)
 
 
 @router.get(
@@ -125,9 +125,9 @@ async def verify(request: Request) -> Response:
 )
 async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("audit")
-    file = await office.working.run_for(caller.principal, exported, office)
+    file = await context.working.run_for(caller.principal, exported, context)
     return StreamingResponse(
         iter(lambda: file.read(1 << 16), b""),
         media_type="application/jsonl",
@@ -135,7 +135,7 @@ async def export(request: Request) -> Response:
     )
 
 
-def exported(office: Office) -> BinaryIO:
+def exported(context: ServiceContext) -> BinaryIO:
     """The export in a file that has no name any more; it may be larger than memory.
 
     A separate process encodes it, so that other requests do not wait.
@@ -143,7 +143,7 @@ def exported(office: Office) -> BinaryIO:
     with tempfile.NamedTemporaryFile() as file:
         process = WorkerProcess(nice=NICE)
         try:
-            office.ledger.with_compute(process.ask).export(file.name)
+            context.ledger.with_compute(process.ask).export(file.name)
         except WorkerLost as lost:
             raise lost_problem(lost) from None
         finally:
@@ -159,8 +159,8 @@ def exported(office: Office) -> BinaryIO:
 )
 async def prometheus(request: Request) -> Response:
     """Counts and durations, as Prometheus reads them."""
-    office, caller = office_of(request), caller_of(request)
+    context, caller = context_of(request), caller_of(request)
     caller.require("audit")
-    office.metrics.read_only.set(office.ledger.read_only is not None)
-    office.metrics.workers.set(len(office.pool.processes))
-    return Response(office.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)
+    context.metrics.read_only.set(context.ledger.read_only is not None)
+    context.metrics.workers.set(len(context.pool.processes))
+    return Response(context.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)

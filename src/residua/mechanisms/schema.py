@@ -1,0 +1,81 @@
+"""JSON schemas of the kinds of mechanism and filter, derived from their classes.
+
+This is the one table of what a kind takes: the service's description, the command line's help and
+the documentation are made from it.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from typing import Any
+
+SCHEMAS = "#/components/schemas/"
+MECHANISM, FILTER = "Mechanism", "Filter"
+_TYPES: dict[str, dict[str, Any]] = {
+    "float": {"type": "number"},
+    "int": {"type": "integer"},
+    "str": {"type": "string"},
+    "bool": {"type": "boolean"},
+    **{name: {"$ref": SCHEMAS + MECHANISM} for name in ("Mechanism", "Query", "Pld")},
+    "Filter": {"$ref": SCHEMAS + FILTER},
+}
+_WORDS = {
+    "number": "number",
+    "integer": "integer",
+    "string": "text",
+    "boolean": "true or false",
+}
+
+
+def kind_schema(cls: Any, **more: Any) -> dict[str, Any]:
+    """The schema of a kind: all of its fields, those of `more`, and no others."""
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    needed = [field.name for field in fields if field.default is dataclasses.MISSING]
+    said = (inspect.getdoc(cls) or "").partition("\n\n")[0]
+    return {
+        "type": "object",
+        "title": cls.kind,
+        "description": " ".join(said.split()),
+        "properties": {
+            "kind": {"type": "string", "const": cls.kind},
+            **{field.name: _field(field) for field in fields},
+            **more,
+        },
+        "required": ["kind", *needed],
+        "additionalProperties": False,
+    }
+
+
+def _field(field: Any) -> dict[str, Any]:
+    schema = _type(ast.parse(str(field.type), mode="eval").body)
+    plain = isinstance(field.default, bool | int | float | str)
+    return {**schema, "default": field.default} if plain else schema
+
+
+def _type(node: ast.expr) -> dict[str, Any]:
+    """A type of Python's as one of JSON's."""
+    if isinstance(node, ast.Constant) and node.value is None:
+        return {"type": "null"}
+    if isinstance(node, ast.Name):
+        return dict(_TYPES[node.id])
+    if isinstance(node, ast.BinOp):  # one | other
+        return {"anyOf": [_type(node.left), _type(node.right)]}
+    assert isinstance(node, ast.Subscript), ast.dump(node)
+    if isinstance(node.slice, ast.Tuple):
+        first, last = node.slice.elts[0], node.slice.elts[-1]
+        if isinstance(last, ast.Constant):  # tuple[of, ...]
+            return {"type": "array", "items": _type(first)}
+        n = len(node.slice.elts)
+        return {"type": "array", "items": _type(first), "minItems": n, "maxItems": n}
+    return {"type": "array", "items": _type(node.slice)}
+
+
+def type_words(schema: dict[str, Any]) -> str:
+    """The type of a field in words that suit JSON; null is left out."""
+    if "anyOf" in schema:
+        return type_words(schema["anyOf"][0])
+    if schema.get("type") == "array":
+        return f"list of {type_words(schema['items'])}s"
+    return _WORDS[schema["type"]] if "type" in schema else "mechanism"
