@@ -21,7 +21,7 @@ from residua import mechanisms
 from residua.filters import amounts
 from residua.filters.additive.zcdp import _whitehouse, zcdp_cost
 from residua.filters.costs import renyi_cost
-from residua.filters.potential.renyi_potential import log_constant, potential_cost
+from residua.filters.potential.renyi_commit import log_constant, potential_cost
 from residua.filters.target import best_order, renyi_budget, zcdp_budget
 from residua.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 

@@ -24,7 +24,7 @@ from residua.errors import UnsupportedError
 from residua.filters.amounts import shown
 from residua.filters.counting import Count, count_copies
 from residua.filters.noise import largest_eps
-from residua.filters.query import Query, described, plain_pld
+from residua.filters.query import Query, described, directions, plain_pld
 from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -271,8 +271,7 @@ def guarantee_words(guarantee: Pld) -> str:
             return f"(eps {eps:g}, delta {delta:g})" if delta else f"eps {eps:g}"
         case [], [(shift, sigma, 1)]:
             return f"mu {shown(shift / sigma, up=True)}"
-    ends = (guarantee,) if guarantee.is_symmetric else (guarantee, guarantee.reverse())
-    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in ends)
+    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in directions(guarantee))
     if not eps < math.inf:
         return "none below delta 1" if guarantee.is_infinite else described(guarantee)
     return f"(eps {shown(eps, up=True)}, delta {_SHOWN_DELTA:g})"

@@ -369,11 +369,11 @@ class Filter(ABC):
 
     # -- for subclasses -----------------------------------------------------------------
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
         """A state from parsed JSON that has the fields of the first state."""
         from residua.filters.codec import state_like
 
-        return state_like(first, fields)
+        return state_like(self.initial(), fields)
 
     def stops_of(self, decision: Decision) -> tuple[str, ...]:
         """The components that a query stops for good; a filter that is not a union has none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
@@ -76,7 +76,7 @@ def to_dict(filter: Filter) -> dict[str, Any]:
 
 def to_json(filter: Filter) -> str:
     """Canonical JSON of a configuration."""
-    return _canonical(to_dict(filter))
+    return canonical(to_dict(filter))
 
 
 def from_json(given: Any) -> Filter:
@@ -107,7 +107,7 @@ def state_to_json(filter: Filter, state: State) -> str:
         raise ArgumentError(f"states of {filter.kind} have no description, they live in memory")
     out = _head(filter)
     out.update(_state_fields(state))
-    return _canonical(out)
+    return canonical(out)
 
 
 def state_from_json(filter: Filter, given: Any) -> State:
@@ -121,7 +121,8 @@ def state_from_json(filter: Filter, given: Any) -> State:
     for name in names:
         if name not in fields:
             raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
-    return filter.own(filter.state_from_fields(first, fields))
+    _like("of", first.of, fields["of"])
+    return filter.own(filter.state_from_fields(fields))
 
 
 def state_like(first: State, fields: Mapping[str, Any]) -> State:
@@ -129,6 +130,22 @@ def state_like(first: State, fields: Mapping[str, Any]) -> State:
     return type(first)(
         **{name: _like(name, getattr(first, name), value) for name, value in fields.items()}
     )
+
+
+def plain_states(filters: Sequence[Filter], states: Sequence[State | None]) -> list[Any]:
+    """The states of several filters as plain data; None where one has none."""
+    both = zip(filters, states, strict=True)
+    return [None if one is None else json.loads(each.state_to_json(one)) for each, one in both]
+
+
+def states_from_plain(filters: Sequence[Filter], given: Any) -> tuple[State | None, ...]:
+    """The inverse of `plain_states`."""
+    if not isinstance(given, list) or len(given) != len(filters):
+        raise ArgumentTypeError(
+            f"parts must be a list of {len(filters)} states, got {checks.shown(given)}"
+        )
+    both = zip(filters, given, strict=True)
+    return tuple(None if one is None else each.state_from_json(one) for each, one in both)
 
 
 def _head(filter: Filter) -> dict[str, Any]:
@@ -168,7 +185,8 @@ def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _canonical(data: Any) -> str:
+def canonical(data: Any) -> str:
+    """Plain data as canonical JSON."""
     return _ENCODER.encode(data)
 
 

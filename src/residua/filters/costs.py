@@ -23,7 +23,7 @@ import numpy as np
 
 from residua import checks
 from residua.filters.amounts import rounded_up, written
-from residua.filters.query import Query, loss_of, relation_of
+from residua.filters.query import Query, directions, loss_of, relation_of
 from residua.mechanisms.black_boxes import BlackBox, Gdp, Rdp, Zcdp
 from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
@@ -79,9 +79,15 @@ def response_eps(loss: Pld) -> float | None:
     """The `eps` of a loss that is `R_eps` with `eps` as it was given; None for any other loss."""
     if loss.is_identity:
         return 0.0
+    point = response_point(loss)
+    return point[0] if point is not None and point[1] == 0.0 else None
+
+
+def response_point(loss: Pld) -> tuple[float, float] | None:
+    """`(eps, delta)` of a loss that is `R_{eps,delta}` as it was given; None for any other loss."""
     match list(loss.terms.items()):
-        case [(RandomizedResponse(eps=eps, delta=0.0), 1)] if loss.gaussian is None:
-            return eps
+        case [(RandomizedResponse(eps=eps, delta=delta), 1)] if loss.gaussian is None:
+            return eps, delta
     return None
 
 
@@ -156,8 +162,7 @@ def renyi_cost(loss: Pld, alpha: float) -> Fraction | None:
 # Not of the Gaussian part: equal PLDs may have been written differently.
 @remembered(maxsize=4096)
 def _renyi(rest: Pld, alpha: float) -> Fraction | None:
-    sides = [rest] if rest.is_symmetric else [rest, rest.reverse()]
-    bounds = [side.renyi_bounds(alpha) for side in sides]
+    bounds = [each.renyi_bounds(alpha) for each in directions(rest)]
     low, high = max(float(b.lo) for b in bounds), max(float(b.hi) for b in bounds)
     if not math.isfinite(high):
         return None

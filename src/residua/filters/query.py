@@ -54,6 +54,11 @@ def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
     return mechanism.pld(relation=relation_of(mechanism, relation))
 
 
+def directions(loss: Pld) -> tuple[Pld, ...]:
+    """A loss, and its reversal where that is another."""
+    return (loss,) if loss.is_symmetric else (loss, loss.reverse())
+
+
 def relation_of(mechanism: Mechanism, relation: str | None) -> str:
     """The relation that is meant: add-remove unless another is named.
 

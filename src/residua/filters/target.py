@@ -21,6 +21,7 @@ import numpy as np
 
 from residua import checks
 from residua.filters import amounts
+from residua.filters.query import directions
 from residua.pld.constructors import gaussian
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
@@ -71,8 +72,7 @@ def gaussian_bracket(eps: float, delta: float, width: float = 0.0) -> tuple[floa
 
 def needed_alone(loss: Pld, delta: float) -> float:
     """The `eps` that a loss needs by itself at this `delta`, in its worse direction."""
-    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return max(float(one.epsilon(delta)) for one in ends)
+    return max(float(each.epsilon(delta)) for each in directions(loss))
 
 
 def alone_words(eps: float, delta: float) -> str:
@@ -123,9 +123,7 @@ def order_for(loss: Pld, eps: float, delta: float) -> float:
     """About the order at which Rényi accounting within `(eps, delta)` admits most copies."""
     a = 1.0 + np.geomspace(0.1, 1e5, 120)
     room = eps + (np.log(a * delta) - (a - 1.0) * np.log1p(-1.0 / a)) / (a - 1.0)
-    costs = np.asarray(loss.renyi(a))
-    if not loss.is_symmetric:
-        costs = np.maximum(costs, np.asarray(loss.reverse().renyi(a)))
+    costs = np.max([np.asarray(each.renyi(a)) for each in directions(loss)], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         counts = np.nan_to_num(np.where(room > 0.0, room / costs, 0.0), posinf=0.0)
     return float(f"{a[int(np.argmax(counts))]:.6g}")

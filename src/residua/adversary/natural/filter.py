@@ -43,14 +43,13 @@ from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
-from residua.filters.costs import gaussian_variance
+from residua.filters.costs import gaussian_variance, response_point
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, as_mechanism, as_query, described, loss_of
 from residua.filters.state import State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict
 from residua.pld.constructors import identity
-from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
@@ -242,7 +241,7 @@ class NaturalFilter(Filter):
 
     def tables(self, state: State) -> dict[str, bytes]:
         """The guarantee for any queries, and the plan that shows it, for verifiers."""
-        found, point = self.proven.computed, _approximate_dp(self.budget)
+        found, point = self.proven.computed, response_point(self.budget)
         if found is None or point is None or self.rounds is None:
             return {}
         table: dict[str, Any] = {"eps": min(found.eps, UNBOUNDED_EPS), "delta": found.delta, "v": 1}
@@ -252,7 +251,7 @@ class NaturalFilter(Filter):
             table |= {"points": plan.points, "draws": plan.draws}
         return {"guarantee": json.dumps(table, sort_keys=True, separators=(",", ":")).encode()}
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> Spent:
         of = fields["of"]
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
@@ -287,7 +286,7 @@ def _proven(
 ) -> Proven:
     if budget.is_identity:
         return Proven(budget, True, "nothing but Id is admitted")
-    point = _approximate_dp(budget)
+    point = response_point(budget)
     if point is not None and point[1] == 0.0:
         return Proven(budget, True, "losses of a history add up")
     if family is not None:
@@ -328,12 +327,3 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
     if found.pld.is_infinite:
         reason += "; it is trivial (delta = 1): nothing is guaranteed"
     return Proven(found.pld, False, reason, found)
-
-
-def _approximate_dp(budget: Pld) -> tuple[float, float] | None:
-    """`(eps, delta)` where the budget is `R_{eps,delta}`."""
-    if budget.gaussian is None and len(budget.terms) == 1:
-        ((factor, n),) = budget.terms.items()
-        if isinstance(factor, RandomizedResponse) and n == 1:
-            return factor.eps, factor.delta
-    return None

@@ -222,7 +222,7 @@ class TargetResidueFilter(Filter):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
         of = fields["of"]
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
