@@ -91,8 +91,10 @@ class Decision:
         return NOTHING_FITS if fit is None else f"{described(fit)} would fit"
 
     def refused(self, left: str | None, advice: str) -> str:
-        """The reason of a refusal, for callers that know more than the filter: what is left (if not
-        None) and what would fit, given other budgets and open holds."""
+        """The reason of a refusal, for callers that know more than the filter.
+
+        That is what is left (if not None) and what would fit, given other budgets and open holds.
+        """
         return self._filter._reason(self, left, advice)
 
     @property

@@ -188,7 +188,6 @@ def least(
         most: the most noise that is tried.
         coarse: find the noise to a few percent only, and three digits.
     """
-
     digits = _COARSE_DIGITS if coarse else None
 
     def good(ratio: float) -> bool:
@@ -208,8 +207,8 @@ def least(
                 return None
             low = high
     if coarse:
-        return make(_bisected(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
-    low, high = _bisected(low, high, good, 1.0 + 1e-8, _ROUNDS)
+        return make(_bisect(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
+    low, high = _bisect(low, high, good, 1.0 + 1e-8, _ROUNDS)
     for digits in (_DIGITS, 9, 12, None):
         for ratio in (low, high):
             candidate = make(ratio, digits)
@@ -218,7 +217,7 @@ def least(
     return None
 
 
-def _bisected(
+def _bisect(
     low: float,
     high: float,
     good: Callable[[float], bool],

@@ -87,14 +87,14 @@ def as_mechanism(query: Query) -> Mechanism:
         return PureDp(0.0)
     parts: list[Mechanism] = []
     for d, s, n in query.gaussian.parts if query.gaussian else ():
-        parts.append(_repeated(Gaussian(sigma=s, sensitivity=d), n))
+        parts.append(_repeat(Gaussian(sigma=s, sensitivity=d), n))
     for factor, n in query.terms.items():
-        made = _described(factor)
+        made = _factor_mechanism(factor)
         if made is None:
             raise ArgumentError(
                 f"a query that is to be written down must be a mechanism, got {described(query)}"
             )
-        parts.append(_repeated(made, n))
+        parts.append(_repeat(made, n))
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
 
 
@@ -118,11 +118,11 @@ def named(query: Query) -> Query:
         return query
 
 
-def _repeated(part: Mechanism, n: int) -> Mechanism:
+def _repeat(part: Mechanism, n: int) -> Mechanism:
     return part if n == 1 else SelfComposed(part, n)
 
 
-def _described(factor: Factor) -> Mechanism | None:
+def _factor_mechanism(factor: Factor) -> Mechanism | None:
     if isinstance(factor, RandomizedResponse):
         return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
     if isinstance(factor, laplace.Laplace):

@@ -446,7 +446,7 @@ def _more(one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
 
 
 def _left(state: Planned, taken: _Taken) -> Fraction:
-    left = amounts.without(state.variance, taken.variance)
+    left = amounts.subtract(state.variance, taken.variance)
     assert left is not None
     return left
 

@@ -89,7 +89,7 @@ def components_for(
         return PureFilter(eps), TargetResidueFilter(eps, delta)
     slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
     whole = TargetResidueFilter(eps, delta, _RESERVE, slack)
-    unit = None if stated else _sampled(losses[0])
+    unit = None if stated else _least_noisy_sampled(losses[0])
     helper: PlanFilter | RenyiCommitFilter | None = None if unit is None else _plan_for(unit, whole)
     if helper is None:
         share = amounts.written(_STATED if stated else _RENYI)
@@ -113,7 +113,7 @@ def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
     eps, delta = whole.eps, whole.delta
     if not isinstance(planned := named(unit), Mechanism):
         return None
-    most = _fitting(unit, eps, delta)
+    most = _most_copies(unit, eps, delta)
     if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
         return None
     share = _share(delta, amounts.written(_PLAN))
@@ -140,7 +140,7 @@ def _room(filter: TargetResidueFilter, unit: Pld) -> float:
     return copies
 
 
-def _sampled(loss: Pld) -> Pld | None:
+def _least_noisy_sampled(loss: Pld) -> Pld | None:
     """Of the queries with Gaussian noise on a sample that a loss is made of, the least noisy one.
 
     Equal losses may hold their queries in another order, and are one to a cache.
@@ -149,7 +149,7 @@ def _sampled(loss: Pld) -> Pld | None:
     return Pld(None, {min(found, key=astuple): 1}) if found else None
 
 
-def _fitting(unit: Pld, eps: float, delta: float) -> int:
+def _most_copies(unit: Pld, eps: float, delta: float) -> int:
     """How many copies fit `(eps, delta)`, to about one percent."""
     whole = approximate_dp(eps, delta)
     low, high = 0, 1
@@ -212,7 +212,9 @@ class AutoFilter(Filter):
         chosen = components_for(self.eps, self.delta, tuple(loss for _, loss in asked), stated)
         return _union(chosen, self.eps, self.delta)
 
-    def _opened(self, state: Open, query: Query, relation: str | None) -> tuple[UnionFilter, Parts]:
+    def _deciding_union(
+        self, state: Open, query: Query, relation: str | None
+    ) -> tuple[UnionFilter, Parts]:
         """The union that decides, and its state."""
         if not state.filters:
             union = self.union_for(query, relation)
@@ -238,7 +240,7 @@ class AutoFilter(Filter):
     def _decide(self, state: Open, query: Query, relation: str | None) -> Decision:
         if not state.filters and _is_nothing(query, relation):
             return make_decision(self, state, state, None, query, relation)
-        union, parts = self._opened(state, query, relation)
+        union, parts = self._deciding_union(state, query, relation)
         inner = union._decide(parts, query, relation)
         after = self._after(state, union, inner.state) if inner.admitted else None
         return make_decision(self, state, after, inner, query, relation)
@@ -251,7 +253,7 @@ class AutoFilter(Filter):
         """Whether `decide` admits a query, without working out the state that follows."""
         if not state.filters and _is_nothing(query, relation):
             return True
-        union, parts = self._opened(state, query, relation)
+        union, parts = self._deciding_union(state, query, relation)
         return union.admits(parts, query, relation)
 
     def skip(
@@ -262,7 +264,7 @@ class AutoFilter(Filter):
         first = next((one for one in queries if not _is_nothing(one, relation)), None)
         if first is None:
             return (most if queries else 0), now
-        union, parts = self._opened(now, first, relation)
+        union, parts = self._deciding_union(now, first, relation)
         rounds, after = union.skip(parts, queries, most, relation)
         return rounds, self._after(now, union, after) if rounds else now
 
@@ -289,9 +291,9 @@ class AutoFilter(Filter):
             raise ArgumentError(f"state must have components for its parts, got {state!r}")
         return state
 
-    def _adopted(self, state: State) -> State:
+    def _adopt(self, state: State) -> State:
         assert isinstance(state, Open)
-        return super()._adopted(replace(state, parts=adopt_parts(state.filters, state.parts)))
+        return super()._adopt(replace(state, parts=adopt_parts(state.filters, state.parts)))
 
     def state_to_json(self, state: State) -> str:
         from residua.filters.codec import canonical, plain_states
