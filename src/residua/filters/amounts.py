@@ -21,10 +21,13 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 
 _LONGEST = 512
+"""Bits of the longest denominator that is kept."""
 _DIGITS = 17
+"""Digits of a cost that is known through a float: enough to write every float."""
 _TEXT_LIMIT = 1500
 """Digits that are read: the square of the least `eps` has some seven hundred."""
 _MOST_PLACES = 60
+"""Decimal places up to which an amount is written as a decimal, not as a quotient."""
 _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
 
 

@@ -25,6 +25,7 @@ from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 
 _LEAST = 1e-100
+"""Losses below this are raised to it: their squares would underflow."""
 _LISTED = (Atoms, GaussianMixture)
 
 

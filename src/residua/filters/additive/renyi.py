@@ -23,6 +23,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
 MOST_ORDER = 1e9
+"""The largest Rényi order."""
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,11 @@ from residua.pld.pld import Pld
 from residua.work_limit import remembered, work
 
 _ACCURACY = 1e-3
+"""The relative accuracy of the curve at lattice points."""
 _SNAP = 1e-9
 """Losses this close to a lattice point (in cells) are moved there; what that costs is charged."""
 _START = 16
+"""The points of a curve that are evaluated at first; doubled until its tail is small."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,9 +50,11 @@ from residua.work_limit import remembered
 
 _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
+"""The logarithm of the ratio of neighbouring `mu²` for which costs are worked out."""
 _FIRST, _ROUNDS = 64.0, 6
 """How many queries are planned for at first, and how often that is corrected."""
 _HALVINGS = 24
+"""How often the bracket of a `mu` that is shown is halved."""
 _SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
 """How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 

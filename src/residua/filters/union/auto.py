@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -35,6 +34,7 @@ from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter, adopt_parts
+from residua.filters.wording import rounded
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian
@@ -45,7 +45,6 @@ from residua.provable import unprovable_filter
 from residua.provable.plans import MOST_PLANNED
 from residua.work_limit import remembered
 
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-28
@@ -163,8 +162,7 @@ def _most_copies(unit: Pld, eps: float, delta: float) -> int:
 
 def _share(delta: float, share: Fraction) -> float:
     """A share of `delta` as it is written, rounded down to six digits."""
-    whole = amounts.written(delta) * share
-    return float(_SIX_DIGITS.divide(Decimal(whole.numerator), Decimal(whole.denominator)))
+    return float(rounded(amounts.written(delta) * share))
 
 
 @dataclass(frozen=True)
