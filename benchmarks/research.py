@@ -16,6 +16,7 @@ from typing import Any
 
 import residua as rz
 from benchmarks.ceilings import ceilings
+from benchmarks.reachable import reachable_points
 from residua.adversary import suite
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
@@ -210,6 +211,7 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "several-budgets": several_budgets,
     "replay": replay,
     "ceilings": ceilings,
+    "reachable-points": reachable_points,
     "slack": slack,
     "contour": contour,
     "natural-guarantee": natural_guarantee,

@@ -165,6 +165,6 @@ from residua.pld.residue.gdp_residue import (
 from residua.pld.residue.slack import slack_cost as slack_cost
 from residua.pld.residue.zcdp_parameter import zcdp_parameter as zcdp_parameter
 from residua.pld.running_composition import RunningComposition as RunningComposition
-from residua.service.client.asynchronous import AsyncClient as AsyncClient
-from residua.service.client.sync import Client as Client
+from residua.service.client.client import AsyncClient as AsyncClient
+from residua.service.client.client import Client as Client
 from residua.version import __version__ as __version__

@@ -6,9 +6,15 @@
 from __future__ import annotations
 
 import fractions
+import json
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import catalogue
 import residua as rz
 from catalogue import CASES
 from residua.bounds import Interval
@@ -149,3 +156,91 @@ def test_a_read_leaves_no_contours_behind():
         pld.epsilon_bounds(1e-6)
         pld.tradeoff_bounds(0.1)
         assert pld._evaluator.contours == ()
+
+
+# -- the order of composition ----------------------------------------------------------------
+
+PARTS: dict[str, tuple[Callable[[], rz.Pld], ...]] = {
+    "pairs": (
+        lambda: 2 * rz.laplace(scale=9.0),
+        lambda: 3 * rz.pure_dp(0.11),
+        lambda: 2 * rz.bounded_range(0.07),
+    ),
+    "gaussians": tuple(lambda k=k: rz.gaussian(sigma=3.0 + 0.7 * k) for k in range(5)),
+    "all kinds": (
+        lambda: rz.subsampled_gaussian(1.3, 0.01),
+        lambda: rz.subsampled_gaussian(1.1, 0.02, "add"),
+        lambda: rz.gaussian(sigma=7.0),
+        lambda: rz.laplace(scale=30.0),
+        lambda: rz.from_pair([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]),
+        lambda: rz.approximate_dp(0.05, 1e-9),
+    ),
+    "lists": (
+        lambda: rz.from_pair([0.5, 0.3, 0.2], [0.45, 0.32, 0.23]),
+        lambda: rz.from_pair([0.6, 0.3, 0.1], [0.55, 0.33, 0.12]),
+        lambda: 2 * rz.pure_dp(0.03),
+    ),
+}
+FILTERS: dict[str, Callable[[], rz.Filter]] = {
+    "gdp": lambda: rz.GdpResidueFilter(mu=4.0),
+    "approximate gdp": lambda: rz.ApproximateGdpResidueFilter(mu=4.0, delta=1e-5),
+}
+
+
+def composed(name: str, backwards: bool) -> rz.Pld:
+    parts = PARTS[name]
+    return sum(make() for make in (reversed(parts) if backwards else parts))
+
+
+def digits(name: str, backwards: bool) -> dict[str, str]:
+    """Every bit of what is read of a composition and spent on it."""
+    pld = composed(name, backwards)
+    found = {
+        f"{read_name} {x}": repr(read(pld, read_name, x))
+        for read_name, numbers in READS.items()
+        for x in numbers
+    }
+    for which, make in FILTERS.items():
+        rule = make()
+        answer = rule.spend(pld)
+        found[which] = repr((answer, rule.remaining))
+    return found
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_order_of_composition_does_not_count(name):
+    """In this process, with what the first order left in caches, and in two that start cold."""
+    forwards, backwards = (composed(name, back) for back in (False, True))
+    assert forwards == backwards
+    assert hash(forwards) == hash(backwards)
+    wanted = digits(name, False)
+    assert digits(name, True) == wanted
+    for back in (False, True):
+        assert cold_digits(name, back) == wanted
+
+
+def cold_digits(name: str, backwards: bool) -> dict[str, str]:
+    """`digits` of a new process, whose hashes are seeded otherwise."""
+    code = f"import json, test_purity; print(json.dumps(test_purity.digits({name!r}, {backwards})))"
+    paths = [str(Path(__file__).parent), str(Path(catalogue.__file__).parent)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_equal_variances_read_the_same():
+    one, two = rz.gaussian(mu=3.0) + rz.gaussian(mu=4.0), rz.gaussian(mu=5.0)
+    assert one == two
+    for name, numbers in READS.items():
+        for x in numbers:
+            assert read(one, name, x) == read(two, name, x)
+
+
+@pytest.mark.parametrize("name", ["lists", "all kinds"])
+def test_a_copy_through_pickle_reads_the_same(name):
+    pld = composed(name, backwards=False)
+    again = pickle.loads(pickle.dumps(pld))
+    assert again == pld
+    assert again.delta_bounds(0.3) == pld.delta_bounds(0.3)

@@ -191,7 +191,7 @@ def counted_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def balance_words(balance: Balance) -> str:
-    """A balance in words: `81 % left; largest query eps 0.43; 12 more like the last one; …`."""
+    """A balance in words: `81 % left; largest query eps 0.43; guarantee mu 1`."""
     parts = [f"{share_words(balance)} left"]
     if balance.largest_eps:
         parts.append(f"largest query eps {number(Decimal(repr(balance.largest_eps)))}")
@@ -199,7 +199,7 @@ def balance_words(balance: Balance) -> str:
         parts.append("no eps-DP query fits")
     if balance.more_like_last is not None:
         more = f"{balance.more_like_last:,}{'+' if balance.counting_ended else ''}"
-        parts.append(f"{more} more like the last one")
+        parts.append(f"{more} more like the last admitted one")
     return "; ".join([*parts, f"guarantee {guarantee_words(balance.guarantee)}"])
 
 

@@ -23,7 +23,7 @@ from residua import checks
 from residua.bounds import Floats, Interval, Number, float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.factors import Factor
+from residua.pld.families.factors import Factor, canonical_key
 from residua.pld.families.gaussian import Gaussian
 from residua.work_limit import remembered_property
 
@@ -48,14 +48,26 @@ class Pld:
     (`gaussian`, `laplace`, `pure_dp`, `from_atoms`, …), not with this class.
     """
 
-    __slots__ = ("__dict__", "gaussian", "terms")
+    __slots__ = ("__dict__", "_counts", "gaussian")
 
     gaussian: Gaussian | None
-    terms: MappingProxyType[Factor, int]
+    _counts: dict[Factor, int]
 
     def __init__(self, gaussian: Gaussian | None, terms: Mapping[Factor, int]):
         object.__setattr__(self, "gaussian", gaussian)
-        object.__setattr__(self, "terms", MappingProxyType(dict(terms)))
+        object.__setattr__(self, "_counts", dict(terms))
+
+    @cached_property
+    def terms(self) -> MappingProxyType[Factor, int]:
+        """The factors besides the Gaussian, and how often each occurs, in canonical order.
+
+        Sums of floats depend on their order. So that equal PLDs give the same digits, however they
+        were composed, the order is a function of the factors alone.
+        """
+        counts = self._counts
+        if len(counts) > 1:
+            counts = {factor: counts[factor] for factor in sorted(counts, key=canonical_key)}
+        return MappingProxyType(counts)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Pld is frozen; cannot set {name!r}")
@@ -64,7 +76,7 @@ class Pld:
         raise AttributeError(f"a Pld is frozen; cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[type[Pld], tuple[Gaussian | None, dict[Factor, int]]]:
-        return Pld, (self.gaussian, dict(self.terms))
+        return Pld, (self.gaussian, self._counts)
 
     # -- identity ---------------------------------------------------------------------
 
@@ -72,14 +84,14 @@ class Pld:
         """The same Gaussian variance and the same other factors (`compare` is mathematical)."""
         if not isinstance(other, Pld):
             return NotImplemented
-        return self._exact_variance == other._exact_variance and self.terms == other.terms
+        return self._exact_variance == other._exact_variance and self._counts == other._counts
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self._exact_variance, frozenset(self.terms.items())))
+        return hash((self._exact_variance, frozenset(self._counts.items())))
 
     @cached_property
     def _exact_variance(self) -> Fraction:
@@ -109,12 +121,12 @@ class Pld:
     @property
     def is_infinite(self) -> bool:
         """Whether this is `inf`, the greatest PLD: all mass at `+inf`."""
-        return len(self.terms) == 1 and next(iter(self.terms)).atom_count == 0
+        return len(self._counts) == 1 and next(iter(self._counts)).atom_count == 0
 
     @property
     def is_identity(self) -> bool:
         """Whether this is `Id`, the least PLD: no loss at all."""
-        return self.gaussian is None and not self.terms
+        return self.gaussian is None and not self._counts
 
     @property
     def is_finite(self) -> bool:
@@ -175,8 +187,8 @@ class Pld:
         if other.is_identity or self.is_infinite:
             return self
         # Unlike `dict(...)`, which would hash every factor of a stream again.
-        terms = self.terms.copy()
-        for factor, n in other.terms.items():
+        terms = self._counts.copy()
+        for factor, n in other._counts.items():
             terms[factor] = terms.get(factor, 0) + n
         if self.gaussian and other.gaussian:
             total: Gaussian | None = self.gaussian.compose(other.gaussian)
@@ -268,7 +280,7 @@ class Pld:
 
     def _without_caches(self) -> Pld:
         """The same value, without what was worked out from it."""
-        twin = Pld(self.gaussian, self.terms)
+        twin = Pld(self.gaussian, self._counts)
         twin.__dict__["_hash"] = self._hash
         return twin
 
@@ -284,7 +296,7 @@ class Pld:
         return twin
 
     def _copy_for_search(self) -> Pld:
-        twin = Pld(self.gaussian, self.terms)
+        twin = Pld(self.gaussian, self._counts)
         known = self.__dict__
         twin.__dict__.update({name: known[name] for name in _LASTING & known.keys()})
         twin.__dict__["_evaluator"] = self._evaluator.workspace(twin)

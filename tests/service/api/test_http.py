@@ -10,7 +10,7 @@ import pytest
 
 import residua as rz
 from residua.records import from_line
-from residua.service.api.drawn import widest
+from residua.service.api.routes.planning import widest
 from service.running import FILTER, LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")

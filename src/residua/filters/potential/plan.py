@@ -47,8 +47,8 @@ from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.provable import LARGEST_SHARE
 from residua.provable.forms import MOST_OUTCOMES
-from residua.provable.plans import LARGEST_SHARE
 from residua.work_limit import remembered, remembered_property
 
 _MARGIN, _LEAST_MARGIN = 1e-2, 1e-6

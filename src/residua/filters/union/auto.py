@@ -41,8 +41,7 @@ from residua.mechanisms.noise import DiscreteGaussian
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
-from residua.provable import unprovable_filter
-from residua.provable.plans import MOST_PLANNED
+from residua.provable import MOST_PLANNED, unprovable_filter
 from residua.work_limit import remembered
 
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from residua import checks
@@ -28,6 +28,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.provable import unprovable, unprovable_commit
 from residua.records import Canonical, canonical
+from residua.sized_cache import sized_cache
 
 _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
 """Black boxes that denote a symmetric PLD."""
@@ -121,7 +122,7 @@ def asked(given: Any) -> Asked:
     return _asked(given)
 
 
-@lru_cache(maxsize=4096)
+@sized_cache(maxsize=4096, size=lambda found: len(found.text))
 def _remembered(given: Pld | Mechanism | str) -> Asked:
     return _asked(given)
 

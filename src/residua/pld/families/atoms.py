@@ -97,11 +97,17 @@ class Atoms:
         return self.exact.reverse()
 
     def reverse(self) -> Atoms:
-        return self.reversed
+        return self if self.is_symmetric else self.reversed
+
+    @cached_property
+    def bits(self) -> tuple[int, bytes, bytes, bytes]:
+        """The floats that stand for the atoms: what is read depends on them."""
+        return self.p.size, self.z.tobytes(), self.p.tobytes(), self.q.tobytes()
 
     def __eq__(self, other: object) -> bool:
+        """The same PLD, represented by the same floats, so that equal atoms read the same."""
         return self is other or (
-            isinstance(other, Atoms) and self._hash == other._hash and self.exact.same(other.exact)
+            isinstance(other, Atoms) and self.bits == other.bits and self.exact.same(other.exact)
         )
 
     def __hash__(self) -> int:
@@ -109,11 +115,10 @@ class Atoms:
 
     @cached_property
     def _hash(self) -> int:
-        ends = (round(float(self.z[0]), 9), round(float(self.z[-1]), 9)) if self.z.size else ()
-        return hash((self.z.size, ends))
+        return hash(self.bits)
 
-    def __reduce__(self) -> tuple[Callable[[ExactAtoms], Atoms], tuple[ExactAtoms]]:
-        return atoms_from_exact, (self.exact,)
+    def __reduce__(self) -> tuple[Callable[..., Atoms], tuple[Floats, Floats, Floats, ExactAtoms]]:
+        return _restored, (self.p, self.q, self.z, self.exact)
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of the finite part `E[(1 - e^{t-Z})_+; Z < inf]`, `t` known up to `±dt`."""
@@ -240,6 +245,10 @@ class Atoms:
         p = self.p.tolist() + [at_infinity] * (at_infinity > 0) + [0.0] * (missing > 0)
         q = self.q.tolist() + [0.0] * (at_infinity > 0) + [missing] * (missing > 0)
         return f"from_pair({p!r}, {q!r})"
+
+
+def _restored(p: Floats, q: Floats, z: Floats, exact: ExactAtoms) -> Atoms:
+    return Atoms(p, q, z, lambda: exact)
 
 
 def atoms_from_floats(p: Floats, q: Floats, p_total: Fraction, q_total: Fraction | None) -> Atoms:

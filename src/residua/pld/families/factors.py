@@ -20,6 +20,21 @@ Rational = RandomizedResponse | Laplace | BoundedRange
 Terms = Mapping[Factor, int]
 
 
+def canonical_key(factor: Factor) -> tuple[object, ...]:
+    """A sort key that is a function of the factor's value: the kind, then its parameters."""
+    match factor:
+        case RandomizedResponse(eps, delta):
+            return 0, eps, delta
+        case Laplace(scale, sensitivity):
+            return 1, scale, sensitivity
+        case BoundedRange(eps, atomic):
+            return 2, eps, atomic
+        case GaussianMixture(sigma, p_rest, p, q_rest, q):
+            return 3, sigma, p_rest, p, q_rest, q
+        case Atoms():
+            return 4, *factor.bits
+
+
 def whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
     """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
     back = factor.reverse()

@@ -23,10 +23,10 @@ Log moments: `ln E e^{sZ} = c s(s+1)/2`. Composition adds `c`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import frexp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,19 @@ _NODES = np.concatenate([-_HALF_NODES[::-1], _HALF_NODES])
 _WEIGHTS = np.concatenate([_HALF_WEIGHTS[::-1], _HALF_WEIGHTS])
 
 
+_UNIT = 1 << 1024
+"""Variances are added up in units of `1 / _UNIT`: none is smaller than `2^-700`."""
+
+
+def _variance_digits(sensitivity: float, sigma: float, count: int) -> int:
+    (a, b), (c, d) = sensitivity.as_integer_ratio(), sigma.as_integer_ratio()
+    top, bottom = a * d, b * c
+    return (count * top * top * _UNIT) // (bottom * bottom)
+
+
 @dataclass(frozen=True)
 class Gaussian:
-    """A composition of Gaussian mechanisms: `(sensitivity, sigma, count)` for each kind."""
+    """A composition of Gaussian mechanisms: `(sensitivity, sigma, count)` for each kind, sorted."""
 
     parts: tuple[tuple[float, float, int], ...]
 
@@ -66,34 +76,39 @@ class Gaussian:
         return sum((n * (Fraction(d) / Fraction(s)) ** 2 for d, s, n in self.parts), Fraction(0))
 
     @cached_property
+    def _digits(self) -> int:
+        """`c` in units of `2^-1024`, rounded down: too small by less than the number of parts."""
+        return sum(_variance_digits(d, s, n) for d, s, n in self.parts)
+
+    @cached_property
     def variance(self) -> float:
-        """`c` in floating point; relative error at most `variance_error`."""
-        return float(sum(n * (d / s) * (d / s) for d, s, n in self.parts))
+        """`c` rounded to nearest: a function of its exact value, whatever the parts are."""
+        low = self._digits / _UNIT
+        if low == (self._digits + len(self.parts)) / _UNIT:
+            return low
+        return float(self.exact_variance)
 
     @cached_property
     def variance_error(self) -> float:
-        """Bound on the relative error of `variance`: all terms are positive."""
-        power_of_two = len(self.parts) == 1 and frexp(self.parts[0][1])[0] == 0.5
-        if power_of_two and Fraction(self.variance) == self.exact_variance:
-            return 0.0
-        return (len(self.parts) + 5) * U
-
-    @cached_property
-    def _kinds(self) -> frozenset[tuple[float, float]]:
-        return frozenset((d, s) for d, s, _ in self.parts)
+        """Bound on the relative error of `variance`: 0 if that is exact."""
+        top, bottom = self.variance.as_integer_ratio()
+        excess = top * _UNIT // bottom - self._digits
+        is_close = 0 <= excess <= len(self.parts)
+        return 0.0 if is_close and self.variance == self.exact_variance else U
 
     def compose(self, other: Gaussian) -> Gaussian:
-        """The composition: parts side by side, equal ones counted together."""
-        if len(other.parts) == 1 and not other._kinds <= self._kinds:
-            merged = Gaussian(self.parts + other.parts)
-            object.__setattr__(merged, "_kinds", self._kinds | other._kinds)
-            object.__setattr__(merged, "variance", self.variance + other.variance)
-            object.__setattr__(merged, "variance_error", (len(merged.parts) + 5) * U)
-            return merged
-        counts: dict[tuple[float, float], int] = {}
-        for d, s, n in self.parts + other.parts:
-            counts[d, s] = counts.get((d, s), 0) + n
-        return Gaussian(tuple((d, s, n) for (d, s), n in counts.items()))
+        """The composition: equal parts are counted together."""
+        parts = list(self.parts)
+        for d, s, n in other.parts:
+            at = bisect_left(parts, (d, s))
+            if at < len(parts) and parts[at][:2] == (d, s):
+                parts[at] = (d, s, n + parts[at][2])
+            else:
+                parts.insert(at, (d, s, n))
+        made = Gaussian(tuple(parts))
+        if len(parts) == len(self.parts) + len(other.parts):
+            made.__dict__["_digits"] = self._digits + other._digits
+        return made
 
     def power(self, n: int) -> Gaussian:
         """The `n`-fold composition."""

@@ -12,9 +12,8 @@ import pytest
 
 import residua as rz
 from residua.errors import ArgumentError
-from residua.service import logs
-from residua.service.auth import access, tokens
-from residua.service.auth.access import PERMISSIONS, Gatekeeper
+from residua.service import auth, logs
+from residua.service.auth import PERMISSIONS, Gatekeeper
 from residua.service.problems import Problem
 from residua.service.serving import check
 from residua.service.settings import Settings
@@ -66,7 +65,7 @@ def budget(service: Service) -> str:
     return "matrix"
 
 
-@pytest.mark.parametrize("role", tokens.ROLES)
+@pytest.mark.parametrize("role", auth.ROLES)
 @pytest.mark.parametrize("permission", PERMISSIONS)
 def test_roles(service: Service, budget: str, role: str, permission: str) -> None:
     """Each role is let through exactly where its permissions say."""
@@ -200,23 +199,23 @@ def test_revoked_tokens_open_nothing(service: Service) -> None:
     text = service.token("admin")
     assert service.http("GET", "/v1/me", text).status_code == 200
     service.office.tokens.revoke(text.split("_")[1])
-    time.sleep(access.KEPT + 0.05)
+    time.sleep(auth.KEPT + 0.05)
     assert service.http("GET", "/v1/me", text).status_code == 401
 
 
 def test_expired_tokens_open_nothing(service: Service) -> None:
     past = datetime.now(UTC) - timedelta(days=2)
-    made, text = tokens.made("admin", days=1, now=past)
+    made, text = auth.new_token("admin", days=1, now=past)
     service.office.tokens.add(made)
     assert service.http("GET", "/v1/me", text).status_code == 401
-    made, text = tokens.made("admin", days=3, now=past)
+    made, text = auth.new_token("admin", days=3, now=past)
     service.office.tokens.add(made)
     assert service.http("GET", "/v1/me", text).status_code == 200
 
 
 def test_a_token_expires_while_it_is_remembered() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
-    made, text = tokens.made("engine", days=1, now=now)
+    made, text = auth.new_token("engine", days=1, now=now)
     at = [now]
     keeper = Gatekeeper(lambda id: made, False, clock=lambda: 0.0, now=lambda: at[0])
     assert keeper.caller(f"Bearer {text}").role == "engine"
@@ -226,13 +225,13 @@ def test_a_token_expires_while_it_is_remembered() -> None:
 
 
 def test_tokens_are_looked_up_again_after_a_while() -> None:
-    made, text = tokens.made("engine")
+    made, text = auth.new_token("engine")
     at, asked = [0.0], []
     keeper = Gatekeeper(lambda id: (asked.append(id), made)[1], False, clock=lambda: at[0])
     for _ in range(5):
         keeper.caller(f"Bearer {text}")
     assert len(asked) == 1
-    at[0] = access.KEPT + 0.1
+    at[0] = auth.KEPT + 0.1
     assert keeper.known(f"Bearer {text}") is None
     keeper.caller(f"Bearer {text}")
     assert len(asked) == 2
@@ -240,14 +239,14 @@ def test_tokens_are_looked_up_again_after_a_while() -> None:
 
 def test_secrets_are_not_in_the_store(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
-        for role in tokens.ROLES:
+        for role in auth.ROLES:
             assert service.http("GET", "/v1/me", role).status_code == 200
         texts = list(service.tokens.values())
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     for text in texts:
         assert text.split("_", 2)[2].encode() not in content
     rows = sqlite3.connect(tmp_path / "b.db").execute("SELECT hash FROM residua_tokens").fetchall()
-    assert {hash for (hash,) in rows} == {tokens.hashed(text.split("_", 2)[2]) for text in texts}
+    assert {hash for (hash,) in rows} == {auth.secret_hash(text.split("_", 2)[2]) for text in texts}
 
 
 def test_secrets_are_not_in_logs(service: Service, budget: str) -> None:
@@ -297,10 +296,10 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
         with pytest.raises(ArgumentError, match="residua token create --role admin makes one"):
             check(office)
         past = datetime.now(UTC) - timedelta(days=2)
-        office.tokens.add(tokens.made("admin", days=1, now=past)[0])
+        office.tokens.add(auth.new_token("admin", days=1, now=past)[0])
         with pytest.raises(ArgumentError, match="no valid token"):
             check(office)
-        office.tokens.add(tokens.made("admin")[0])
+        office.tokens.add(auth.new_token("admin")[0])
         check(office)
     finally:
         office.close()
@@ -321,10 +320,10 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
 )
 def test_tokens_that_are_not_made(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        tokens.made(**options)  # type: ignore[arg-type]
+        auth.new_token(**options)  # type: ignore[arg-type]
 
 
 def test_each_token_is_another() -> None:
-    texts = {tokens.made("engine")[1] for _ in range(200)}
+    texts = {auth.new_token("engine")[1] for _ in range(200)}
     assert len(texts) == 200
-    assert all(tokens.parsed(text) is not None for text in texts)
+    assert all(auth.parse_token(text) is not None for text in texts)

@@ -1,12 +1,23 @@
-"""The history of a budget, newest first, with the reasons that were given."""
+"""What pages show of a budget: what is left of it, and its history, newest first.
+
+Queries and filters are in the library's words, from the JSON that records keep.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
+from residua.errors import ResiduaError
+from residua.filters.balance import Balance, detail_words, percent, share_words
+from residua.filters.codec import from_dict as filter_from_dict
+from residua.filters.query import described
 from residua.ledger.api.ledger import Ledger
+from residua.ledger.api.views import Budget
+from residua.mechanisms.codec import from_dict
 from residua.records import Record
-from residua.service.pages.labels import filter_told, told
+from residua.service.api.values import BUDGET_FIELDS
 
 AT_ONCE = 20
 """Records on one page."""
@@ -78,9 +89,65 @@ def entry(record: Record) -> dict[str, Any]:
         "said": _SAID.get(record.type, outcome),
         "admitted": body.get("admitted"),
         "mechanism": body.get("mechanism"),
-        "query": filter_told(body["filter"])
+        "query": filter_words(body["filter"])
         if record.type == "create"
-        else told(body.get("mechanism")),
+        else query_words(body.get("mechanism")),
         "reason": reason,
         "key": body.get("key"),
+    }
+
+
+def filter_words(filter: Mapping[str, Any]) -> str:
+    """A filter as one would write it in Python; its JSON where that is all there is."""
+    try:
+        return repr(filter_from_dict(filter))
+    except ResiduaError:
+        return json.dumps(filter, sort_keys=True)[:400]
+
+
+def query_words(mechanism: Mapping[str, Any] | str | None) -> str:
+    """A query as one would write it in Python; its JSON where that is all there is."""
+    if mechanism is None:
+        return ""
+    if isinstance(mechanism, str):
+        mechanism = json.loads(mechanism)
+        assert isinstance(mechanism, Mapping)
+    try:
+        return described(from_dict(mechanism))
+    except ResiduaError:
+        return json.dumps(mechanism, sort_keys=True)[:400]
+
+
+_QUICK = ("pure", "basic", "approximate_zcdp", "gdp", "gdp_residue")
+"""Filters whose balance takes a few milliseconds, guarantee included."""
+
+
+def row(budget: Budget) -> dict[str, Any]:
+    """A budget for a list; without what is left, where that takes time to work out."""
+    out: dict[str, Any] = {
+        "name": budget.name,
+        "filter": repr(budget.filter),
+        **{name: getattr(budget, name) for name in BUDGET_FIELDS},
+        "holds": len(budget.holds),
+        "left": None,
+    }
+    return {**out, "left": left(budget, budget.balance)} if is_quick(budget) else out
+
+
+def is_quick(budget: Budget) -> bool:
+    """Whether what is left takes no time to work out."""
+    alone = not budget.holds and budget.parent is None
+    return budget.retired or (budget.filter.kind in _QUICK and alone)
+
+
+def left(budget: Budget, balance: Balance | None) -> dict[str, Any]:
+    """What is left, as a share and in words; `share` is None for a budget that is retired."""
+    if balance is None:
+        return {"share": None, "text": None, "capacity": budget.capacity_words}
+    return {
+        "share": balance.share,
+        "percent": percent(balance.share),
+        "percent_words": share_words(balance),
+        "text": balance.text,
+        "details": detail_words(balance.details),
     }
