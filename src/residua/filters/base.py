@@ -30,7 +30,7 @@ from residua.filters.balance import Balance, Detail, balance_of, percent_words, 
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision, too_expensive
 from residua.filters.noise import least_noise
-from residua.filters.query import Query, as_query, described, relation_of
+from residua.filters.query import Query, as_query, describe, relation_of
 from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
@@ -391,7 +391,7 @@ class Filter(ABC):
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None
     ) -> str:
-        asked = described(decision.query)
+        asked = describe(decision.query)
         if decision.admitted:
             left = self.share_left_words(
                 decision.state, "would be left" if decision.checked else "left"
@@ -458,7 +458,7 @@ def _restore(
 
 
 def _words(value: Any) -> str:
-    return described(value) if isinstance(value, Pld) else str(value)
+    return describe(value) if isinstance(value, Pld) else str(value)
 
 
 def checked_relation(name: str | None) -> str | None:

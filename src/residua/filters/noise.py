@@ -65,7 +65,7 @@ Rounding = Callable[..., float]
 """Of a parameter, whether it is noise (to be rounded up) or loss (down), and of which power."""
 
 
-def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | None:
+def scale_noise(query: Query, ratio: float, digits: int | None = None) -> Query | None:
     """`query` with `ratio` times the noise, parameters rounded to the private side.
 
     None for a kind without a noise parameter.
@@ -95,10 +95,10 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
 
 def _with_more_noise(query: Query, fits: Callable[[Query], bool], most: float) -> Query | None:
     def turned(ratio: float, digits: int | None) -> Queries | None:
-        moved = scaled(query, ratio, digits)
+        moved = scale_noise(query, ratio, digits)
         return None if moved is None else (moved,)
 
-    if scaled(query, 2.0) is None:
+    if scale_noise(query, 2.0) is None:
         return None
     found = least(turned, lambda queries: fits(queries[0]), most, coarse=_sampled_steps(query) > 1)
     return None if found is None else found[0]
@@ -159,14 +159,14 @@ def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     while best is None:
         if high > _FARTHEST:
             return None
-        moved = scaled(query, math.exp(_NEXT * high), _DIGITS)
+        moved = scale_noise(query, math.exp(_NEXT * high), _DIGITS)
         if moved is not None and fits(moved):
             best = moved
         else:
             low, high = high, 2.0 * high
     while high > low + 1.0:
         middle = 0.5 * (low + high)
-        moved = scaled(query, math.exp(_NEXT * middle), _DIGITS)
+        moved = scale_noise(query, math.exp(_NEXT * middle), _DIGITS)
         if moved is not None and fits(moved):
             best, high = moved, middle
         else:

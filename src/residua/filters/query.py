@@ -73,7 +73,7 @@ def relation_of(mechanism: Mechanism, relation: str | None) -> str:
     return mechanism.relation_or_first(ADD_REMOVE if relation is None else relation)
 
 
-def described(query: Query) -> str:
+def describe(query: Query) -> str:
     """A query in a few words, ready to be pasted back."""
     text = repr(query)
     return text if len(text) <= 200 else text[:199] + "…"
@@ -92,7 +92,7 @@ def as_mechanism(query: Query) -> Mechanism:
         made = _factor_mechanism(factor)
         if made is None:
             raise ArgumentError(
-                f"a query that is to be written down must be a mechanism, got {described(query)}"
+                f"a query that is to be written down must be a mechanism, got {describe(query)}"
             )
         parts.append(_repeat(made, n))
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
@@ -110,7 +110,7 @@ def plain_pld(value: Pld) -> dict[str, Any]:
         return {"kind": "pld"}
 
 
-def named(query: Query) -> Query:
+def mechanism_if_known(query: Query) -> Query:
     """A query by its description, where it has one: what is written down reads back the same."""
     try:
         return as_mechanism(query)

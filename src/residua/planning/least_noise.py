@@ -11,7 +11,7 @@ from typing import overload
 
 from residua import checks
 from residua.filters.base import Filter
-from residua.filters.noise import Noisy, Queries, least, private_side, scaled
+from residua.filters.noise import Noisy, Queries, least, private_side, scale_noise
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.planning.how_many import are_admitted, as_filter, as_queries
@@ -71,7 +71,7 @@ def least_noise(
         found = least(_from_function(mechanism_family), fits)
     else:
         template = as_queries(mechanism_family)
-        if any(scaled(query, 2.0) is None for query in template):
+        if any(scale_noise(query, 2.0) is None for query in template):
             return None
         found = least(_from_template(template), fits)
     if found is None:
@@ -81,7 +81,7 @@ def least_noise(
 
 def _from_template(template: Queries) -> Noisy:
     def turned(ratio: float, digits: int | None) -> Queries | None:
-        made = [scaled(query, ratio, digits) for query in template]
+        made = [scale_noise(query, ratio, digits) for query in template]
         whole = tuple(query for query in made if query is not None)
         return whole if len(whole) == len(made) else None
 

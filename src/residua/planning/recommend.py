@@ -20,9 +20,9 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.counting import MOST
-from residua.filters.noise import Queries, least, scaled
+from residua.filters.noise import Queries, least, scale_noise
 from residua.filters.potential.plan import usable_delta
-from residua.filters.query import described, loss_of
+from residua.filters.query import describe, loss_of
 from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
     FilterComparison,
@@ -143,7 +143,7 @@ def recommend(
             return Recommendation(filter, why, asked.queries, 1.0, table)
         raise ArgumentError(
             f"workload must have noise to turn, since only {row.optimum} of {asked.round} queries"
-            f" fit, got {described(asked.queries[0].query)}"
+            f" fit, got {describe(asked.queries[0].query)}"
         )
     noise, queries = turned
     if whole:
@@ -199,7 +199,7 @@ def _turned(
     tried: dict[Queries, float] = {}
 
     def made(ratio: float, digits: int | None) -> Queries | None:
-        moved = tuple(one for q in kinds if (one := scaled(q, ratio, digits)) is not None)
+        moved = tuple(one for q in kinds if (one := scale_noise(q, ratio, digits)) is not None)
         if len(moved) < len(kinds):
             return None
         tried[moved] = ratio
@@ -222,7 +222,7 @@ def _turned(
         delta = usable_delta(counts, setting.eps, setting.delta)
         return _within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
-    if any(scaled(query, 2.0) is None for query in kinds):
+    if any(scale_noise(query, 2.0) is None for query in kinds):
         return None
     found = least(made, composed if planned else admitted)
     if found is None:

@@ -29,7 +29,7 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import Query, as_list, loss_of, named
+from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
@@ -109,7 +109,7 @@ def _for_heavy_tails(filter: TargetResidueFilter) -> TargetResidueFilter:
 def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
     """A plan of a sampled query; None where `whole` does as well or there is no proof for one."""
     eps, delta = whole.eps, whole.delta
-    if not isinstance(planned := named(unit), Mechanism):
+    if not isinstance(planned := mechanism_if_known(unit), Mechanism):
         return None
     most = _most_copies(unit, eps, delta)
     if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
@@ -191,7 +191,7 @@ class AutoFilter(Filter):
         given = () if self.expect is None else self.expect
         if isinstance(given, Pld | Mechanism):
             given = (given,)
-        expect = tuple(named(q) for q in as_list(given, "expect"))
+        expect = tuple(mechanism_if_known(q) for q in as_list(given, "expect"))
         checks.set_fields(self, eps=eps, delta=delta, expect=expect or None)
         super().__post_init__()
 
