@@ -28,9 +28,8 @@ from scipy.stats import binom
 
 import residua as rz
 from residua.bounds import Floats
-from residua.filters.potential.grid import Step, step_of
-from residua.filters.potential.value_table import PARTS
-from residua.planning.optimum import optimum
+from residua.filters.potential.grid import PARTS, Step, step_of
+from residua.planning.workload import optimum
 
 _TARGET = (1.0, 1e-6)
 _LARGE = (0.05, 0.1, 0.2, 0.3)

@@ -23,7 +23,7 @@ from residua.adversary.freeness import (
 from residua.adversary.natural.additive_profile import (
     AdditiveProfileFilter as AdditiveProfileFilter,
 )
-from residua.adversary.natural.cost import NaturalCost as NaturalCost, natural_cost as natural_cost
+from residua.adversary.attack import NaturalCost as NaturalCost, natural_cost as natural_cost
 from residua.adversary.natural.discretise import (
     Discretisation as Discretisation,
     discretise as discretise,
@@ -33,7 +33,7 @@ from residua.adversary.natural.guarantee import (
     Guarantee as Guarantee,
     natural_guarantee as natural_guarantee,
 )
-from residua.adversary.natural.cost import NaturalRule as NaturalRule
+from residua.adversary.rule import NaturalRule as NaturalRule
 from residua.adversary.rule import HistoryRule as HistoryRule, Rule as Rule
 from residua.adversary.simulate import simulate as simulate
 from residua.adversary.strategy import Strategy as Strategy
@@ -129,7 +129,7 @@ from residua.planning.comparison import (
     compare_filters as compare_filters,
 )
 from residua.planning.how_many import how_many as how_many
-from residua.planning.least_noise import least_noise as least_noise
+from residua.planning.how_many import least_noise as least_noise
 from residua.planning.odometer import Odometer as Odometer
 from residua.planning.recommend import Recommendation as Recommendation, recommend as recommend
 from residua.planning.workload import Workload as Workload

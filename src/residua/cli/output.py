@@ -170,12 +170,12 @@ def draw_strategy(strategy: "Strategy | None", picture: Path | None) -> tuple[Pa
     if strategy is None:
         return None, "no picture: no adversary was found to exceed it"
     from residua.errors import TooLargeError
-    from residua.figures import style
+    from residua.figures.picture import save
     from residua.figures.strategy import strategy_tree
 
     about = {"Title": "The adversary", "Description": str(strategy)}
     try:
-        return style.save(strategy_tree(strategy), picture, about), ""
+        return save(strategy_tree(strategy), picture, about), ""
     except TooLargeError as error:
         return None, f"no picture: {error}"
     except ResiduaError as error:

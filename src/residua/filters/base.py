@@ -312,22 +312,10 @@ class Filter(ABC):
         return _restore, (type(self), fields, *kept)
 
     def _repr_html_(self) -> str:
-        """What is kept and what is left, with the curve of the guarantee, for notebooks."""
-        from residua.figures.svg import profiles, table
+        """What notebooks show."""
+        from residua.figures.notebook import filter_html
 
-        left = self.remaining
-        rows = [
-            ("filter", repr(self)),
-            ("left", self.left_words(self.state)),
-            ("of", self.left_words(self.initial())),
-            ("balance", self.balance.text),
-            ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
-        ]
-        curves = {"guarantee": self.guarantee}
-        rest = left if isinstance(left, Pld) else getattr(left, "pld", None)
-        if isinstance(rest, Pld):
-            curves["left"] = rest
-        return table(rows) + profiles(curves)
+        return filter_html(self)
 
     # -- descriptions -------------------------------------------------------------------
 

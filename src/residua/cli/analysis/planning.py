@@ -136,7 +136,7 @@ def _drawn(
     filter: "Filter", start: "State", out: Path, relation: str | None, report: "Progress"
 ) -> tuple[Path | None, str]:
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
-    from residua.figures.plans import frontier as draw
+    from residua.figures.plots import frontier as draw
     from residua.planning.frontier import frontier
 
     fresh = filter.initial()
@@ -319,7 +319,7 @@ def compare(
         )
     picture, trouble = None, ""
     if out is not None:
-        from residua.figures.plans import draw_comparison
+        from residua.figures.plots import draw_comparison
 
         picture, trouble = output.save_picture(
             lambda: draw_comparison(found), out / "comparison.png"

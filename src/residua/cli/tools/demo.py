@@ -12,7 +12,7 @@ from residua.cli import output
 from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
-    from residua.adversary.natural.cost import NaturalCost
+    from residua.adversary.attack import NaturalCost
     from residua.filters.base import Filter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.domain.receipts import Receipt
@@ -231,7 +231,7 @@ class Violation(NamedTuple):
 
 def _break_natural_filter() -> Violation:
     """Two kinds of approximate-DP queries, and a budget that either way just fits."""
-    from residua.adversary.natural.cost import natural_cost
+    from residua.adversary.attack import natural_cost
     from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
 
     cost = natural_cost([GAMBLE, STEADY], APPROXIMATE_BUDGET, 2)

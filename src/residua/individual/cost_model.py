@@ -29,28 +29,30 @@ from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, split, stated_gdp
 from residua.filters.query import Query, as_query, describe, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
-from residua.individual.pricing.pricing import (
+from residua.individual.pricing import (
+    EMPTY,
+    UNAFFORDABLE,
     Fixed,
     FixedByLevel,
     Flags,
+    Integers,
     Levels,
     Linear,
     Pricing,
+    ResidueTable,
     Square,
     Staircase,
     StaircaseByLevel,
+    Units,
     default_levels,
     given_levels,
     quotient,
 )
-from residua.individual.pricing.residue_table import (
-    EMPTY,
+from residua.individual.residue_table import (
     LARGEST_TABLE_EPS,
-    ResidueTable,
     response_table,
     shared_table,
 )
-from residua.individual.pricing.units import UNAFFORDABLE, Integers, Units
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.relations import ADD_REMOVE
@@ -62,8 +64,7 @@ _KINDS = (PureFilter, ZcdpFilter, GdpFilter, GdpResidueFilter)
 
 def individual_filter(value: Any) -> IndividualFilter:
     """Check that a filter can be kept one per subject, and was not used yet."""
-    if not isinstance(value, Filter):
-        raise ArgumentTypeError(f"filter must be a filter, got {checks.shown(value)}")
+    checks.instance("filter", value, Filter, "a filter")
     if not isinstance(value, _KINDS):
         kinds = ", ".join(kind.__name__ for kind in _KINDS)
         raise ArgumentError(f"filter must be one of {kinds}, got {value!r}")
@@ -81,6 +82,7 @@ def capacity(filter: IndividualFilter) -> Fraction:
 
 
 def units_of(filter: IndividualFilter) -> Units:
+    """The units in which budgets of a filter are counted."""
     return Units.of(capacity(filter))
 
 
@@ -229,9 +231,8 @@ def _by_level(
             [*(UNAFFORDABLE if c is None else min(c, UNAFFORDABLE) for c in costs), UNAFFORDABLE]
         )
         return FixedByLevel(units, levels, column.astype(np.int64))
-    return StaircaseByLevel.of(
-        units, levels, [_staircase(eps, is_laplace, units) if on else EMPTY for eps, on in rows]
-    )
+    tables = (_staircase(eps, is_laplace, units) if on else EMPTY for eps, on in rows)
+    return StaircaseByLevel(units, levels, tuple(tables))
 
 
 def _staircase(eps: float, is_laplace: bool, units: Units) -> ResidueTable:

@@ -1,14 +1,15 @@
-"""Privacy profiles as inline pictures, for notebooks: SVG text, no library.
+"""What notebooks show of PLDs, filters and plans: HTML with inline pictures, without any library.
 
-`delta` on a logarithmic scale against `eps`; a line is the upper bound of what it shows. Colours
-come from the page (`currentColor`), so that light and dark pages both work.
+A privacy profile is `delta` on a logarithmic scale against `eps`; a line is the upper bound of what
+it shows. Colours come from the page (`currentColor`), so that light and dark pages both work.
+`_repr_html_` of each class calls the function for it here.
 """
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,10 @@ from residua.pld.curve.reads import reach
 from residua.pld.support.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
+    from residua.filters.base import Filter
+    from residua.planning.comparison import FilterComparison
+    from residua.planning.frontier import Frontier
+    from residua.planning.recommend import Recommendation
     from residua.pld.pld import Pld
 
 WIDTH, HEIGHT = 380, 240
@@ -25,12 +30,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 40
 """Margins around the axes, in pixels, as the width and height are."""
 LEAST_DELTA = 1e-12
 """Where the axis of delta ends."""
-LARGEST_EPS_SHOWN = 50.0
-"""Where the axis of eps ends at the latest."""
-POINTS = 81
-"""Points of a curve."""
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e")
-DELTA_TICKS = (1.0, 1e-3, 1e-6, 1e-9, LEAST_DELTA)
 
 
 def profiles(plds: Mapping[str, Pld]) -> str:
@@ -38,7 +38,8 @@ def profiles(plds: Mapping[str, Pld]) -> str:
     reaches = {label: _largest_eps(pld) for label, pld in plds.items()}
     end = max(reaches.values(), default=1.0)
     lines = {label: _points(pld, reaches[label], end) for label, pld in plds.items()}
-    return chart(lines, ("ε", "δ(ε)"), (0.0, end), (LEAST_DELTA, 1.0), DELTA_TICKS)
+    ticks = (1.0, 1e-3, 1e-6, 1e-9, LEAST_DELTA)
+    return chart(lines, ("ε", "δ(ε)"), (0.0, end), (LEAST_DELTA, 1.0), ticks)
 
 
 def _largest_eps(pld: Pld) -> float:
@@ -46,11 +47,11 @@ def _largest_eps(pld: Pld) -> float:
     if pld.is_infinite or pld.is_identity:
         return 1.0
     far = min(reach(pld, LEAST_DELTA), 1.02 * largest_loss_bounds(pld)[1])
-    return min(max(far, 0.01), LARGEST_EPS_SHOWN)
+    return min(max(far, 0.01), 50.0)
 
 
 def _points(pld: Pld, reach: float, end: float) -> list[tuple[float, float]]:
-    eps = np.linspace(0.0, reach, POINTS)
+    eps = np.linspace(0.0, reach, 81)
     # Within a tenth in eps is closer than the line is wide; what is deeper is not shown.
     heights = np.atleast_1d(pld.delta_bounds(eps, 0.1).hi).tolist()
     return [*zip(eps.tolist(), heights, strict=True), (end, heights[-1])]
@@ -120,13 +121,70 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: str) -> str:
     )
 
 
-def table(rows: Sequence[tuple[str, str]]) -> str:
-    """Names with their values."""
-    lines = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-        for name, value in rows
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _properties(*rows: tuple[str, str]) -> str:
+    """Names with their values, as a table."""
+    lines = (f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    return f"<table>{''.join(lines)}</table>"
+
+
+def pld_html(pld: Pld) -> str:
+    """The privacy profile of a PLD, and that of its reversal where it is another."""
+    worst = {"": pld} if pld.is_symmetric else {"forward": pld, "reversed": pld.reverse()}
+    return _properties(("PLD", repr(pld))) + profiles(worst)
+
+
+def filter_html(filter: Filter) -> str:
+    """What a filter keeps and what is left, with the curve of the guarantee."""
+
+    left = getattr(filter.remaining, "pld", filter.remaining)
+    admitted = sum(decision.admitted for decision in filter.history)
+    rows = _properties(
+        ("filter", repr(filter)),
+        ("left", filter.left_words(filter.state)),
+        ("of", filter.left_words(filter.initial())),
+        ("balance", filter.balance.text),
+        ("decided", f"{len(filter.history)}, {admitted} admitted"),
     )
-    return f"<table>{lines}</table>"
+    curves = {"guarantee": filter.guarantee}
+    if hasattr(left, "delta_bounds"):
+        curves["left"] = left
+    return rows + profiles(curves)
 
 
-__all__ = ["chart", "profiles", "table"]
+def frontier_html(frontier: Frontier) -> str:
+    """How many more of each kind of query fit, against its noise."""
+    parts = [f"<p>{html.escape(frontier.filter)}, {html.escape(frontier.left)} left</p>"]
+    for line in frontier.lines:
+        if not line.values:
+            parts.append(f"<p>{html.escape(line.family)}: none fits</p>")
+            continue
+        points = list(zip(line.values, map(float, line.counts), strict=True))
+        digits = max(1, len(str(max(line.counts))))
+        names = f"{line.family}: {line.parameter}", "more"
+        across = min(line.values), max(line.values)
+        ticks = [10.0**k for k in range(digits + 1)]
+        parts.append(chart({"": points}, names, across, (0.9, ticks[-1]), ticks))
+    return "".join(parts)
+
+
+def comparison_html(measured: FilterComparison) -> str:
+    """The table of a comparison, with the counts where the pointer rests."""
+    rows = [_row("th", map(html.escape, measured.headings()))]
+    for cells, hints in zip(measured.cells(), measured.hints(), strict=True):
+        first, *rest = map(html.escape, cells)
+        pairs = zip(rest, hints, strict=True)
+        titled = (f'<span title="{hint}">{cell}</span>' if hint else cell for cell, hint in pairs)
+        rows.append(_row("td", (first, *titled)))
+    caption = f"admitted / optimum within ({measured.eps:g}, {measured.delta:g})."
+    caption = html.escape(f"{caption} {measured.caption()}".strip())
+    return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
+
+
+def recommendation_html(found: Recommendation) -> str:
+    """The reason, the curve that is promised, and what every filter admits."""
+    curve = profiles({"guarantee": found.filter.guarantee})
+    return f"<p>{html.escape(found.reason)}</p>{curve}{comparison_html(found.comparison)}"

@@ -29,22 +29,21 @@ Gaussian is at most `e^{(81/8) b²} < 2.5e4`, `|e_L|` at most `e_L` with `e + 0.
 16`, and the error below 1e-15. What is cut off beyond `9√w` is below 1e-16 of it. For `B`, of
 length `l`, where `l √w <= c/2 <= 60` and `l <= 11`: relative to its value at the left end the
 integrand is at most `e^{l²/32 + 0.21 l √w / 4}` on the ellipse, and on average at least `0.6 / (1
-+ l + l√w)`: below 1e-17. Where `c <= 4`, ten nodes do as well: at `ρ = 10` the modulus is below
-`e^{(5 l)²/32 + l √w / 2} < 70`. Roundings: arguments are below 60, so 100 `u` on each side and
-the errors of the library's functions (`pld/arithmetic/ulp_bounds.py`) stay below 5e-14.
++ l + l√w)`: below 1e-17. Roundings: arguments are below 60, so 100 `u`
+on each side and the errors of the library's functions (`pld/arithmetic/ulp_bounds.py`) stay below
+5e-14.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from residua.bounds import Floats
-from residua.individual.pricing.units import UNAFFORDABLE, Integers, Units
+from residua.individual.pricing import EMPTY, UNAFFORDABLE, Integers, ResidueTable, Units
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -56,14 +55,6 @@ LARGEST_TABLE_EPS = 16.0
 """The largest `eps` for which the quadrature is proven."""
 SIDE_ERROR = 1e-13
 """The relative error of either side, at most."""
-COST_RAISES = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
-"""By what share of it a cost is raised, one after another, until it is proven."""
-NEWTON_STEPS = 60
-"""At most, where there is no guess to start from."""
-CUT = 9.0
-"""Where the Gaussian factor is cut off, in standard deviations."""
-SMALL_COST = 4.0
-"""Up to this cost ten nodes are enough."""
 
 
 def _quadrature(count: int) -> list[tuple[float, float]]:
@@ -72,14 +63,15 @@ def _quadrature(count: int) -> list[tuple[float, float]]:
     return list(zip((0.5 * (nodes + 1.0)).tolist(), (0.5 * weights).tolist(), strict=True))
 
 
-NODES, FEW_NODES = _quadrature(32), _quadrature(10)
+NODES = _quadrature(32)
 
 
 def query_side(w: Floats, eps: float, laplace: bool) -> Floats:
     """`A(w)`, relative error below `SIDE_ERROR`."""
     total = np.empty_like(w)
-    narrow = CUT * CUT * w < eps * eps
-    for chosen, width in ((narrow, CUT * np.sqrt(w[narrow])), (~narrow, np.float64(eps))):
+    # The Gaussian factor is cut off at nine standard deviations.
+    narrow = 81.0 * w < eps * eps
+    for chosen, width in ((narrow, 9.0 * np.sqrt(w[narrow])), (~narrow, np.float64(eps))):
         bend = -0.5 / w[chosen]
         part = np.zeros_like(bend)
         for x, weight in NODES:
@@ -98,7 +90,7 @@ def gaussian_side(w: Floats, c: Floats) -> Floats:
     root = np.sqrt(w)
     length = c / (root + np.sqrt(w + c))
     total = np.zeros_like(w)
-    for x, weight in FEW_NODES if np.all(c <= SMALL_COST) else NODES:
+    for x, weight in NODES:
         step = length * x
         total += weight * np.exp(-0.125 * step * (2.0 * root + step))
     return np.asarray(root * length * total)
@@ -114,14 +106,15 @@ def cost_of_leaving(w: Floats, eps: float, laplace: bool, start: Floats | None =
     with np.errstate(all="ignore"):
         # B <= c/2, and B is concave in c: Newton's steps come from below.
         c = np.maximum(_guess(w, needed) if start is None else start, 2.0 * needed)
-        for _ in range(NEWTON_STEPS if start is None else 2):
+        for _ in range(60 if start is None else 2):
             slope = 0.5 * np.exp(-0.125 * c) * np.sqrt(w / (w + c))
             step = (needed - gaussian_side(w, c)) / slope
             c = np.maximum(c + step, 0.5 * c)
             if np.all(np.abs(step) <= 1e-13 * c):
                 break
     proven = np.full_like(w, np.inf)
-    for raised in COST_RAISES:
+    # By what share of it a cost is raised, one after another, until it is proven.
+    for raised in (1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
         open_ = ~np.isfinite(proven) & np.isfinite(c)
         if not open_.any():
             break
@@ -142,28 +135,8 @@ def _guess(w: Floats, needed: Floats) -> Floats:
 
 STEP = 9e-5
 """Relative distance of consecutive costs; with roundings below the 1e-4 that is promised."""
-COARSE_POINTS = 128
-"""Budgets at which the cost is computed first, to lay out the steps."""
 LEAST_LEFT, MOST_LEFT = 1e-5, 2e4
 """What is left where steps begin and end, in multiples of `eps²`."""
-LEAST_GAP = Fraction(1, 10**9)
-"""Relative distance of two budgets between which no further step is looked for."""
-CACHED_TABLES = 4096
-"""How many tables are kept, one for each query, level and unit."""
-LEAST_BUDGET_RAISES = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
-"""By what share of it the least budget is raised, one after another, until it is proven."""
-
-
-@dataclass(frozen=True, eq=False)
-class ResidueTable:
-    """From `budgets[i]` units on the query costs `costs[i]`; below `budgets[0]` it does not fit."""
-
-    budgets: Integers
-    costs: Integers
-
-
-EMPTY = ResidueTable(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-"""Of a query that fits no budget."""
 
 
 def _table(budgets: Integers, costs: Integers) -> ResidueTable:
@@ -174,7 +147,7 @@ def _table(budgets: Integers, costs: Integers) -> ResidueTable:
     return ResidueTable(budgets[last], costs[last])
 
 
-@lru_cache(maxsize=CACHED_TABLES)
+@lru_cache(maxsize=4096)
 def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
     """For `R_eps`, or Laplace noise with `sensitivity / scale = eps`, `0 < eps <= 16`."""
     from scipy.interpolate import CubicSpline
@@ -185,7 +158,7 @@ def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
         # Not even close: the least budget that fits is above `eps² / 10` for eps <= 16.
         return EMPTY
     top = min(most, MOST_LEFT * square)
-    coarse = np.geomspace(LEAST_LEFT * square, top, COARSE_POINTS)
+    coarse = np.geomspace(LEAST_LEFT * square, top, 128)
     costs = cost_of_leaving(coarse, eps, laplace)
     kept = np.isfinite(costs)
     if not kept.any():
@@ -215,13 +188,13 @@ def _least(eps: float, laplace: bool) -> float:
 
     law = CentralLaw(eps, 0.0, 0.0, True) if laplace else CentralLaw(eps, 1.0, 0.0, False)
     near = 8.0 * float(erfinv(min(height(law)[0], 1.0 - 1e-15))) ** 2
-    for raised in LEAST_BUDGET_RAISES:
+    for raised in (1e-12, 1e-9, 1e-6, 1e-3, 1.0):
         if fits(law, near * (1.0 + raised)):
             return near * (1.0 + raised)
     return math.inf
 
 
-@lru_cache(maxsize=CACHED_TABLES)
+@lru_cache(maxsize=4096)
 def shared_table(loss: Pld, units: Units) -> ResidueTable:
     """For any query. Randomized response and Laplace are quick, others may take minutes."""
     if loss.gaussian is None and list(loss.terms.values()) == [1]:
@@ -251,7 +224,7 @@ def _table_by_halving(loss: Pld, units: Units) -> ResidueTable:
     while waiting:
         low, high = waiting.pop()
         below, above = cost(low) if low else None, cost(high)
-        if above is None or high - low <= LEAST_GAP * high:
+        if above is None or high - low <= Fraction(1, 10**9) * high:
             continue
         if below is not None and below <= above * (1.0 + STEP):
             continue
@@ -262,12 +235,3 @@ def _table_by_halving(loss: Pld, units: Units) -> ResidueTable:
     costs = units.amounts_up(np.array([c for _, c in fits], dtype=np.float64))
     budgets = np.array([units.up(v) for v, _ in fits], dtype=np.int64)
     return _table(np.maximum(budgets, costs), costs)
-
-
-def look_up(table: ResidueTable, left: Integers) -> Integers:
-    """What is left after the query; -1 where it does not fit. Elementwise."""
-    place = np.searchsorted(table.budgets, left, side="right")
-    if not table.budgets.size:
-        return np.full_like(left, -1)
-    taken = table.costs[np.maximum(place, 1) - 1]
-    return np.where(place > 0, left - taken, -1)
