@@ -243,7 +243,7 @@ class _TooLarge(Exception):
         self.value = value
 
 
-def _measured(do: Callable[[], T]) -> tuple[T, Cost]:
+def _measure(do: Callable[[], T]) -> tuple[T, Cost]:
     """What a function returns, and its cost; what it takes of the budget in force is counted."""
     budget = _budget.get()
     token = None
@@ -271,7 +271,7 @@ _groundwork: WeakValueDictionary[Hashable, Groundwork] = WeakValueDictionary()
 _lock = Lock()
 
 
-def _laid(key: Hashable, do: Callable[[], T]) -> tuple[T, Cost]:
+def _lay_groundwork(key: Hashable, do: Callable[[], T]) -> tuple[T, Cost]:
     """The same for what costs once; where that is paid for and a cache has dropped it, nothing."""
     budget = _budget.get()
     with _lock:
@@ -280,12 +280,12 @@ def _laid(key: Hashable, do: Callable[[], T]) -> tuple[T, Cost]:
         budget.under.add(known)
         return prepaid(do), Cost(0, 0, frozenset((known,)))
     if budget is None:
-        found, cost = _measured(do)
+        found, cost = _measure(do)
     else:
         done, laid, under = budget.done, budget.laid, budget.under
         budget.under = set()
         try:
-            found, cost = _measured(do)
+            found, cost = _measure(do)
         except BaseException:
             budget.under |= under
             raise
@@ -315,21 +315,21 @@ def remembered(maxsize: int, once: bool = True) -> Callable[[Callable[P, T]], Ca
             are the same object.
     """
 
-    def around(function: Callable[P, T]) -> Callable[P, T]:
-        def measured(*args: P.args, **kwargs: P.kwargs) -> _Entry[T]:
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        def compute(*args: P.args, **kwargs: P.kwargs) -> _Entry[T]:
             if once:
                 key = (function, _light(args), tuple(kwargs.items()))
-                entry = _Entry(*_laid(key, lambda: function(*args, **kwargs)))
+                entry = _Entry(*_lay_groundwork(key, lambda: function(*args, **kwargs)))
             else:
-                entry = _Entry(*_measured(lambda: function(*args, **kwargs)))
+                entry = _Entry(*_measure(lambda: function(*args, **kwargs)))
             budget = _budget.get()
             if budget is not None:
                 budget.fresh = entry
             return entry
 
-        cached = lru_cache(maxsize=maxsize)(measured)
+        cached = lru_cache(maxsize=maxsize)(compute)
 
-        def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+        def lookup(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 entry = cached(*args, **kwargs)  # type: ignore[arg-type]
             except _TooLarge as large:
@@ -345,11 +345,11 @@ def remembered(maxsize: int, once: bool = True) -> Callable[[Callable[P, T]], Ca
                 entry = prepaid(lambda: cached(*args, **kwargs))  # type: ignore[arg-type]
             return entry.value
 
-        asked.__doc__ = function.__doc__
-        asked.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
-        return asked
+        lookup.__doc__ = function.__doc__
+        lookup.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
+        return lookup
 
-    return around
+    return decorate
 
 
 class remembered_property(Generic[T]):  # noqa: N801 (as `functools.cached_property`)
@@ -379,7 +379,7 @@ class remembered_property(Generic[T]):  # noqa: N801 (as `functools.cached_prope
                 budget.reuse(entry)
             return entry.value
         try:
-            value, cost = _measured(lambda: self._function(instance))
+            value, cost = _measure(lambda: self._function(instance))
         except _TooLarge as large:
             found: T = large.value
             return found

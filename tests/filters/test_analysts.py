@@ -25,7 +25,7 @@ from filters.catalogue import ADDITIVE, CATALOGUE
 from finite_oracles import NOISE
 from mixture_oracles import Blend
 from oracles import Finite
-from residua.filters.noise import scaled
+from residua.filters.noise import scale_noise
 from strategies import Case
 
 HALF = mpf(2) ** -52
@@ -58,7 +58,7 @@ def one_by_one(filter: rz.Filter, cases: list[Case], moods: list[int]) -> list[t
                 # What is recommended is a query the oracle does not know; it must pass.
                 resent = filter.check(decision.largest)
                 assert resent.admitted
-                less = scaled(decision.largest, 1 / (1 + 1.01e-5))
+                less = scale_noise(decision.largest, 1 / (1 + 1.01e-5))
                 assert less is None or not filter.check(less).admitted
             continue
         assert all(amount >= 0 for amount in filter.state.left)

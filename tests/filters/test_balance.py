@@ -27,7 +27,7 @@ from residua import mechanisms as m
 from residua.filters import balance as balances
 from residua.filters.balance import Detail
 from residua.filters.counting import MOST, MOST_DECIDED, count_copies, count_copies_before
-from residua.filters.noise import scaled
+from residua.filters.noise import scale_noise
 
 TABLES = ("menu", "auto", "plan", "natural", "approximate_gdp_residue")
 """Filters that lay out tables for what they are asked first, or take long to compare."""
@@ -146,7 +146,7 @@ def test_what_refusals_of_sampled_queries_recommend_is_admitted(name: str, query
         steps += [m.SelfComposed(query.mechanism, n) for n in (query.count // 2, 50, 2, 1)]
     for ratio in (1.0, 2.0, 16.0, 128.0, 2.0**12):
         for some in steps:
-            assert not filter.check(scaled(some, ratio)).admitted, (ratio, some)
+            assert not filter.check(scale_noise(some, ratio)).admitted, (ratio, some)
 
 
 def test_fewer_steps_are_recommended_where_only_they_fit() -> None:

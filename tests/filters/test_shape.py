@@ -18,7 +18,7 @@ from residua import mechanisms
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.codec import KINDS, filter_class
-from residua.filters.noise import scaled
+from residua.filters.noise import scale_noise
 from residua.filters.state import Left, State
 
 
@@ -155,7 +155,7 @@ def test_the_largest_fits_and_a_little_less_noise_does_not(name, query):
         return
     assert type(largest) is type(query)
     assert filter.check(largest).admitted
-    less = scaled(largest, 1 / (1 + 1.01e-5))
+    less = scale_noise(largest, 1 / (1 + 1.01e-5))
     assert less is not None
     assert not filter.check(less).admitted
     if not decision.admitted:
@@ -416,7 +416,7 @@ def test_refusals_with_slack_name_the_least_noise_that_fits(filter, query):
     assert decision.reason.endswith(f"{fit!r} would fit")
     assert "needs mu" in decision.reason
     assert filter.check(fit).admitted
-    assert not filter.check(scaled(fit, 1.0 / 1.002)).admitted
+    assert not filter.check(scale_noise(fit, 1.0 / 1.002)).admitted
 
 
 def test_with_slack_nothing_is_named_where_nothing_fits():

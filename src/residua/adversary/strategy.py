@@ -24,7 +24,7 @@ from residua import checks
 from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irrational_factors
 from residua.bounds import Verdict
 from residua.errors import ArgumentError
-from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.query import Query, as_query, describe, loss_of
 from residua.pld.arithmetic.exact import ExactAtoms, region
 from residua.pld.arithmetic.rational import Side, from_masses
 from residua.pld.constructors import from_exact, identity
@@ -56,21 +56,21 @@ class Strategy:
             checks.instance(f"then[{i}]", after, Strategy, "a Strategy")
         if self.seen is not None:
             if irrational_factors(self.seen) is None:
-                raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")
+                raise ArgumentError(f"seen must be a finite PLD, got {describe(self.seen)}")
             if _is_refuted(self.seen, self.loss):
                 raise ArgumentError(
-                    f"seen must be dominated by {described(self.query)}, got {described(self.seen)}"
+                    f"seen must be dominated by {describe(self.query)}, got {describe(self.seen)}"
                 )
         if self.then:
             if self.seen is None and irrational_factors(self.loss) is None:
                 raise ArgumentError(
-                    f"seen must say what is looked at of {described(self.query)}, got None"
+                    f"seen must say what is looked at of {describe(self.query)}, got None"
                 )
             count = len(self.outcomes("below"))
             if len(self.then) != count:
                 raise ArgumentError(
                     f"then must have one strategy for each of the {count} finite losses"
-                    f" of {described(self.query)}, got {len(self.then)}"
+                    f" of {describe(self.query)}, got {len(self.then)}"
                 )
 
     @property
@@ -129,7 +129,7 @@ class Strategy:
 
     def to_dict(self) -> dict[str, Any]:
         """The tree as plain data; a shared part is written out each time."""
-        out: dict[str, Any] = {"ask": described(self.query)}
+        out: dict[str, Any] = {"ask": describe(self.query)}
         if self.then:
             own = self.outcomes("below")
             out["then"] = [
@@ -145,7 +145,7 @@ class Strategy:
     def _lines(self) -> list[str]:
         if self.stops:
             return ["stop"]
-        lines = [f"ask {described(self.query)}"]
+        lines = [f"ask {describe(self.query)}"]
         for branch in self.branches():
             head, *more = branch.then._lines()
             lines.append(f"  loss {branch.label}: {head}")
@@ -158,7 +158,7 @@ class Strategy:
             after = tuple(strategy._shape(known) for strategy in self.then)
             if all(strategy.stops for strategy in self.then):
                 after = ()
-            key = (described(self.query), after)
+            key = (describe(self.query), after)
             known[id(self)] = known.setdefault(key, len(known))
         return known[id(self)]
 

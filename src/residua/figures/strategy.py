@@ -24,7 +24,7 @@ from residua.adversary.worst_case import worst_case
 from residua.errors import TooLargeError
 from residua.figures import picture
 from residua.figures.picture import Picture
-from residua.filters.query import described
+from residua.filters.query import describe
 from residua.pld.constructors import approximate_dp, from_pair
 from residua.pld.pld import Pld
 
@@ -120,7 +120,7 @@ def _name(strategy: Strategy, names: Mapping[Pld, str] | None) -> str:
     known = (names or {}).get(strategy.loss)
     if known is not None:
         return known
-    words = described(strategy.query)
+    words = describe(strategy.query)
     return words if len(words) <= 34 else words[:32] + "…"
 
 

@@ -21,10 +21,13 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 
 _LONGEST = 512
+"""Bits of the longest denominator that is kept."""
 _DIGITS = 17
+"""Digits of a cost that is known through a float: enough to write every float."""
 _TEXT_LIMIT = 1500
 """Digits that are read: the square of the least `eps` has some seven hundred."""
 _MOST_PLACES = 60
+"""Decimal places up to which an amount is written as a decimal, not as a quotient."""
 _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
 
 
@@ -53,22 +56,22 @@ def _context(digits: int, rounding: str) -> Context:
     return Context(prec=digits, rounding=rounding)
 
 
-def shortened(amount: Fraction) -> Fraction:
+def shorten(amount: Fraction) -> Fraction:
     """`amount`, rounded down if its denominator has become very long."""
     if amount.denominator.bit_length() <= _LONGEST:
         return amount
     return Fraction(math.floor(amount * (1 << _LONGEST)), 1 << _LONGEST)
 
 
-def without(amount: Fraction, cost: Fraction) -> Fraction | None:
-    """What is left of `amount`, `shortened` unless the cost is zero; None if it is too little."""
+def subtract(amount: Fraction, cost: Fraction) -> Fraction | None:
+    """What is left of `amount`, `shorten` unless the cost is zero; None if it is too little."""
     if not cost:
         return amount
-    return None if cost > amount else shortened(amount - cost)
+    return None if cost > amount else shorten(amount - cost)
 
 
 def stay_exact(parts: Iterable[Fraction]) -> bool:
-    """Whether `shortened` leaves every sum of multiples of these as it is."""
+    """Whether `shorten` leaves every sum of multiples of these as it is."""
     common = math.lcm(*(part.denominator for part in parts))
     return common.bit_length() <= _LONGEST
 
@@ -78,7 +81,7 @@ def whole_rounds(
 ) -> tuple[int, tuple[Fraction, ...]]:
     """How often all of `paid` can be taken from `left`, at most `most`, and what is left then.
 
-    As taking them one by one would, each time `shortened`; no rounds where that would round.
+    As taking them one by one would, each time `shorten`; no rounds where that would round.
     """
     if not stay_exact(itertools.chain(left, *paid)):
         return 0, left

@@ -24,7 +24,7 @@ from residua.errors import UnsupportedError
 from residua.filters.amounts import shown
 from residua.filters.counting import Count, count_copies
 from residua.filters.noise import largest_eps
-from residua.filters.query import Query, described, directions, plain_pld
+from residua.filters.query import Query, describe, directions, plain_pld
 from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -93,7 +93,7 @@ class Balance:
             "largest_eps": self.largest_eps,
             "more_like_last": self.more_like_last,
             "counting_ended": self.counting_ended,
-            "guarantee": {**plain_pld(self.guarantee), "text": described(self.guarantee)},
+            "guarantee": {**plain_pld(self.guarantee), "text": describe(self.guarantee)},
             "details": [asdict(one) for one in self.details],
             "text": self.text,
         }
@@ -273,5 +273,5 @@ def guarantee_words(guarantee: Pld) -> str:
             return f"mu {shown(shift / sigma, up=True)}"
     eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in directions(guarantee))
     if not eps < math.inf:
-        return "none below delta 1" if guarantee.is_infinite else described(guarantee)
+        return "none below delta 1" if guarantee.is_infinite else describe(guarantee)
     return f"(eps {shown(eps, up=True)}, delta {_SHOWN_DELTA:g})"

@@ -30,7 +30,7 @@ from residua.filters.balance import Balance, Detail, balance_of, percent_words, 
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision, too_expensive
 from residua.filters.noise import least_noise
-from residua.filters.query import Query, as_query, described, relation_of
+from residua.filters.query import Query, as_query, describe, relation_of
 from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
@@ -89,7 +89,9 @@ class Filter(ABC):
 
         What takes more work than the limit (`residua.work_limit`) is refused.
         """
-        return self._decide_within(self.own(state), self._asked(query), checked_relation(relation))
+        return self._decide_within(
+            self.own(state), self._check_query(query), checked_relation(relation)
+        )
 
     def _decide_within(
         self, state: Any, query: Query, relation: str | None, most: int = OPERATIONS
@@ -116,7 +118,7 @@ class Filter(ABC):
         """
         return self
 
-    def _asked(self, query: Any) -> Any:
+    def _check_query(self, query: Any) -> Any:
         """Check what is asked."""
         return as_query(query)
 
@@ -228,7 +230,7 @@ class Filter(ABC):
         Mechanisms are taken under add-remove unless a relation is named; a session keeps to the
         relation of the first mechanism that it admitted.
         """
-        asked, relation = self._asked(query), checked_relation(relation)
+        asked, relation = self._check_query(query), checked_relation(relation)
         meant = self._meant(asked, relation)
         with self._desk.lock:
             kept = self._desk.relation
@@ -260,7 +262,7 @@ class Filter(ABC):
         """Decide only: nothing is spent, and the reason says what would be."""
         with self._desk.lock:
             state, last = self._state, self._desk.last
-        decision = self._decide_within(state, self._asked(query), checked_relation(relation))
+        decision = self._decide_within(state, self._check_query(query), checked_relation(relation))
         checked = dataclasses.replace(decision, checked=True)
         checked._follows(last)
         return checked
@@ -299,7 +301,7 @@ class Filter(ABC):
             self._desk.state, self._desk.last = state, None
             self._desk.history.clear()
 
-    def _adopted(self, state: State) -> State:
+    def _adopt(self, state: State) -> State:
         """A state of the filter that this one is a copy of: without a description, another one."""
         return dataclasses.replace(state, of=self.fingerprint)
 
@@ -307,7 +309,7 @@ class Filter(ABC):
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         with self._desk.lock:
             kept = self._desk.state, self._desk.relation, self._desk.last
-        return _restored, (type(self), fields, *kept)
+        return _restore, (type(self), fields, *kept)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
@@ -377,7 +379,7 @@ class Filter(ABC):
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None
     ) -> str:
-        asked = described(decision.query)
+        asked = describe(decision.query)
         if decision.admitted:
             left = self.share_left_words(
                 decision.state, "would be left" if decision.checked else "left"
@@ -428,7 +430,7 @@ def unspent_copy(filter: Filter) -> Filter:
     return made
 
 
-def _restored(
+def _restore(
     cls: type[Filter],
     fields: dict[str, Any],
     state: State | None,
@@ -438,13 +440,13 @@ def _restored(
     made = cls(**fields)
     made._desk.relation = relation
     if state is not None:
-        made.resume(made._adopted(state))
+        made.resume(made._adopt(state))
     made._desk.last = last
     return made
 
 
 def _words(value: Any) -> str:
-    return described(value) if isinstance(value, Pld) else str(value)
+    return describe(value) if isinstance(value, Pld) else str(value)
 
 
 def checked_relation(name: str | None) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 from residua.mechanisms.black_boxes import Rdp, Zcdp
 from residua.pld.constructors import approximate_dp
@@ -10,21 +11,26 @@ from residua.pld.pld import Pld
 from residua.work_limit import remembered_property
 
 
-@dataclass(frozen=True)
-class ApproximateDpBudget:
-    """`(eps, delta)`."""
-
-    eps: float
-    delta: float
+class _Sums:
+    """A budget all of whose numbers add up over queries."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
         """The numbers that add up over queries."""
-        return self.eps, self.delta
+        fields: Any = self
+        return astuple(fields)
 
-    def at_most(self, other: ApproximateDpBudget) -> ApproximateDpBudget:
+    def at_most(self, other: Any) -> Any:
         """The smaller of each number."""
-        return ApproximateDpBudget(min(self.eps, other.eps), min(self.delta, other.delta))
+        return type(self)(*map(min, self.numbers, other.numbers))
+
+
+@dataclass(frozen=True)
+class ApproximateDpBudget(_Sums):
+    """`(eps, delta)`."""
+
+    eps: float
+    delta: float
 
     @remembered_property
     def pld(self) -> Pld:
@@ -81,20 +87,11 @@ class RenyiCurveBudget:
 
 
 @dataclass(frozen=True)
-class ZcdpBudget:
+class ZcdpBudget(_Sums):
     """`rho`-zCDP, but for probability `delta`."""
 
     rho: float
     delta: float = 0.0
-
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """The numbers that add up over queries."""
-        return self.rho, self.delta
-
-    def at_most(self, other: ZcdpBudget) -> ZcdpBudget:
-        """The smaller of each number."""
-        return ZcdpBudget(min(self.rho, other.rho), min(self.delta, other.delta))
 
     @remembered_property
     def pld(self) -> Pld:

@@ -68,7 +68,7 @@ def to_dict(filter: Filter) -> dict[str, Any]:
     for field in dataclasses.fields(filter):  # type: ignore[arg-type]
         value = getattr(filter, field.name)
         if value is not None and field.name in filter.repeated_queries:
-            out[field.name] = [_repeated(query) for query in value]
+            out[field.name] = [_plain_run(query) for query in value]
         elif value is not None:
             out[field.name] = _plain(value)
     return out
@@ -93,7 +93,7 @@ def from_json(given: Any) -> Filter:
 def from_dict(given: Any) -> Filter:
     """The filter that plain data describes."""
     check_size("filter", given)
-    fields, cls = _opened(given)
+    fields, cls = _read_head(given)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     _only_known(cls.kind, fields, known)
     required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
@@ -112,7 +112,7 @@ def state_to_json(filter: Filter, state: State) -> str:
 
 def state_from_json(filter: Filter, given: Any) -> State:
     """The state of `filter` that a JSON text (or parsed object) says."""
-    fields, cls = _opened(parsed_json("state", given))
+    fields, cls = _read_head(parsed_json("state", given))
     if cls is not type(filter):
         raise ArgumentError(f"kind must be {filter.kind!r}, got {cls.kind!r}")
     first = filter.initial()
@@ -155,7 +155,7 @@ def _head(filter: Filter) -> dict[str, Any]:
     return out
 
 
-def _opened(given: Any) -> tuple[dict[str, Any], type[Filter]]:
+def _read_head(given: Any) -> tuple[dict[str, Any], type[Filter]]:
     """Fields without the head, and the class that the head names."""
     if not isinstance(given, Mapping):
         raise ArgumentTypeError(f"filter must be a JSON object, got {checks.shown(given)}")
@@ -194,21 +194,21 @@ def _field(cls: type[Filter], name: str, value: Any) -> Any:
     if name in cls.nested_filters:
         return _filters(name, value)
     if name in cls.repeated_queries and isinstance(value, list | tuple):
-        return tuple(_run(name, each) for each in value)
-    return _parsed(value)
+        return tuple(_parse_run(name, each) for each in value)
+    return _parse(value)
 
 
-def _repeated(query: Any) -> dict[str, Any]:
+def _plain_run(query: Any) -> dict[str, Any]:
     """A query of a list, with how often it is repeated if that is more than once."""
     if isinstance(query, SelfComposed):
         return {"mechanism": query.mechanism.to_dict(), "repeat": query.count}
     return as_mechanism(query).to_dict()
 
 
-def _run(name: str, given: Any) -> Any:
-    """The inverse of `_repeated`."""
+def _parse_run(name: str, given: Any) -> Any:
+    """The inverse of `_plain_run`."""
     if not isinstance(given, Mapping) or "kind" in given or "mechanism" not in given:
-        return _parsed(given)
+        return _parse(given)
     _only_known(name, given, ("mechanism", "repeat"))
     repeat = checks.count("repeat", given.get("repeat", 1))
     checks.require(repeat >= 1, "repeat", "at least 1", repeat)
@@ -225,14 +225,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _parsed(value: Any) -> Any:
+def _parse(value: Any) -> Any:
     if isinstance(value, Mapping):
         # Some kinds name both a mechanism and a filter; what is nested is a query where it can be.
         kind = value.get("kind")
         nested = isinstance(kind, str) and kind in KINDS and kind not in MECHANISMS
         return from_dict(value) if nested else mechanism_from_dict(value)
     if isinstance(value, list | tuple):
-        return tuple(_parsed(item) for item in value)
+        return tuple(_parse(item) for item in value)
     return value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from residua.errors import TooExpensive
 from residua.filters.balance import Balance
-from residua.filters.query import Query, described
+from residua.filters.query import Query, describe
 from residua.filters.state import State
 from residua.work_limit import OPERATIONS, attempt
 
@@ -88,11 +88,13 @@ class Decision:
         fit = self._largest_or_not
         if isinstance(fit, TooExpensive):
             return "what would fit takes too much work to find"
-        return NOTHING_FITS if fit is None else f"{described(fit)} would fit"
+        return NOTHING_FITS if fit is None else f"{describe(fit)} would fit"
 
     def refused(self, left: str | None, advice: str) -> str:
-        """The reason of a refusal, for callers that know more than the filter: what is left (if not
-        None) and what would fit, given other budgets and open holds."""
+        """The reason of a refusal, for callers that know more than the filter.
+
+        That is what is left (if not None) and what would fit, given other budgets and open holds.
+        """
         return self._filter._reason(self, left, advice)
 
     @property

@@ -42,15 +42,16 @@ _SHRINKING = ("eps", "mu")
 _SQUARES = ("rho", "xi")
 """Fields that shrink with the square of it, as do Rényi bounds (`epsilons`)."""
 _DIGITS = 6
+"""To how many digits a parameter is recommended: a person reads it, and pastes it back."""
 _SIX_DIGITS = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
-_LEAST_SHARE = Decimal("1e-12")
-"""The least share of `eps` in one query that is looked for."""
 _LEAST_EPS = Decimal("1e-12")
-"""The least `eps` of one query that is looked for."""
+"""The least `eps` of one query that is looked for; where there is less than 1, this share of it."""
 _MOST = 2.0**40
+"""The most noise, and one over the least, that is tried, as a multiple of what was asked."""
 _FAR = 2.0**10
 """More noise than this many times what was asked is recommended only if fewer steps do not fit."""
 _ROUNDS = 30
+"""How often a bracket is split at most: more than a relative width of 1e-8 takes."""
 _COARSE, _COARSE_DIGITS, _COARSE_ROUNDS, _UPWARDS = 1.02, 3, 8, 0.7
 """How closely the noise of long compositions is found, to how many digits, in how many rounds, and
 where their bracket is split on a logarithmic scale. Each candidate may take seconds to decide, and
@@ -64,7 +65,7 @@ Rounding = Callable[..., float]
 """Of a parameter, whether it is noise (to be rounded up) or loss (down), and of which power."""
 
 
-def scaled(query: Query, ratio: float, digits: int | None = None) -> Query | None:
+def scale_noise(query: Query, ratio: float, digits: int | None = None) -> Query | None:
     """`query` with `ratio` times the noise, parameters rounded to the private side.
 
     None for a kind without a noise parameter.
@@ -94,10 +95,10 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
 
 def _with_more_noise(query: Query, fits: Callable[[Query], bool], most: float) -> Query | None:
     def turned(ratio: float, digits: int | None) -> Queries | None:
-        moved = scaled(query, ratio, digits)
+        moved = scale_noise(query, ratio, digits)
         return None if moved is None else (moved,)
 
-    if scaled(query, 2.0) is None:
+    if scale_noise(query, 2.0) is None:
         return None
     found = least(turned, lambda queries: fits(queries[0]), most, coarse=_sampled_steps(query) > 1)
     return None if found is None else found[0]
@@ -158,14 +159,14 @@ def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     while best is None:
         if high > _FARTHEST:
             return None
-        moved = scaled(query, math.exp(_NEXT * high), _DIGITS)
+        moved = scale_noise(query, math.exp(_NEXT * high), _DIGITS)
         if moved is not None and fits(moved):
             best = moved
         else:
             low, high = high, 2.0 * high
     while high > low + 1.0:
         middle = 0.5 * (low + high)
-        moved = scaled(query, math.exp(_NEXT * middle), _DIGITS)
+        moved = scale_noise(query, math.exp(_NEXT * middle), _DIGITS)
         if moved is not None and fits(moved):
             best, high = moved, middle
         else:
@@ -188,7 +189,6 @@ def least(
         most: the most noise that is tried.
         coarse: find the noise to a few percent only, and three digits.
     """
-
     digits = _COARSE_DIGITS if coarse else None
 
     def good(ratio: float) -> bool:
@@ -208,8 +208,8 @@ def least(
                 return None
             low = high
     if coarse:
-        return make(_bisected(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
-    low, high = _bisected(low, high, good, 1.0 + 1e-8, _ROUNDS)
+        return make(_bisect(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
+    low, high = _bisect(low, high, good, 1.0 + 1e-8, _ROUNDS)
     for digits in (_DIGITS, 9, 12, None):
         for ratio in (low, high):
             candidate = make(ratio, digits)
@@ -218,7 +218,7 @@ def least(
     return None
 
 
-def _bisected(
+def _bisect(
     low: float,
     high: float,
     good: Callable[[float], bool],
@@ -315,7 +315,7 @@ def largest_eps(admits: Callable[[float], bool], most: float = 600.0) -> float:
     if not top:
         return 0.0
     low = high = min(Decimal(1), top)
-    step, least = Decimal(4), min(_LEAST_EPS, _LEAST_SHARE * top)
+    step, least = Decimal(4), min(_LEAST_EPS, _LEAST_EPS * top)
     if fits(low):
         while low < top and fits(high := min(_SIX_DIGITS.multiply(low, step), top)):
             low = high
@@ -329,29 +329,14 @@ def largest_eps(admits: Callable[[float], bool], most: float = 600.0) -> float:
     while low * 2 < high:
         middle = _SIX_DIGITS.create_decimal(_SIX_DIGITS.sqrt(low * high))
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return float(_last_that_fits(low, high, fits))
+    while low < (middle := _SIX_DIGITS.divide(low + high, Decimal(2))) < high:
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return float(low)
 
 
 def largest_response(eps: float, admits: Callable[[float], bool]) -> Pld:
-    """The largest `R_e` with `e <= eps` that is admitted, to six digits of `e`.
+    """The largest `R_e` with `e <= eps` that is admitted: `eps` itself, or six digits of `e`.
 
     To the last of them, so that a refusal does not recommend more than is said to be left.
     """
-
-    def fits(e: Decimal) -> bool:
-        return admits(float(e))
-
-    whole = Decimal(repr(eps))
-    low = high = whole
-    while not fits(low):
-        low, high = _SIX_DIGITS.divide(low, Decimal(4)), low
-        if low < _LEAST_SHARE * whole:
-            return identity()
-    return pure_dp(float(_last_that_fits(low, high, fits)))
-
-
-def _last_that_fits(low: Decimal, high: Decimal, fits: Callable[[Decimal], bool]) -> Decimal:
-    """The largest number of six digits that fits, where `low` does and `high` does not."""
-    while low < (middle := _SIX_DIGITS.divide(low + high, Decimal(2))) < high:
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return pure_dp(eps if admits(eps) else largest_eps(admits, eps))

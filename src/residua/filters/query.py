@@ -73,7 +73,7 @@ def relation_of(mechanism: Mechanism, relation: str | None) -> str:
     return mechanism.relation_or_first(ADD_REMOVE if relation is None else relation)
 
 
-def described(query: Query) -> str:
+def describe(query: Query) -> str:
     """A query in a few words, ready to be pasted back."""
     text = repr(query)
     return text if len(text) <= 200 else text[:199] + "…"
@@ -87,14 +87,14 @@ def as_mechanism(query: Query) -> Mechanism:
         return PureDp(0.0)
     parts: list[Mechanism] = []
     for d, s, n in query.gaussian.parts if query.gaussian else ():
-        parts.append(_repeated(Gaussian(sigma=s, sensitivity=d), n))
+        parts.append(_repeat(Gaussian(sigma=s, sensitivity=d), n))
     for factor, n in query.terms.items():
-        made = _described(factor)
+        made = _factor_mechanism(factor)
         if made is None:
             raise ArgumentError(
-                f"a query that is to be written down must be a mechanism, got {described(query)}"
+                f"a query that is to be written down must be a mechanism, got {describe(query)}"
             )
-        parts.append(_repeated(made, n))
+        parts.append(_repeat(made, n))
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
 
 
@@ -110,7 +110,7 @@ def plain_pld(value: Pld) -> dict[str, Any]:
         return {"kind": "pld"}
 
 
-def named(query: Query) -> Query:
+def mechanism_if_known(query: Query) -> Query:
     """A query by its description, where it has one: what is written down reads back the same."""
     try:
         return as_mechanism(query)
@@ -118,11 +118,11 @@ def named(query: Query) -> Query:
         return query
 
 
-def _repeated(part: Mechanism, n: int) -> Mechanism:
+def _repeat(part: Mechanism, n: int) -> Mechanism:
     return part if n == 1 else SelfComposed(part, n)
 
 
-def _described(factor: Factor) -> Mechanism | None:
+def _factor_mechanism(factor: Factor) -> Mechanism | None:
     if isinstance(factor, RandomizedResponse):
         return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
     if isinstance(factor, laplace.Laplace):

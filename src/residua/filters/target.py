@@ -82,8 +82,8 @@ def alone_words(eps: float, delta: float) -> str:
     return f"by itself it needs eps {amounts.shown(eps, up=True)} at delta {delta:g}"
 
 
-_PRECISION = 40
-_KEPT = 20
+_PRECISION, _KEPT = 40, 20
+"""Digits of decimals on the way, and of the result."""
 _SLACK = Decimal("1e-30")
 """A division by `α - 1 >= 1e-9` may cost nine of the forty digits."""
 

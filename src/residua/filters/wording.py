@@ -70,7 +70,7 @@ def need_words(left: Amounts, price: Sequence[Fraction]) -> str:
         else:
             words = f"{unit} {_cost(there, there - needed)}"
         parts.append(words)
-    return joined(parts if len(parts) <= _MOST else lacking[:3])
+    return join_parts(parts if len(parts) <= _MOST else lacking[:3])
 
 
 def root(unit: str, amount: Fraction, *, up: bool = False) -> str:
@@ -88,12 +88,12 @@ def _cost(before: Fraction, after: Fraction) -> str:
     return number(difference(high, low))
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """Parts as one text."""
     return (" and " if len(parts) == 2 else ", ").join(parts)
 
 
-def listed(names: Sequence[str]) -> str:
+def sentence(names: Sequence[str]) -> str:
     """Names in a sentence: `a`, `a and b`, `a, b and c`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
@@ -103,4 +103,4 @@ def few(parts: list[str]) -> str:
     """The same; of many, the first, the middle and the last."""
     if len(parts) > _MOST:
         parts = [parts[0], parts[len(parts) // 2], parts[-1]]
-    return joined(parts)
+    return join_parts(parts)

@@ -27,7 +27,7 @@ from residua.filters.additive.gdp import GdpFilter
 from residua.filters.additive.zcdp import ZcdpFilter
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, split, stated_gdp
-from residua.filters.query import Query, as_query, described, relation_of
+from residua.filters.query import Query, as_query, describe, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.individual.pricing import (
     EMPTY,
@@ -174,13 +174,13 @@ def quote(
         return _by_level(filter, 1.0, False, levels, used)
     if isinstance(mechanism, Gaussian):
         _plain_sensitivity(mechanism)
-        return _gaussian(filter, mechanism.sigma, described(mechanism))
+        return _gaussian(filter, mechanism.sigma, describe(mechanism))
     if isinstance(mechanism, Laplace):
         _plain_sensitivity(mechanism)
         return _by_level(filter, mechanism.scale, True, levels, used)
     raise ArgumentTypeError(
         "mechanism must be mechanisms.Gaussian or mechanisms.Laplace to be scaled by a column"
-        f" sensitivity, got {described(as_query(mechanism, 'mechanism'))}"
+        f" sensitivity, got {describe(as_query(mechanism, 'mechanism'))}"
     )
 
 
@@ -188,7 +188,7 @@ def _plain_sensitivity(mechanism: Gaussian | Laplace) -> None:
     if mechanism.sensitivity != 1.0:
         raise ArgumentError(
             "mechanism must have sensitivity 1.0, which the column sensitivity replaces, got"
-            f" {described(mechanism)}"
+            f" {describe(mechanism)}"
         )
 
 
@@ -265,6 +265,6 @@ def _shared_pricing(filter: IndividualFilter, query: Query) -> Pricing:
     if stated:
         raise ArgumentError(
             "mechanism must not mix a stated Gaussian bound with other queries, got"
-            f" {described(query)}: spend them one after the other"
+            f" {describe(query)}: spend them one after the other"
         )
     return Staircase(units, shared_table(loss, units))

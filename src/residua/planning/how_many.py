@@ -25,7 +25,7 @@ from residua.filters.counting import (
     decreasing_costs,
     decreasing_count,
 )
-from residua.filters.noise import Noisy, Queries, least, private_side, scaled
+from residua.filters.noise import Noisy, Queries, least, private_side, scale_noise
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms import relations
@@ -198,7 +198,7 @@ def least_noise(
         found = least(_from_function(mechanism_family), fits)
     else:
         template = as_queries(mechanism_family)
-        if any(scaled(query, 2.0) is None for query in template):
+        if any(scale_noise(query, 2.0) is None for query in template):
             return None
         found = least(_from_template(template), fits)
     if found is None:
@@ -208,7 +208,7 @@ def least_noise(
 
 def _from_template(template: Queries) -> Noisy:
     def scale(ratio: float, digits: int | None) -> Queries | None:
-        made = [scaled(query, ratio, digits) for query in template]
+        made = [scale_noise(query, ratio, digits) for query in template]
         whole = tuple(query for query in made if query is not None)
         return whole if len(whole) == len(made) else None
 

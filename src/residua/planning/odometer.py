@@ -30,7 +30,7 @@ from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.additive.renyi import order
 from residua.filters.costs import largest_loss, missing_mass, renyi_cost, split, stated_renyi
-from residua.filters.query import Query, as_query, described, relation_of
+from residua.filters.query import Query, as_query, describe, relation_of
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
@@ -89,7 +89,7 @@ class Odometer:
         if cost is None:
             raise ArgumentError(
                 f"query must have a finite Rényi divergence of order {self.alpha:g}, "
-                f"got {described(asked)}"
+                f"got {describe(asked)}"
             )
         spent = self.spent + cost + (stated[0] if stated else Fraction(0))
         seen = replace(self, queries=self.queries + 1, spent=spent, relation=meant)

@@ -19,9 +19,9 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.counting import MOST
-from residua.filters.noise import Queries, least, scaled
+from residua.filters.noise import Queries, least, scale_noise
 from residua.filters.potential.plan import usable_delta
-from residua.filters.query import described, loss_of
+from residua.filters.query import describe, loss_of
 from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
     FilterComparison,
@@ -154,7 +154,7 @@ def recommend(
             return Recommendation(filter, why, target.queries, 1.0, table)
         raise ArgumentError(
             f"workload must have noise to turn, since only {row.optimum} of {target.round} queries"
-            f" fit, got {described(target.queries[0].query)}"
+            f" fit, got {describe(target.queries[0].query)}"
         )
     noise, queries = turned
     if whole:
@@ -210,7 +210,7 @@ def _least_noise(
     tried: dict[Queries, float] = {}
 
     def scale(ratio: float, digits: int | None) -> Queries | None:
-        moved = tuple(one for q in kinds if (one := scaled(q, ratio, digits)) is not None)
+        moved = tuple(one for q in kinds if (one := scale_noise(q, ratio, digits)) is not None)
         if len(moved) < len(kinds):
             return None
         tried[moved] = ratio
@@ -233,7 +233,7 @@ def _least_noise(
         delta = usable_delta(counts, setting.eps, setting.delta)
         return is_within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
-    if any(scaled(query, 2.0) is None for query in kinds):
+    if any(scale_noise(query, 2.0) is None for query in kinds):
         return None
     found = least(scale, is_within_budget if planned else is_admitted)
     if found is None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 import residua as rz
 from residua.filters.base import Filter
-from residua.filters.query import described
+from residua.filters.query import describe
 from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
@@ -367,7 +367,7 @@ def test_what_a_refused_hold_says_would_fit_is_held_when_it_is_asked_for(
     ledger.reserve("b", Laplace(scale=1.5))
     refused = ledger.reserve("b", Laplace(scale=0.5), key="k")
     assert not refused.admitted and refused.largest is not None
-    assert f"; {described(refused.largest)} would fit" in refused.reason
+    assert f"; {describe(refused.largest)} would fit" in refused.reason
     assert ledger.reserve("b", Laplace(scale=0.5), key="k").largest == refused.largest, "replayed"
     held = ledger.reserve("b", refused.largest)
     assert held.admitted

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
-from residua.filters.query import as_mechanism, described
+from residua.filters.query import as_mechanism, describe
 from residua.ledger.domain.receipts import plain
 from residua.service.api import models, openapi
 from residua.service.api.responses import shaped
@@ -32,7 +32,7 @@ def test_what_is_left_is_said_as_of_a_mechanism(sigma: float, mu: float, n: int)
         rz.gaussian(mu=mu) + rz.laplace(scale=sigma),
         rz.gaussian(mu=mu) + rz.gaussian(sigma=sigma),
     ):
-        slow = {**as_mechanism(one).to_dict(), "text": described(one)}
+        slow = {**as_mechanism(one).to_dict(), "text": describe(one)}
         assert list(plain(one).items()) == list(slow.items())
 
 

@@ -57,7 +57,7 @@ from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.base import Filter
-from residua.filters.query import described
+from residua.filters.query import describe
 from residua.filters.state import State
 from residua.pld.constructors import from_pair
 from residua.pld.lattice.kernel import kernel
@@ -355,9 +355,7 @@ def _check_run(strategy: Any, filter: Any) -> None:
     for here in _all(strategy, set()):
         loss = _query(here)
         if not loss.is_finite or not loss.is_symmetric:
-            raise ArgumentError(
-                f"strategy must ask finite symmetric queries, got {described(loss)}"
-            )
+            raise ArgumentError(f"strategy must ask finite symmetric queries, got {describe(loss)}")
 
 
 def _all(strategy: Strategy, known: set[int]) -> Iterator[Strategy]:

@@ -44,7 +44,7 @@ from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, response_point
 from residua.filters.decision import Decision, make_decision
-from residua.filters.query import Query, as_mechanism, as_query, described, loss_of
+from residua.filters.query import Query, as_query, describe, loss_of, mechanism_if_known
 from residua.filters.state import State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict
@@ -78,8 +78,8 @@ class NaturalBudget:
     def __str__(self) -> str:
         rounds = "" if self.rounds is None else f" in {self.rounds} round"
         rounds += "" if self.rounds in (None, 1) else "s"
-        less = "" if self.spent.is_identity else f" less {described(self.spent)}"
-        return f"{described(self.budget)}{less}{rounds}"
+        less = "" if self.spent.is_identity else f" less {describe(self.spent)}"
+        return f"{describe(self.budget)}{less}{rounds}"
 
 
 class Proven(NamedTuple):
@@ -119,7 +119,7 @@ class NaturalFilter(Filter):
             checks.one_of("catalogue", self.catalogue, FAMILIES)
         elif self.catalogue is not None:
             queries = as_queries(self.catalogue)
-            checks.set_fields(self, catalogue=tuple(_as_described(query) for query in queries))
+            checks.set_fields(self, catalogue=tuple(mechanism_if_known(query) for query in queries))
         self.proven  # noqa: B018  raises where nothing is proven
         super().__post_init__()
 
@@ -253,14 +253,6 @@ class NaturalFilter(Filter):
         return Spent(of, loss, checks.count("rounds", fields["rounds"]))
 
 
-def _as_described(query: Query) -> Query:
-    """A query as the mechanism it is stored as, where it has a description."""
-    try:
-        return as_mechanism(query)
-    except ArgumentError:
-        return query
-
-
 @remembered(maxsize=1024)
 def symmetric(loss: Pld) -> Pld:
     """A query with its other direction."""
@@ -312,7 +304,7 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
     if point is None:
         raise ArgumentError(
             "catalogue must be given, or be one of the families gaussian and pure_delta, because"
-            f" for arbitrary queries nothing is proven of the budget {described(budget)}, got None"
+            f" for arbitrary queries nothing is proven of the budget {describe(budget)}, got None"
         )
     if rounds is None:
         raise ArgumentError("rounds must be given for arbitrary queries, got None")

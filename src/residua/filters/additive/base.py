@@ -49,13 +49,13 @@ class Additive(Filter):
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
         whole = tuple(zip(self._units, self._whole, strict=True))
-        return make_details(self.kind, self._named(state), whole)
+        return make_details(self.kind, self._amounts_left(state), whole)
 
     def _amounts_in(self, state: State, left: Any) -> Amounts:
         """What is left by unit; `left` is less where another budget allows less."""
         assert isinstance(state, Left)
         if left == self.remaining_in(state):
-            return self._named(state)
+            return self._amounts_left(state)
         found = self._amounts_of(left)
         return () if found is None else tuple(zip(self._units, found, strict=True))
 
@@ -90,7 +90,7 @@ class Additive(Filter):
     def skips(self) -> bool:
         return self.fixed_costs
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, _mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         """The declared cost of a black box, in this filter's amounts."""
         return None
 
@@ -98,7 +98,7 @@ class Additive(Filter):
         self, left: tuple[Fraction, ...], query: Query, relation: str | None
     ) -> tuple[Fraction, ...] | str:
         """The cost of a query when so much is left, or the reason why no finite amount would do."""
-        stated, loss = split(query, relation, self._stated)
+        stated, loss = split(query, relation, self._declared_costs)
         if loss.is_identity:
             return stated or (Fraction(0),) * len(left)
         rest = self._costs(left, loss)
@@ -112,7 +112,7 @@ class Additive(Filter):
             return make_decision(self, state, None, None, query, relation, costs)
         left = []
         for cost, before in zip(costs, state.left, strict=True):
-            rest = amounts.without(before, cost)
+            rest = amounts.subtract(before, cost)
             if rest is None:
                 return make_decision(self, state, None, costs, query, relation)
             left.append(rest)
@@ -128,7 +128,7 @@ class Additive(Filter):
             return 0, own
         paid = []
         for query in queries:
-            costs = self._prices(own.left, self._asked(query), checked_relation(relation))
+            costs = self._prices(own.left, self._check_query(query), checked_relation(relation))
             if isinstance(costs, str):
                 return 0, own
             paid.append(costs)
@@ -149,18 +149,20 @@ class Additive(Filter):
         return self._cost_value(tuple(w - l for w, l in zip(whole, state.left, strict=True)))
 
     def left_words(self, state: State, left: Any = None) -> str:
-        found = self._named(state) if left is None else self._amounts_in(state, left)
+        found = self._amounts_left(state) if left is None else self._amounts_in(state, left)
         return wording.left_words(found) or super().left_words(state, left)
 
     def cost_words(self, decision: Decision) -> str:
-        return wording.cost_words(self._named(decision._before), self._named(decision.state))
+        return wording.cost_words(
+            self._amounts_left(decision._before), self._amounts_left(decision.state)
+        )
 
     def _need(self, decision: Decision) -> str:
         if decision._why_not:
             return decision._why_not
-        return f"needs {wording.need_words(self._named(decision._before), decision._price)}"
+        return f"needs {wording.need_words(self._amounts_left(decision._before), decision._price)}"
 
-    def _named(self, state: State) -> Amounts:
+    def _amounts_left(self, state: State) -> Amounts:
         assert isinstance(state, Left)
         return tuple(zip(self._units, state.left, strict=True))
 

@@ -44,11 +44,11 @@ class PureFilter(Additive):
         checks.set_fields(self, eps=largest_eps(self.eps))
         super().__post_init__()
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         eps = stated_eps(mechanism)
         return None if eps is None else (eps,)
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         largest = largest_loss(loss)
         if largest is None or missing_mass(loss) > 0:
             return "has unbounded losses, which no eps covers"
@@ -90,11 +90,11 @@ class BasicFilter(Additive):
         checks.set_fields(self, eps=eps, delta=delta + 0.0)
         super().__post_init__()
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         eps = stated_eps(mechanism)
         return None if eps is None else (eps, Fraction(0))
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = without_infinity(loss)
         largest = Fraction(0) if kept is not None and kept.is_identity else largest_loss(loss)
         if largest is None:

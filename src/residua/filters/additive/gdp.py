@@ -25,10 +25,11 @@ from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 
 _LEAST = 1e-100
+"""Losses below this are raised to it: their squares would underflow."""
 _LISTED = (Atoms, GaussianMixture)
 
 
-def lifted(loss: Pld) -> Pld:
+def lift_tiny(loss: Pld) -> Pld:
     """A loss above this one without factors so small that their squares underflow."""
     for factor in loss.terms:
         if _is_tiny(factor):
@@ -51,7 +52,7 @@ def gdp_cost(loss: Pld) -> Fraction | None:
     cost = gaussian_variance(loss)
     if not loss.terms:
         return cost
-    loss = lifted(loss)
+    loss = lift_tiny(loss)
     nu = gdp_parameter(without_gaussian(loss))
     if not nu < float("inf"):
         return None
@@ -78,7 +79,7 @@ class Gaussians(Additive):
     def _amounts(self) -> tuple[Fraction, ...]:
         return (amounts.written(self.mu) ** 2,)
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         return stated_gdp(mechanism)
 
     @property
@@ -113,6 +114,6 @@ class GdpFilter(Gaussians):
     def __post_init__(self) -> None:
         super().__post_init__()
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = gdp_cost(loss)
         return (cost,) if cost is not None else "fits no Gaussian"

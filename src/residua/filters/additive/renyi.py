@@ -23,6 +23,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
 MOST_ORDER = 1e9
+"""The largest Rényi order."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class RenyiFilter(Additive):
         )
         super().__post_init__()
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         cost = stated_renyi(mechanism, self.alpha)
         return None if cost is None else (cost,)
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = renyi_cost(loss, self.alpha)
         if cost is None:
             return f"has infinite Rényi divergence of order {self.alpha:g}"
@@ -97,12 +98,12 @@ class RenyiCurveFilter(Additive):
     def _amounts(self) -> tuple[Fraction, ...]:
         return tuple(amounts.written(rho) for _, rho in self.curve)
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         costs = [stated_renyi(mechanism, alpha) for alpha, _ in self.curve]
         known = tuple(cost for cost in costs if cost is not None)
         return known if len(known) == len(costs) else None
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         costs = []
         for alpha, _ in self.curve:
             cost = renyi_cost(loss, alpha)

@@ -70,12 +70,12 @@ class ZcdpFilter(Additive):
         checks.set_fields(self, rho=checks.between("rho", self.rho, 0.0, 1e6))
         super().__post_init__()
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         cost = stated_zcdp(mechanism)
         # No rho covers a delta: its loss says so.
         return None if cost is None or cost[1] else cost[:1]
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = zcdp_cost(loss)
         if cost is None:
             return "may lose everything, which no rho covers"
@@ -131,10 +131,10 @@ class ApproximateZcdpFilter(Additive):
     def _amounts(self) -> tuple[Fraction, ...]:
         return self.rho, amounts.written(self.delta) - amounts.written(self._aside)
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         return stated_zcdp(mechanism)
 
-    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         kept = without_infinity(loss)
         if kept is None:
             return "has mass at infinity that does not split off"

@@ -108,7 +108,7 @@ class Grid:
     @remembered_property
     def zero(self) -> Floats:
         """The potential of a state that admits nothing."""
-        return _frozen(np.zeros(self.size))
+        return _freeze(np.zeros(self.size))
 
 
 def grid_for(eps: float, delta: float, resolution: float = 140.0) -> Grid:
@@ -204,7 +204,7 @@ def step_of(grid: Grid, loss: Pld, copies: int = 1) -> Step:
     """`copies` of a query on a grid, as one step."""
     law = _law(grid, loss, copies)
     low, masses = law.coarse()
-    return Step(grid, _frozen(law.excess(grid.half)), low, _frozen(masses))
+    return Step(grid, _freeze(law.excess(grid.half)), low, _freeze(masses))
 
 
 def _law(grid: Grid, loss: Pld, copies: int) -> Law:
@@ -220,7 +220,7 @@ def _law(grid: Grid, loss: Pld, copies: int) -> Law:
         ratio *= 2
 
 
-def _frozen(array: Floats) -> Floats:
+def _freeze(array: Floats) -> Floats:
     array.flags.writeable = False
     return array
 

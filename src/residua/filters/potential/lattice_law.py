@@ -37,9 +37,11 @@ from residua.pld.pld import Pld
 from residua.work_limit import remembered, work
 
 _ACCURACY = 1e-3
+"""The relative accuracy of the curve at lattice points."""
 _SNAP = 1e-9
 """Losses this close to a lattice point (in cells) are moved there; what that costs is charged."""
 _START = 16
+"""The points of a curve that are evaluated at first; doubled until its tail is small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Law:
     def cut(self, reach: int, tail: float) -> Law:
         """The same with fewer atoms, those beyond moved to the ends and to infinity."""
         right, left = self._sides()
-        high, low = (_needed(side, reach, tail) for side in (right, left))
+        high, low = (_cut_place(side, reach, tail) for side in (right, left))
         if high == self.high and low == -self.low:
             return self
         up = 1.0 + 2.0 * (self.masses.size + 8.0) * U
@@ -178,7 +180,7 @@ def _either(a: float, b: float) -> float:
     return (a + b * max(0.0, 1.0 - a)) * (1.0 + 8.0 * U)
 
 
-def _needed(masses: Floats, reach: int, tail: float) -> int:
+def _cut_place(masses: Floats, reach: int, tail: float) -> int:
     """How far to go so that at most `tail` lies beyond (zeros at the end are dropped at least)."""
     beyond = np.cumsum(masses[::-1])[::-1]
     return min(reach, max(1, int(np.count_nonzero(beyond > tail)) - 1), masses.size - 1)
@@ -190,12 +192,12 @@ def law_of(loss: Pld, spacing: Fraction, tail: float, reach: int, ratio: int) ->
     whole: Law | None = None
     for part, n in _parts(loss):
         law = _factor_law(part, spacing, tail / n, reach, ratio)
-        law = replace(law, chords=_added(law)).power(n, reach, tail)
+        law = replace(law, chords=_chord_share(law)).power(n, reach, tail)
         whole = law if whole is None else (whole + law).cut(reach, tail)
     return whole or Law(spacing, -1, np.array([0.0, 1.0, 0.0]), 0.0, 0.0, ratio)
 
 
-def _added(law: Law) -> float:
+def _chord_share(law: Law) -> float:
     """About the share of the variance that chords added: none for atoms on the lattice."""
     if np.count_nonzero(law.masses) <= 2:
         return 0.0

@@ -33,7 +33,7 @@ from residua.filters.costs import renyi_cost, response_eps
 from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.potential.grid import PARTS, Grid, Item, Table, grid_for, step_of, value_table
-from residua.filters.query import Query, as_list, loss_of, named
+from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone, order_for
 from residua.pld.constructors import approximate_dp, pure_dp
@@ -74,7 +74,7 @@ class MenuFilter(Filter):
 
     def __post_init__(self) -> None:
         eps, delta = moderate_target(self.eps, self.delta)
-        menu = tuple(named(q) for q in as_list(self.menu, "menu"))
+        menu = tuple(mechanism_if_known(q) for q in as_list(self.menu, "menu"))
         checks.require(len(menu) > 0, "menu", "a non-empty list of queries", self.menu)
         prices = None
         if self.prices is not None:

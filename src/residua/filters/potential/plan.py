@@ -34,7 +34,7 @@ from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, leaves, without_gaussian
 from residua.filters.decision import Decision, make_decision
-from residua.filters.query import Query, as_list, as_query, described, loss_of, named
+from residua.filters.query import Query, as_list, as_query, describe, loss_of, mechanism_if_known
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
@@ -97,7 +97,7 @@ class PlanFilter(Filter):
                 known = " and ".join(query.supported) or "no relation"
                 raise ArgumentError(
                     "plan must consist of queries with a pair for add-remove, got"
-                    f" {described(query)}, which has one for {known} only; plan a bound such as"
+                    f" {describe(query)}, which has one for {known} only; plan a bound such as"
                     " PureDp instead, and ask for the query itself"
                 )
         checks.set_fields(self, eps=eps, delta=delta, plan=plan)
@@ -328,7 +328,7 @@ class PlanFilter(Filter):
 def _normal(given: tuple[Query, ...]) -> tuple[Query, ...]:
     """A plan in the form in which it is written: equal neighbours are one repeated query."""
     runs: list[tuple[Query, int]] = []
-    for query in map(named, given):
+    for query in map(mechanism_if_known, given):
         count = 1
         while isinstance(query, SelfComposed):
             count, query = count * query.count, query.mechanism
@@ -446,7 +446,7 @@ def _more(one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
 
 
 def _left(state: Planned, taken: _Taken) -> Fraction:
-    left = amounts.without(state.variance, taken.variance)
+    left = amounts.subtract(state.variance, taken.variance)
     assert left is not None
     return left
 

@@ -156,11 +156,11 @@ class RenyiCommitFilter(Filter):
             raise ArgumentError(f"state must be open or committed to something, got {state!r}")
         return state
 
-    def _adopted(self, state: State) -> State:
+    def _adopt(self, state: State) -> State:
         assert isinstance(state, Potential)
         if state.to is not None and state.inner is not None:
-            state = replace(state, inner=state.to._adopted(state.inner))
-        return super()._adopted(state)
+            state = replace(state, inner=state.to._adopt(state.inner))
+        return super()._adopt(state)
 
     def state_from_fields(self, fields: Mapping[str, Any]) -> Potential:
         from residua.filters.codec import from_dict, state_from_json
@@ -203,7 +203,7 @@ class RenyiCommitFilter(Filter):
         cost = potential_cost(budget, self._alpha)
         return cost < float("inf") and Fraction(cost) <= left
 
-    def _asked(self, query: Any) -> Any:
+    def _check_query(self, query: Any) -> Any:
         return query if isinstance(query, Commit) else as_query(query)
 
     def _meant(self, asked: Any, relation: str | None) -> str | None:
@@ -211,7 +211,7 @@ class RenyiCommitFilter(Filter):
 
     def _decide(self, state: Potential, query: Any, relation: str | None) -> Decision:
         if isinstance(query, Commit):
-            return self._committed(state, query, relation)
+            return self._decide_commit(state, query, relation)
         if state.to is not None and state.inner is not None:
             inner = state.to._decide(state.inner, query, relation)
             after = Potential(state.of, state.left, True, state.to, inner.state)
@@ -224,7 +224,7 @@ class RenyiCommitFilter(Filter):
             return make_decision(self, state, None, None, query, relation, why)
         if not cost <= state.left:
             return make_decision(self, state, None, amounts.charged(cost), query, relation)
-        after = Potential(state.of, amounts.shortened(state.left - cost), state.committed)
+        after = Potential(state.of, amounts.shorten(state.left - cost), state.committed)
         return make_decision(self, state, after, amounts.charged(cost), query, relation)
 
     @property
@@ -249,7 +249,7 @@ class RenyiCommitFilter(Filter):
         rounds, (left,) = amounts.whole_rounds((now.left,), known, most)
         return rounds, Potential(now.of, left, now.committed)
 
-    def _committed(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
+    def _decide_commit(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
         if state.committed:
             raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
         budget = commit.budget(relation)

@@ -25,7 +25,7 @@ from residua import checks
 from residua.bounds import float_down
 from residua.filters import amounts, wording
 from residua.filters.additive.base import Additive
-from residua.filters.additive.gdp import lifted
+from residua.filters.additive.gdp import lift_tiny
 from residua.filters.costs import (
     gaussian_variance,
     missing_mass,
@@ -50,9 +50,11 @@ from residua.work_limit import remembered
 
 _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
+"""The logarithm of the ratio of neighbouring `mu²` for which costs are worked out."""
 _FIRST, _ROUNDS = 64.0, 6
 """How many queries are planned for at first, and how often that is corrected."""
 _HALVINGS = 24
+"""How often the bracket of a `mu` that is shown is halved."""
 _SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
 """How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 
@@ -93,7 +95,7 @@ class ApproximateGdpResidueFilter(Additive):
     def _amounts(self) -> tuple[Fraction, ...]:
         return amounts.written(self.mu) ** 2, amounts.written(self.delta)
 
-    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         gdp = stated_gdp(mechanism)
         return None if gdp is None else (*gdp, Fraction(0))
 
@@ -104,7 +106,7 @@ class ApproximateGdpResidueFilter(Additive):
         kept = without_infinity(rest)
         if kept is not None:
             missing, rest = missing_mass(rest), kept
-        rest = lifted(rest)
+        rest = lift_tiny(rest)
         if not rest.terms:
             return noise, missing
         if v > 0 and not _needs_slack(rest):
@@ -141,7 +143,7 @@ class ApproximateGdpResidueFilter(Additive):
         if decision._why_not != _NO_ROOM:
             return super()._need(decision)
         loss = loss_of(decision.query, decision._relation)
-        (unit, v), (_, d) = self._named(decision._before)
+        (unit, v), (_, d) = self._amounts_left(decision._before)
         slack = amounts.reported(d) if _needs_slack(loss) else 0.0
         nu = _parameter_with(slack, loss) if slack else gdp_parameter(loss)
         if not nu < math.inf or not amounts.written(nu) ** 2 > v:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from residua.filters import amounts, wording
-from residua.filters.additive.gdp import Gaussians, lifted
+from residua.filters.additive.gdp import Gaussians, lift_tiny
 from residua.filters.base import DecreasingCost
 from residua.filters.costs import gaussian_variance, split, without_gaussian
 from residua.filters.decision import Decision
@@ -61,14 +61,14 @@ class GdpResidueFilter(Gaussians):
         nu = gdp_parameter(loss_of(decision.query, decision._relation))
         if not nu < math.inf:
             return "fits no Gaussian"
-        left, needed = self._named(decision._before), amounts.written(nu) ** 2
+        left, needed = self._amounts_left(decision._before), amounts.written(nu) ** 2
         if not needed > left[0][1]:
             return _NO_ROOM
         return f"needs {wording.need_words(left, (needed,))}"
 
     def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost:
         """Never more for a larger `mu`: compose both sides of `G_m ⊕ L ⪯ G_mu` with a Gaussian."""
-        stated, loss = split(query, relation, self._stated)
+        stated, loss = split(query, relation, self._declared_costs)
         fixed = stated[0] if stated else Fraction(0)
 
         def cost(left: Fraction) -> tuple[Fraction, Fraction] | None:
@@ -88,7 +88,7 @@ def rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
 
 @remembered(maxsize=512, once=False)
 def _bounds_at(numerator: int, denominator: int, rest: Pld) -> tuple[float, Fraction] | None:
-    left, above = Fraction(numerator, denominator), lifted(rest)
+    left, above = Fraction(numerator, denominator), lift_tiny(rest)
     low, high = 0.0, left + 1
     cost = cost_ends(left, above)
     if cost is not None:

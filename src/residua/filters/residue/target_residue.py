@@ -47,7 +47,7 @@ from residua import checks
 from residua.bounds import float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
-from residua.filters.additive.gdp import lifted
+from residua.filters.additive.gdp import lift_tiny
 from residua.filters.balance import RESERVES, Detail, counted_details, make_detail
 from residua.filters.base import MOST_EPS, Filter
 from residua.filters.costs import (
@@ -273,7 +273,7 @@ class TargetResidueFilter(Filter):
 
     def _costs(self, state: Reach, rest: Pld, top: Fraction | None) -> Iterator[_Cost]:
         """Proven costs of a loss without a Gaussian part."""
-        left, bounded = state.left, lifted(rest)
+        left, bounded = state.left, lift_tiny(rest)
         single = central_law(bounded) is not None
         draws = left > 0 and state.slack > _LEAST_RESERVE and any(state.reserves)
         least = left
@@ -444,8 +444,8 @@ def _less(state: Reach, left: Fraction = Fraction(0), slack: Fraction = Fraction
     """A state with less left, rounded down where the rationals grow long."""
     return replace(
         state,
-        left=amounts.shortened(state.left - left),
-        slack=amounts.shortened(state.slack - slack),
+        left=amounts.shorten(state.left - left),
+        slack=amounts.shorten(state.slack - slack),
     )
 
 

@@ -19,7 +19,7 @@ from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import largest_loss, missing_mass
 from residua.filters.decision import Decision, make_decision
-from residua.filters.query import Query, described, loss_of
+from residua.filters.query import Query, describe, loss_of
 from residua.filters.state import State
 from residua.pld.order.compare import dominated
 from residua.pld.order.domination import Domination
@@ -75,7 +75,7 @@ class UpdateFilter(Filter):
             raise ArgumentTypeError(f"update must return a Pld, got {checks.shown(after)}")
         kept = dominated(after + loss, budget)
         if not kept.proven:
-            rest = f"{described(after)}, which this rule leaves,"
+            rest = f"{describe(after)}, which this rule leaves,"
             more = f"with {rest} is more than the query allows"
             why = _why(more, f"fit together with {rest}", kept)
             return make_decision(self, state, None, None, query, relation, why)

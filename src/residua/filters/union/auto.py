@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -30,11 +29,12 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import Query, as_list, loss_of, named
+from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter, adopt_parts
+from residua.filters.wording import rounded
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian
@@ -44,7 +44,6 @@ from residua.pld.pld import Pld
 from residua.provable import MOST_PLANNED, unprovable_filter
 from residua.work_limit import remembered
 
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
 _LEAST_DELTA = 1e-28
@@ -88,7 +87,7 @@ def components_for(
         return PureFilter(eps), TargetResidueFilter(eps, delta)
     slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
     whole = TargetResidueFilter(eps, delta, _RESERVE, slack)
-    unit = None if stated else _sampled(losses[0])
+    unit = None if stated else _least_noisy_sampled(losses[0])
     helper: PlanFilter | RenyiCommitFilter | None = None if unit is None else _plan_for(unit, whole)
     if helper is None:
         share = amounts.written(_STATED if stated else _RENYI)
@@ -110,9 +109,9 @@ def _for_heavy_tails(filter: TargetResidueFilter) -> TargetResidueFilter:
 def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
     """A plan of a sampled query; None where `whole` does as well or there is no proof for one."""
     eps, delta = whole.eps, whole.delta
-    if not isinstance(planned := named(unit), Mechanism):
+    if not isinstance(planned := mechanism_if_known(unit), Mechanism):
         return None
-    most = _fitting(unit, eps, delta)
+    most = _most_copies(unit, eps, delta)
     if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
         return None
     share = _share(delta, amounts.written(_PLAN))
@@ -139,7 +138,7 @@ def _room(filter: TargetResidueFilter, unit: Pld) -> float:
     return copies
 
 
-def _sampled(loss: Pld) -> Pld | None:
+def _least_noisy_sampled(loss: Pld) -> Pld | None:
     """Of the queries with Gaussian noise on a sample that a loss is made of, the least noisy one.
 
     Equal losses may hold their queries in another order, and are one to a cache.
@@ -148,7 +147,7 @@ def _sampled(loss: Pld) -> Pld | None:
     return Pld(None, {min(found, key=astuple): 1}) if found else None
 
 
-def _fitting(unit: Pld, eps: float, delta: float) -> int:
+def _most_copies(unit: Pld, eps: float, delta: float) -> int:
     """How many copies fit `(eps, delta)`, to about one percent."""
     whole = approximate_dp(eps, delta)
     low, high = 0, 1
@@ -162,8 +161,7 @@ def _fitting(unit: Pld, eps: float, delta: float) -> int:
 
 def _share(delta: float, share: Fraction) -> float:
     """A share of `delta` as it is written, rounded down to six digits."""
-    whole = amounts.written(delta) * share
-    return float(_SIX_DIGITS.divide(Decimal(whole.numerator), Decimal(whole.denominator)))
+    return float(rounded(amounts.written(delta) * share))
 
 
 @dataclass(frozen=True)
@@ -193,7 +191,7 @@ class AutoFilter(Filter):
         given = () if self.expect is None else self.expect
         if isinstance(given, Pld | Mechanism):
             given = (given,)
-        expect = tuple(named(q) for q in as_list(given, "expect"))
+        expect = tuple(mechanism_if_known(q) for q in as_list(given, "expect"))
         checks.set_fields(self, eps=eps, delta=delta, expect=expect or None)
         super().__post_init__()
 
@@ -211,7 +209,9 @@ class AutoFilter(Filter):
         chosen = components_for(self.eps, self.delta, tuple(loss for _, loss in asked), stated)
         return _union(chosen, self.eps, self.delta)
 
-    def _opened(self, state: Open, query: Query, relation: str | None) -> tuple[UnionFilter, Parts]:
+    def _deciding_union(
+        self, state: Open, query: Query, relation: str | None
+    ) -> tuple[UnionFilter, Parts]:
         """The union that decides, and its state."""
         if not state.filters:
             union = self.union_for(query, relation)
@@ -237,7 +237,7 @@ class AutoFilter(Filter):
     def _decide(self, state: Open, query: Query, relation: str | None) -> Decision:
         if not state.filters and _is_nothing(query, relation):
             return make_decision(self, state, state, None, query, relation)
-        union, parts = self._opened(state, query, relation)
+        union, parts = self._deciding_union(state, query, relation)
         inner = union._decide(parts, query, relation)
         after = self._after(state, union, inner.state) if inner.admitted else None
         return make_decision(self, state, after, inner, query, relation)
@@ -250,7 +250,7 @@ class AutoFilter(Filter):
         """Whether `decide` admits a query, without working out the state that follows."""
         if not state.filters and _is_nothing(query, relation):
             return True
-        union, parts = self._opened(state, query, relation)
+        union, parts = self._deciding_union(state, query, relation)
         return union.admits(parts, query, relation)
 
     def skip(
@@ -261,7 +261,7 @@ class AutoFilter(Filter):
         first = next((one for one in queries if not _is_nothing(one, relation)), None)
         if first is None:
             return (most if queries else 0), now
-        union, parts = self._opened(now, first, relation)
+        union, parts = self._deciding_union(now, first, relation)
         rounds, after = union.skip(parts, queries, most, relation)
         return rounds, self._after(now, union, after) if rounds else now
 
@@ -288,9 +288,9 @@ class AutoFilter(Filter):
             raise ArgumentError(f"state must have components for its parts, got {state!r}")
         return state
 
-    def _adopted(self, state: State) -> State:
+    def _adopt(self, state: State) -> State:
         assert isinstance(state, Open)
-        return super()._adopted(replace(state, parts=adopt_parts(state.filters, state.parts)))
+        return super()._adopt(replace(state, parts=adopt_parts(state.filters, state.parts)))
 
     def state_to_json(self, state: State) -> str:
         from residua.filters.codec import canonical, plain_states

@@ -42,7 +42,7 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, as_mechanism, directions, relation_of
 from residua.filters.state import State
-from residua.filters.wording import joined, listed
+from residua.filters.wording import join_parts, sentence
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, pure_dp
@@ -90,14 +90,14 @@ class UnionFilter(Filter):
         components = _components(self.filters)
         eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
         names = ("target_eps", "eps")
-        most = max(_stated(components, *names), default=0.0)
+        most = max(_parameters(components, *names), default=0.0)
         if most > eps:
-            named = next(each.kind for each in components if _stated((each,), *names) == [most])
+            named = next(each.kind for each in components if _parameters((each,), *names) == [most])
             raise ArgumentError(
                 f"eps must be at least that of every component, got {eps!r},"
                 f" and {named} has {most!r}"
             )
-        deltas = _stated(components, "target_delta", "delta")
+        deltas = _parameters(components, "target_delta", "delta")
         if sum(map(Fraction, deltas)) >= 1:
             raise ArgumentError(
                 "filters must have deltas that add up to less than 1,"
@@ -274,9 +274,9 @@ class UnionFilter(Filter):
                 component.own(part)
         return state
 
-    def _adopted(self, state: State) -> State:
+    def _adopt(self, state: State) -> State:
         assert isinstance(state, Parts)
-        return super()._adopted(replace(state, parts=adopt_parts(self.filters, state.parts)))
+        return super()._adopt(replace(state, parts=adopt_parts(self.filters, state.parts)))
 
     def state_to_json(self, state: State) -> str:
         from residua.filters.codec import canonical, plain_states
@@ -311,7 +311,7 @@ class UnionFilter(Filter):
         both = zip(self.names, decision._price, strict=True)
         costs = [f"{name} {each.cost_words}" for name, each in both if each and each.admitted]
         stopped = self.stops_of(decision)
-        return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
+        return join_parts(costs) + (f" and stops {join_parts(stopped)}" if stopped else "")
 
     def _need(self, decision: Decision) -> str:
         """The binding component's reason, and which others refuse the query or are stopped."""
@@ -327,7 +327,7 @@ def adopt_parts(
 ) -> tuple[State | None, ...]:
     """States of other copies of these filters, as states of these."""
     both = zip(filters, parts, strict=True)
-    return tuple(None if part is None else each._adopted(part) for each, part in both)
+    return tuple(None if part is None else each._adopt(part) for each, part in both)
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
@@ -350,7 +350,7 @@ def _components(given: Any) -> tuple[Filter, ...]:
     return tuple(found)
 
 
-def _stated(components: Sequence[Filter], *names: str) -> list[float]:
+def _parameters(components: Sequence[Filter], *names: str) -> list[float]:
     """The first of these parameters that a component has; plans and budgets have it by queries."""
     stating = [each for each in components if each.kind not in ("plan", "natural")]
     found = [next((v for n in names if (v := getattr(each, n, None)) is not None), None)
@@ -362,7 +362,7 @@ def _largest_guaranteed(components: Sequence[Filter]) -> float:
     """The largest `eps` of the components whose guarantee is `R_{eps,delta}`."""
     found = [each for each in map(_guaranteed_eps, components) if each is not None]
     if not found:
-        kinds = listed(tuple(dict.fromkeys(each.kind for each in components)))
+        kinds = sentence(tuple(dict.fromkeys(each.kind for each in components)))
         raise ArgumentError(f"eps must be given: no component states one, got {kinds}")
     return max(found)
 
@@ -443,20 +443,20 @@ def _need_words(
     """The text of `UnionFilter._need`, from each component's refusal and the names of live ones."""
     notes, stopped = [], [name for name in answers if name not in live]
     if stopped:
-        notes.append(f"{listed(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
+        notes.append(f"{sentence(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
     refused = {name: each for name, each in answers.items() if each is not None}
     if not refused:
-        return "; ".join([f"is not supported by {listed(live)}", *notes])
+        return "; ".join([f"is not supported by {sentence(live)}", *notes])
     needs = {name: each.need for name, each in refused.items()}
     if not any(map(_lacks_budget, needs.values())):
-        why = listed([f"{name} (it {need})" for name, need in needs.items()])
+        why = sentence([f"{name} (it {need})" for name, need in needs.items()])
         return "; ".join([f"is refused by {why}", *notes])
     room = {name: _rank(refused[name], need, eps) for name, need in needs.items()}
     name = max(room, key=lambda each: room[each])
     text, binding = f"{needs[name]} under {name}", refused[name]
     others = [each for each in live if each != name]
     if others:
-        notes.insert(0, f"{listed(others)} {'refuses' if len(others) == 1 else 'refuse'} it too")
+        notes.insert(0, f"{sentence(others)} {'refuses' if len(others) == 1 else 'refuse'} it too")
         text += ", the binding component"
         own = share_of(binding._filter, binding._before)
         if own < share:

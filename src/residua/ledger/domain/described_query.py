@@ -21,7 +21,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.filters.potential.renyi_commit import Commit
-from residua.filters.query import as_mechanism, described
+from residua.filters.query import as_mechanism, describe
 from residua.mechanisms.black_boxes import BlackBox
 from residua.mechanisms.codec import check_size, from_dict, parsed_json
 from residua.mechanisms.mechanism import Mechanism
@@ -110,7 +110,7 @@ class Asked:
 
     @cached_property
     def _shown(self) -> str:
-        return described(self.query) if isinstance(self.query, Mechanism) else repr(self.query)
+        return describe(self.query) if isinstance(self.query, Mechanism) else repr(self.query)
 
 
 def asked(given: Any) -> Asked:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from residua.errors import ArgumentError
 from residua.filters.balance import Balance
 from residua.filters.base import Filter
-from residua.filters.query import Query, described, plain_pld
+from residua.filters.query import Query, describe, plain_pld
 from residua.ledger.domain import rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.described_query import Asked
@@ -292,9 +292,9 @@ def plain(value: Any, text: str | None = None) -> Any:
     if value is None:
         return None
     if isinstance(value, Mechanism):
-        return {**value.to_dict(), "text": text or described(value)}
+        return {**value.to_dict(), "text": text or describe(value)}
     if isinstance(value, Pld):
-        return {**plain_pld(value), "text": text or described(value)}
+        return {**plain_pld(value), "text": text or describe(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {"kind": _snake(type(value).__name__)}
         for each in dataclasses.fields(value):

@@ -30,7 +30,7 @@ from residua.filters.base import Filter
 from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import described
+from residua.filters.query import describe
 from residua.filters.state import State
 from residua.ledger.domain.described_query import Asked
 from residua.mechanisms.mechanism import Mechanism
@@ -421,4 +421,4 @@ def _advice(
         return None, "what would fit takes too much work to find: ask for largest"
     if not isinstance(found, Mechanism):
         return None, NOTHING_FITS
-    return found, f"{described(found)} would fit"
+    return found, f"{describe(found)} would fit"

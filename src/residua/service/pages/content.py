@@ -12,7 +12,7 @@ from typing import Any
 from residua.errors import ResiduaError
 from residua.filters.balance import Balance, detail_words, percent, share_words
 from residua.filters.codec import from_dict as filter_from_dict
-from residua.filters.query import described
+from residua.filters.query import describe
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
 from residua.mechanisms.codec import from_dict
@@ -113,7 +113,7 @@ def query_words(mechanism: Mapping[str, Any] | str | None) -> str:
         mechanism = json.loads(mechanism)
         assert isinstance(mechanism, Mapping)
     try:
-        return described(from_dict(mechanism))
+        return describe(from_dict(mechanism))
     except ResiduaError:
         return json.dumps(mechanism, sort_keys=True)[:400]
 
