@@ -2,8 +2,8 @@
 
 Steps that are equal in filter, states, mechanism and tables are proven once. What `since` names
 was verified before: its links are checked again, its steps are not. A hash chain shows that nothing
-under its head was changed; only heads that were given out show that the head is one
-that was acknowledged. Everything that is expected must be there: one head does not excuse another.
+under its head was changed. Only heads that were given out, and earlier verifications, show that the
+head is one that was acknowledged. Each of them must be there: one does not excuse another.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ boxes of which only Rényi bounds are stated. Each factor gives, at the precisio
     moment    E e^{sZ}, `s > 0`, in the direction named
     top       the largest finite loss, and `missing`, the mass at infinity, either way
 
-and, where a filter charges parameters as they are written, those decimals."""
+and, where a filter charges parameters as they are written, those decimals.
+"""
 
 from __future__ import annotations
 
