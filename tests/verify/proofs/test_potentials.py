@@ -166,12 +166,12 @@ def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> N
 
     from residua.verify.arithmetic.balls import bits
     from residua.verify.descriptions.mechanisms import loss_of
-    from residua.verify.losses.hockey_stick import heights
+    from residua.verify.losses.hockey_stick import hockey_sticks
 
     pld = query.pld()
     for t in (0.0, 0.45, 0.5, 1.7):
         with bits(192):
-            found = heights(loss_of(query.to_dict(), "add-remove"), arb(t))
+            found = hockey_sticks(loss_of(query.to_dict(), "add-remove"), arb(t))
         assert found is not None
         for value, side in zip(found, (pld, pld.reverse()), strict=True):
             bounds = side.delta_bounds(t)

@@ -182,7 +182,7 @@ def _turns_up(a: Corner, b: Corner, c: Corner) -> bool:
     return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
 
 
-def symmetrised(pair: Pairs) -> Pairs:
+def symmetric_hull(pair: Pairs) -> Pairs:
     """The supremum of a pair and its reversal: the hull of both regions."""
     return from_region(_corners(pair.p, pair.q) + _corners(pair.q, pair.p))
 

@@ -51,7 +51,7 @@ from residua.verify.arithmetic.balls import (
     ball,
     bits,
     density,
-    enough,
+    is_accurate,
     near,
     normal,
     rational,
@@ -121,10 +121,10 @@ class _Half:
             b = tuple(one + two for one, two in zip(b, more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
             raise _Above(near(t), near(a[0]), near(b[0]))
-        if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
+        if not (is_accurate(a[0], 24) and is_accurate(b[0], 24) and a[0] > 0 and b[0] > 0):
             raise _Vague
         ratio = (a[0] / b[0]).log()
-        if not enough(ratio, 16):
+        if not is_accurate(ratio, 16):
             raise _Vague
         return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
 
