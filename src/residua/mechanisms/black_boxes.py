@@ -76,7 +76,7 @@ class PureDp(BlackBox):
     pair: ClassVar[str] = "randomized response"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.pure_dp(Fraction(self.eps), side))
 
 
@@ -100,7 +100,7 @@ class ApproximateDp(BlackBox):
     pair: ClassVar[str] = "randomized response, and everything revealed with probability δ"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015; Murtagh and Vadhan 2016"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         if self.eps == 0.0 or LEAST_EPS <= self.eps <= LARGEST_EPS:
             return both(relation, approximate_dp(self.eps, self.delta))
         core = limits.pure_dp(Fraction(self.eps), side)
@@ -123,7 +123,7 @@ class Gdp(BlackBox):
     pair: ClassVar[str] = "N(0, 1) | N(μ, 1)"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, definition 2.4"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.gaussian(1.0, self.mu, side))
 
 
@@ -162,7 +162,7 @@ class Rdp(BlackBox):
                 f" got {len(self.epsilons)}"
             )
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         if 0.0 in self.epsilons:
             return both(relation, identity())
         exact = largest(np.array(self.orders), np.array(self.epsilons), side)
@@ -199,7 +199,7 @@ class FromAtoms(BlackBox):
     def _pld(self) -> Pld:
         return constructors.from_atoms(self.losses, self.masses, self.mass_at_infinity)
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, _side: Side) -> dict[str, Pld]:
         return _by_direction(relation, self._pld())
 
 
@@ -231,7 +231,7 @@ class FromTradeoff(BlackBox):
     def _pld(self) -> Pld:
         return constructors.from_tradeoff(self.alphas, self.betas)
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, _side: Side) -> dict[str, Pld]:
         return _by_direction(relation, self._pld())
 
 
@@ -282,7 +282,7 @@ class Zcdp(BlackBox):
     pair: ClassVar[str] = "all pairs of coins within the bound"
     reference: ClassVar[str] = "Bun and Steinke 2016, definitions 1.1 and 8.1"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         within = self._above() if side == "above" else self._below()
         return both(relation, within + approximate_dp(0.0, self.delta))
 

@@ -54,7 +54,7 @@ class Gaussian(Mechanism):
     pair: ClassVar[str] = "N(0, σ²) | N(Δ, σ²)"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 2.7"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.gaussian(self.sigma, self.sensitivity, side))
 
 
@@ -77,7 +77,7 @@ class Laplace(Mechanism):
     pair: ClassVar[str] = "Lap(0, b) | Lap(Δ, b)"
     reference: ClassVar[str] = "Dwork et al. 2006; Balle, Barthe and Gaboardi 2018, theorem 3"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, limits.laplace(self.scale, self.sensitivity, side))
 
 
@@ -102,7 +102,7 @@ class DiscreteGaussian(Mechanism):
     pair: ClassVar[str] = "N_Z(0, σ²) | N_Z(Δ, σ²)"
     reference: ClassVar[str] = "Canonne, Kamath and Steinke 2020"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         if self.sensitivity == 0:
             return both(relation, identity())
         if self.sigma <= LARGEST_SIGMA and self.sensitivity <= LARGEST_SHIFT:
@@ -138,7 +138,7 @@ class DiscreteLaplace(Mechanism):
     pair: ClassVar[str] = "Geo±(0, b) | Geo±(Δ, b)"
     reference: ClassVar[str] = "Ghosh, Roughgarden and Sundararajan 2012"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, self._pld(side))
 
     def _pld(self, side: Side) -> Pld:
@@ -196,7 +196,7 @@ class TruncatedLaplace(Mechanism):
     pair: ClassVar[str] = "Lap(0, b) on [-A, A] | Lap(Δ, b) on [Δ-A, Δ+A]"
     reference: ClassVar[str] = "Geng, Ding, Guo and Kumar 2020"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, self._pld(side))
 
     def _pld(self, side: Side) -> Pld:
@@ -256,7 +256,7 @@ class MixtureOfGaussians(Mechanism):
         super().__post_init__()
         self._plds(ADD_REMOVE, 1.0, "below")  # raises if the numbers do not go together
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         mixture = limits.mixture_of_gaussians(
             self.sigma, self.sensitivities, self.probabilities, side
         )

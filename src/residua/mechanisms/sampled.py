@@ -51,7 +51,7 @@ class SubsampledGaussian(Mechanism):
     pair: ClassVar[str] = "(1-q) N(0, σ²) + q N(Δ, σ²) | N(0, σ²), or | (1-q) N(0) + q N(-Δ)"
     reference: ClassVar[str] = "Abadi et al. 2016; Zhu, Dong and Wang 2022, theorem 11"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return {
             direction: limits.subsampled_gaussian(
                 self.sigma, self.sampling_rate, direction, self.sensitivity, side

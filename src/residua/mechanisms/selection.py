@@ -61,7 +61,7 @@ class RandomizedResponse(Mechanism):
             noise = checks.probability("noise_parameter", self.noise_parameter)
             checks.set_fields(self, noise_parameter=noise)
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         return both(relation, self._pld(side))
 
     def _pld(self, side: Side) -> Pld:
@@ -102,7 +102,7 @@ class ExponentialMechanism(Mechanism):
     pair: ClassVar[str] = "sup over t of two-point pairs with losses t and t - ε: range ε"
     reference: ClassVar[str] = "McSherry and Talwar 2007; Dong, Durfee and Rogers 2020"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         halved = self.monotonic and relation != REPLACE_ONE
         return both(relation, limits.bounded_range(Fraction(self.eps) / (1 + halved), side))
 
@@ -139,7 +139,7 @@ class ReportNoisyMax(Mechanism):
     pair: ClassVar[str] = "range ε (Gumbel) or ε-DP, ε = 2Δ/b, or Δ/b for monotonic scores"
     reference: ClassVar[str] = "Dwork and Roth 2014; McKenna and Sheldon 2020; Ding et al. 2021"
 
-    def _plds(self, relation: str, accuracy: float, side: Side) -> dict[str, Pld]:
+    def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         times = 1 if self.monotonic and relation != REPLACE_ONE else 2
         e = times * Fraction(self.sensitivity) / Fraction(self.scale)
         if self.noise == "gumbel":

@@ -5,7 +5,8 @@ is decided or recorded, what lies outside: parameters so extreme that proofs tak
 kinds of loss for which a filter's steps have no proof. The verifier reads the same rule, and proves
 nothing that it rejects. Standard library only; descriptions are plain data, in their full form.
 
-Plans: what is on them, and which queries are proven with what is."""
+Plans: what is on them, and which queries are proven with what is.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -111,11 +111,8 @@ class Report:
             "refuted": self.refuted,
             "undecided": self.undecided,
             "held_against": list(self.held_against),
-            "problems": [{"budget": p.budget, "seq": p.seq, "what": p.what} for p in self.problems],
-            "steps": [
-                {"budget": s.budget, "seq": s.seq, "verdict": s.verdict, "reason": s.reason}
-                for s in self.steps
-            ],
+            "problems": [asdict(problem) for problem in self.problems],
+            "steps": [asdict(step) for step in self.steps],
             "heads": {name: {"seq": n, "hash": h} for name, (n, h) in sorted(self.heads.items())},
             "since": dict(sorted(self.since.items())),
             "notes": list(self.notes),

@@ -99,6 +99,6 @@ def quantile(p: Ball) -> Ball:
     return -(2 * p).erfcinv() * arb(2).sqrt()
 
 
-def enough(value: Ball, wanted: int) -> bool:
+def is_accurate(value: Ball, wanted: int) -> bool:
     """Whether a ball is known to so many bits of its size."""
     return bool(value.is_finite()) and int(value.rel_accuracy_bits()) >= wanted

@@ -123,7 +123,7 @@ def _terms(r: float, u: float) -> tuple[int, Ball] | None:
     return None
 
 
-def clustered(
+def clusters_of(
     p: Sequence[Ball], q: Sequence[Ball], z: Sequence[Ball], m: Ball
 ) -> tuple[list[Cluster], list[int]]:
     """Outcomes in clusters around 0, ±2r, …, and the places of the isolated ones."""

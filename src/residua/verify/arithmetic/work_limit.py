@@ -66,7 +66,7 @@ _share: ContextVar[Share] = ContextVar("share")
 
 
 @contextmanager
-def effort(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
+def limit_work(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
     """Within, no more than so much work is done and memory used.
 
     Precision starts at flint's default, whatever the caller has set: it counts in the work.
@@ -95,7 +95,7 @@ def work(operations: float) -> None:
     _mine().take(operations * max(1.0, ctx.prec / 192))
 
 
-def room(balls: float) -> None:
+def reserve_memory(balls: float) -> None:
     """Declare that a list of so many balls follows; raises where that is too long."""
     # A ball takes so many bytes besides its mantissa.
     _mine().hold(balls * (112 + ctx.prec / 8))

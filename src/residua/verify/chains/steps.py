@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from residua.records import Record, canonical, digest
-from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, effort
+from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, limit_work
 from residua.verify.chains.chain import ASKING, Chain
 from residua.verify.chains.holds import Following, Holds
 from residua.verify.descriptions.configurations import UNREADABLE
@@ -70,7 +70,7 @@ class Task:
         """The verdict and the counted work, in seconds."""
         if self.missing is not None:
             return undecided(self.missing), 0.0
-        with effort(limit, memory) as share:
+        with limit_work(limit, memory) as share:
             try:
                 found = self._proof()
             except Exhausted as error:

@@ -1,38 +1,37 @@
-"""The structure of chains: what must hold of the records before any mathematics.
+"""The structure of one chain: what must hold of its records before any mathematics.
 
-Each chain: every text is a record in canonical form, hashes link, numbers count up, time does not
-run backwards; each `before` is the committed state that the records so far leave; refusals, holds,
+Every text is a record in canonical form, hashes link, numbers count up, time does not run
+backwards; each `before` is the committed state that the records so far leave; refusals, holds,
 cancels and expiries move nothing; nothing follows a retirement; windows count up, and none
 begins before the last one is over or while something is held; a bound without a declared relation
 is recorded with `assumed: true`. Names, times and flags are what a ledger accepts as such.
 
-Across chains: the records of one request name the same group, in which each is where the others
-say (`groups.py`); a hold is of one request, and what ends it names all its budgets (`holds.py`);
-the ancestors of a quota are in it and the whole of a partition is not, all the way up; no two
-partitions of a budget have one label; a key belongs to one request of its principal; nothing is
-asked of a budget, or created or renewed under it, after one above it was retired (`retirement.py`).
+Windows of `w` seconds are counted from the creation of a budget, so they end at `start + k w`, to
+the millisecond below, which is what a record's time can say. A new one may begin late, never early.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from residua.errors import BrokenRecord
-from residua.records import LONGEST_HOLD, Record, canonical, follows, read, state_after
-from residua.verify.chains.chain import ASKING, Chain, parent_of
-from residua.verify.chains.groups import check_group, members_of, together
-from residua.verify.chains.holds import check_ends
-from residua.verify.chains.retirement import check_retired
-from residua.verify.chains.windows import early, is_time, later, no_window
+from residua.records import (
+    LEAST_WINDOW,
+    Record,
+    canonical,
+    follows,
+    read,
+    state_after,
+)
+from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.groups import members_of
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
-from residua.verify.descriptions.mechanisms import units_of
-from residua.verify.proofs.partitions import Part
-
-_LONGEST_REASON = 2000
-_GROUPED = (*ASKING, "cancel", "expire")
 
 
 def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
@@ -90,11 +89,11 @@ def check_states(chain: Chain) -> None:
             # A record is missing, which was reported; the state after it is unknown.
             state = None
         following = record.seq + 1
-        wrong = _Wrong(chain, record.seq)
+        wrong = partial(chain.wrong, record.seq)
         if "before" in body and state is not None and body["before"] != state:
             wrong("the state before is not what the records so far leave")
         if kind in ASKING:
-            _check_asked(body, kind, wrong)
+            _check_request(body, kind, wrong)
         elif body.get("before") != body.get("after"):
             wrong(f"a {kind} moves the committed state")
         if retired:
@@ -132,7 +131,7 @@ def check_states(chain: Chain) -> None:
             if window is None:
                 wrong("a new window of a budget that has none")
             elif not no_window(window):
-                soon = early(chain.first["time"], window, began, body["time"])
+                soon = why_early(chain.first["time"], window, began, body["time"])
                 if soon is not None:
                     wrong(soon)
             if type(body["generation"]) is not int or body["generation"] != generation:
@@ -155,9 +154,7 @@ def _is_reason(value: Any, kind: str) -> bool:
     """Whether this is a text; a retirement or cancellation needs a non-empty one."""
     if not isinstance(value, str):
         return False
-    return kind not in ("retire", "cancel") or (
-        bool(value.strip()) and len(value) <= _LONGEST_REASON
-    )
+    return kind not in ("retire", "cancel") or 0 < len(value.strip()) <= len(value) <= 2000
 
 
 def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
@@ -183,16 +180,7 @@ def _late(hold: Record, time: str) -> bool:
     return not isinstance(expires, str) or time >= expires
 
 
-@dataclass(frozen=True)
-class _Wrong:
-    chain: Chain
-    seq: int
-
-    def __call__(self, what: str) -> None:
-        self.chain.wrong(self.seq, what)
-
-
-def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
+def _check_request(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
     if type(body["admitted"]) is not bool:
         wrong("the decision is neither yes nor no")
     if type(body["assumed"]) is not bool:
@@ -217,157 +205,60 @@ def _check_asked(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None
         wrong(f"a {'refusal' if not body['admitted'] else 'hold'} moves the committed state")
 
 
-# -- across chains ------------------------------------------------------------------------------
+# -- times and windows ----------------------------------------------------------------------------
 
 
-def check_across(chains: Mapping[str, Chain]) -> None:
-    """Groups, ancestors and keys."""
-    keys: dict[tuple[str, str], tuple[Any, ...]] = {}
-    ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
-    partitioned = {above.name for above, _ in _parts(chains)}
-    _check_labels(chains)
-    _check_children(chains)
-    _check_roots(chains)
-    check_retired(chains)
-    check_ends(chains)
-    for chain in chains.values():
-        if len(ledgers) > 1:
-            chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
-        _check_parent(chain, chains)
-        for record in chain.records:
-            if record.type not in _GROUPED:
-                continue
-            wrong = _Wrong(chain, record.seq)
-            members = check_group(record, chains, wrong)
-            body = record.body
-            if record.type == "hold" and is_time(body["expires"]):
-                made = max(each.body["time"] for each in together(record, chains))
-                if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
-                    wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
-            if record.type in ASKING:
-                _check_line(chain, chains, members, wrong)
-                if chain.name in partitioned and body["admitted"]:
-                    wrong("a budget that is divided into partitions is charged itself")
-                place = (body["request"], record.type, members_of(body["group"]))
-                if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
-                    wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
-                if body["relation"] != chain.first.get("relation"):
-                    wrong(f"asked under {body['relation']!r}, not under the budget's relation")
-                for unit in units_of(body["mechanism"]) if body["admitted"] else ():
-                    if unit != chain.first.get("unit"):
-                        wrong(f"{unit!r} is declared, which is not the budget's unit")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
-def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
-    """All partitions, each after its parent."""
-    found = []
-    for chain in chains.values():
-        above = parent_of(chain, chains)
-        if above is not None and chain.first.get("partition") is not None:
-            found.append((above, chain))
-    return found
+def no_window(window: Any) -> bool:
+    """Whether this is not a number of seconds that a window may have."""
+    return type(window) is not float or not LEAST_WINDOW <= window < math.inf
 
 
-def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
-    """The place that a partition must fit into; None for other budgets."""
-    if chain.first.get("partition") is None:
+def is_time(text: Any) -> bool:
+    """Whether this is a time as records write it, to the millisecond."""
+    try:
+        return _TIME.fullmatch(text) is not None and _moment(text) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def later(text: str, seconds: float) -> str:
+    """The time so many seconds later, as records write it."""
+    try:
+        moment = _moment(text) + timedelta(seconds=seconds)
+    except OverflowError:
+        return "9999-12-31T23:59:59.999Z"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def why_early(start: Any, window: Any, last: Any, now: Any) -> str | None:
+    """None if the window in which `last` lies is over at `now`, else what is wrong."""
+    if no_window(window):
+        return f"a window of {window!r} seconds"
+    try:
+        begun, before, after = (_moment(each) for each in (start, last, now))
+    except (TypeError, ValueError):
+        return "a time that cannot be read where a window begins"
+    count = int((before - begun).total_seconds() // window)
+    end = _end(begun, window, max(count, 0))
+    while end is not None and end <= before:
+        count += 1
+        end = _end(begun, window, count)
+    if end is None or after < end:
+        return f"a new window begins at {now}, before the last one is over"
+    return None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def _end(begun: datetime, window: float, count: int) -> datetime | None:
+    """The end of so many windows; None if no record's time reaches it."""
+    try:
+        end = begun + timedelta(seconds=count * window)
+    except OverflowError:
         return None
-    above = parent_of(chain, chains)
-    if above is None:
-        return Part(None)
-    beside: dict[str, Any] = {}
-    if above.first.get("relation") == "replace-one":
-        for parent, other in _parts(chains):
-            if parent is above and other is not chain:
-                beside[canonical(other.first["filter"])] = other.first["filter"]
-    # An additive profile's promise is in its table, not in its configuration.
-    alike = all(above.first.get(n) == chain.first[n] for n in ("filter", "tables"))
-    return Part(above.first.get("filter"), tuple(beside.values()), alike)
-
-
-def _check_labels(chains: Mapping[str, Chain]) -> None:
-    seen: dict[tuple[str, str], str] = {}
-    for above, chain in _parts(chains):
-        label = canonical(chain.first["partition"])
-        other = seen.setdefault((above.name, label), chain.name)
-        if other != chain.name:
-            chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
-
-
-def _check_children(chains: Mapping[str, Chain]) -> None:
-    """Check that the children of a budget are all quotas or all partitions."""
-    kinds: dict[str, bool] = {}
-    for chain in chains.values():
-        above = parent_of(chain, chains)
-        if above is not None:
-            divides = chain.first.get("partition") is not None
-            if kinds.setdefault(above.name, divides) != divides:
-                chain.wrong(0, f"quotas and partitions under one budget, {above.name!r}")
-
-
-def _check_roots(chains: Mapping[str, Chain]) -> None:
-    """Caps on the same data add up, and all but the first must say that this is meant."""
-    seen: dict[str, str] = {}
-    for chain in chains.values():
-        first = chain.first
-        if first.get("parent") is not None or first.get("data") is None:
-            continue
-        if first["shares_data"] is not True:
-            other = seen.setdefault(canonical(first["data"]), chain.name)
-            if other != chain.name:
-                chain.wrong(0, f"a cap on the data of {other!r} that does not say so")
-
-
-def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
-    parent = chain.first.get("parent")
-    if parent is None:
-        if chain.first.get("partition") is not None:
-            chain.wrong(0, "a partition of no budget")
-        return
-    above = parent_of(chain, chains)
-    if above is None or not above.records:
-        chain.wrong(0, f"the parent {parent!r} is not here")
-        return
-    if not above.first:
-        chain.wrong(0, f"the chain of the parent {parent!r} does not begin with create")
-        return
-    for name in ("data", "unit", "relation"):
-        if above.first[name] != chain.first[name]:
-            chain.wrong(0, f"{name} is not that of the parent {parent!r}")
-    own, window = chain.first["window"], above.first["window"]
-    if chain.first["partition"] is not None and own is not None and own != window:
-        chain.wrong(0, f"the window of a partition differs from that of the parent {parent!r}")
-    _check_ancestors(chain, chains)
-
-
-def _check_ancestors(chain: Chain, chains: Mapping[str, Chain]) -> None:
-    above, seen = parent_of(chain, chains), {chain.name}
-    while above is not None:
-        if above.name in seen:
-            chain.wrong(0, f"the budget {above.name!r} is its own ancestor")
-            return
-        seen.add(above.name)
-        above = parent_of(above, chains)
-
-
-def _check_line(
-    chain: Chain, chains: Mapping[str, Chain], members: set[str], wrong: Callable[[str], None]
-) -> None:
-    """A quota charges what is above it; a partition does not charge the whole it is a part of."""
-    below, seen = chain, {chain.name}
-    while isinstance(below.first.get("parent"), str):
-        parent = below.first["parent"]
-        word = "parent" if below is chain else "ancestor"
-        whole = below.first.get("partition") is not None
-        if not whole and parent not in members:
-            wrong(f"the {word} {parent!r} is not charged")
-        if whole and parent in members:
-            wrong(f"the {word} {parent!r} of a partition is charged")
-        above = parent_of(below, chains)
-        if above is None:
-            return
-        if above.name in seen:
-            wrong(f"the budget {above.name!r} is its own ancestor")
-            return
-        seen.add(above.name)
-        below = above
+    return end.replace(microsecond=end.microsecond // 1000 * 1000)

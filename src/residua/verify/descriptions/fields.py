@@ -18,19 +18,18 @@ from typing import Any
 
 from residua.sizes import DEEPEST, LARGEST_COUNT, oversized
 from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.pairs import upper_hull
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 Fields = Mapping[str, Any]
 Check = Callable[[Any], Any]
 
-_LONGEST_LABEL = 200
 _SUM = 1e-9
 """How far from 1 masses may sum, and how far a tradeoff curve may bend the wrong way."""
 _TILT = Fraction(1, 10**12)
 """How far above 1 `E e^-Z` may be."""
 _SLIVER = Fraction(2, 10**15)
 """The library decides such bounds in floats: what is so close to one is not read."""
-_LEAST_MASS = 2.0**-1000
 _BLACK_BOXES = ("zcdp", "rdp", "from_atoms", "from_tradeoff")
 
 
@@ -53,7 +52,7 @@ def is_label(value: Any) -> bool:
     """Whether this is a name: a line of printable text in composed form (NFC)."""
     return (
         isinstance(value, str)
-        and 0 < len(value) <= _LONGEST_LABEL
+        and 0 < len(value) <= 200
         and value.isprintable()
         and value.strip() == value
         and unicodedata.is_normalized("NFC", value)
@@ -286,7 +285,7 @@ def _atoms(f: Fields) -> str | None:
     if any(abs(z) > 700.0 for z, _ in kept):
         return "losses must be within 700 of 0 where there is mass"
     tilted = [p * math.exp(-z) for z, p in kept]
-    if min(*tilted, *(p for _, p in kept)) < _LEAST_MASS * (1.0 + 1e-9):
+    if min(*tilted, *(p for _, p in kept)) < 2.0**-1000 * (1.0 + 1e-9):
         return "masses, and masses times e^-loss, must be 0 or at least 2**-1000"
     above = Fraction(math.fsum(tilted)) - 1
     if above > _TILT - _SLIVER or abs(abs(above) - _TILT) < _SLIVER:
@@ -316,18 +315,9 @@ def _is_convex(points: list[tuple[Fraction, Fraction]], off: Fraction) -> bool:
     """Whether no point is further than `off` from the lower hull, along alpha."""
     # As tails of both distributions, where the curve has reached 0 by the first such point alone.
     first = max(1 - a for a, b in points if b == 0)
-    tails = sorted([(Fraction(0), first), *((b, 1 - a) for a, b in points if b > 0)])
-    tails.append((points[0][1], Fraction(1)))
-    tails.sort()
-    hull: list[tuple[Fraction, Fraction]] = []
-    for q, p in tails:
-        while len(hull) >= 2 and _turns_left(hull[-2], hull[-1], (q, p)):
-            hull.pop()
-        if hull and hull[-1][0] == q:
-            if p <= hull[-1][1]:
-                continue
-            hull.pop()
-        hull.append((q, p))
+    tails = [(Fraction(0), first), *((b, 1 - a) for a, b in points if b > 0)]
+    tails = sorted([*tails, (points[0][1], Fraction(1))])
+    hull = upper_hull(tails)
     at = 0
     for q, p in tails:
         while at + 1 < len(hull) and hull[at + 1][0] < q:
@@ -340,12 +330,6 @@ def _is_convex(points: list[tuple[Fraction, Fraction]], off: Fraction) -> bool:
         if top - p > off:
             return False
     return True
-
-
-def _turns_left(
-    a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: tuple[Fraction, Fraction]
-) -> bool:
-    return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
 
 
 # -- kinds --------------------------------------------------------------------------------------

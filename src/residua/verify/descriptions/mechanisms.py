@@ -34,7 +34,7 @@ from residua.verify.losses.pairs import (
     Sampled,
     from_atoms,
     from_tradeoff,
-    symmetrised,
+    symmetric_hull,
 )
 
 _REPLACE = "replace-one"
@@ -273,7 +273,7 @@ def _from_tradeoff(f: Fields, relation: str) -> Loss:
 def _finite(pairs: Pairs, relation: str) -> Loss:
     """A loss with rational masses; none where both distributions are the same."""
     if relation == _REPLACE and not pairs.symmetric:
-        pairs = symmetrised(pairs)
+        pairs = symmetric_hull(pairs)
     return Loss() if pairs.p == pairs.q and sum(pairs.p) == 1 else _one(pairs)
 
 

@@ -29,7 +29,7 @@ from functools import partial
 from flint import arb, arb_poly
 
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import counted_cache, room, work
+from residua.verify.arithmetic.work_limit import counted_cache, reserve_memory, work
 from residua.verify.losses.factors import Factor, Loss, Unknown
 from residua.verify.losses.hockey_stick import MOST_ATOMS, curve, known_curve
 from residua.verify.losses.laws import Finite, gaussian_curve
@@ -288,7 +288,7 @@ def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
     # How long that takes depends on how far the sizes of coefficients lie apart.
     spread = _spread(one) + _spread(two)
     work((len(one) + len(two)) * (2.0 + 0.012 * spread))
-    room((len(one) + len(two)) * (2.0 + spread / 1024.0))
+    reserve_memory((len(one) + len(two)) * (2.0 + spread / 1024.0))
     found: list[Ball] = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
     return found + [arb(0)] * (len(one) + len(two) - 1 - len(found))
 
@@ -351,7 +351,7 @@ def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
     spots = [int(near(z / d) // 1) for z in law.z]
     low, high = min(-1, *(k - 2 for k in spots)), max(1, *(k + 3 for k in spots))
     work(high - low + 8 * len(spots))
-    room(high - low)
+    reserve_memory(high - low)
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
     for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):

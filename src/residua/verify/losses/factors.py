@@ -7,7 +7,8 @@ boxes of which only Rényi bounds are stated. Each factor gives, at the precisio
     moment    E e^{sZ}, `s > 0`, in the direction named
     top       the largest finite loss, and `missing`, the mass at infinity, either way
 
-and, where a filter charges parameters as they are written, those decimals."""
+and, where a filter charges parameters as they are written, those decimals.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from functools import cached_property
 from flint import acb, arb, ctx
 
 from residua.verify.arithmetic.balls import Ball, ball, near, normal, written
-from residua.verify.arithmetic.work_limit import room, work
+from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.laws import Central, Finite, Law
 
 _MOST_TERMS = 1 << 15
@@ -229,7 +230,7 @@ class Pairs(Factor):
 
     def law(self) -> Finite:
         work(16 * len(self.p))
-        room(3 * len(self.p))
+        reserve_memory(3 * len(self.p))
         merged: dict[Fraction, list[Fraction]] = {}
         for p, q in zip(self.p, self.q, strict=True):
             if p and q:
@@ -264,7 +265,7 @@ class Geometric(Factor):
         if k > _MOST_TERMS:
             return None
         work(4 * k)
-        room(3 * k)
+        reserve_memory(3 * k)
         step = ball(1 / self.scale)
         r = (-step).exp()
         inner = -(-step).expm1() / (1 + r)

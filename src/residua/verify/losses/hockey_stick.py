@@ -21,7 +21,7 @@ from itertools import accumulate
 from flint import arb, ctx
 
 from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal
-from residua.verify.arithmetic.work_limit import room, work
+from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -32,7 +32,7 @@ from residua.verify.losses.factors import (
     is_nothing,
     sure_law,
 )
-from residua.verify.losses.laws import Central, Finite, Law, composed, gaussian_curve
+from residua.verify.losses.laws import Central, Finite, Law, composition, gaussian_curve
 from residua.verify.losses.pairs import Sampled
 
 MOST_ATOMS = 1 << 14
@@ -42,7 +42,7 @@ Parts = list[tuple[Factor, int]]
 Curve = Callable[[Ball], Ball]
 
 
-def heights(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
+def hockey_sticks(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
     """`h(e^t)` of a composition and of its reversal; None where there is no formula."""
     if loss.stated:
         return None
@@ -127,7 +127,7 @@ def law_of(loss: Loss, most: int = MOST_ATOMS) -> Callable[[], Law] | None:
             count *= _outcomes(factor, law, n)
     if count > most:
         return None
-    return lambda: composed([_powered(f, sure_law(f), n) for f, n in loss.factors])
+    return lambda: composition([_powered(f, sure_law(f), n) for f, n in loss.factors])
 
 
 def _outcomes(factor: Factor, law: Finite, n: int) -> int:
@@ -138,13 +138,13 @@ def _outcomes(factor: Factor, law: Finite, n: int) -> int:
 def _powered(factor: Factor, law: Law, n: int) -> Finite:
     """The law of so many copies."""
     assert isinstance(law, Finite)
-    return coins(law, n) if is_coin(factor) else composed([law] * n)
+    return coins(law, n) if is_coin(factor) else composition([law] * n)
 
 
 def coins(law: Finite, n: int) -> Finite:
     """Copies of one randomized response: binomial."""
     work(4 * n)
-    room(3 * n)
+    reserve_memory(3 * n)
     low, high = law.p
     p = [arb(n).bin(k) * high**k * low ** (n - k) for k in range(n + 1)]
     z = [(2 * k - n) * law.z[1] for k in range(n + 1)]
@@ -162,7 +162,7 @@ def _dealt(laws: list[Finite], most: int) -> list[Finite] | None:
         sizes[at] *= len(law.z)
         if sizes[at] > 8 * MOST_ATOMS:
             return None
-    return [composed(each) for each in lists if each]
+    return [composition(each) for each in lists if each]
 
 
 def _anywhere(factor: Factor, back: bool) -> Curve:
@@ -191,7 +191,7 @@ class Steps:
     def __post_init__(self) -> None:
         law = self.law
         work(4 * len(law.z))
-        room(8 * len(law.z))
+        reserve_memory(8 * len(law.z))
         order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
         self.p, self.q, self.z = ([side[i] for i in order] for side in (law.p, law.q, law.z))
         self.at = [near(z) for z in self.z]

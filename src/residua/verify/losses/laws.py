@@ -21,8 +21,8 @@ from functools import cached_property
 from flint import arb
 
 from residua.verify.arithmetic.balls import Ball, density, near, normal
-from residua.verify.arithmetic.clusters import Cluster, clustered
-from residua.verify.arithmetic.work_limit import room, work
+from residua.verify.arithmetic.clusters import Cluster, clusters_of
+from residua.verify.arithmetic.work_limit import reserve_memory, work
 
 Jet = tuple[Ball, Ball, Ball, Ball]
 """A value and three derivatives."""
@@ -84,7 +84,7 @@ class Finite:
     def rise(self, t: Ball, m: Ball) -> Jet:
         scale = near(m)
         if scale not in self._clusters:
-            self._clusters[scale] = clustered(self.p, self.q, self.z, m)
+            self._clusters[scale] = clusters_of(self.p, self.q, self.z, m)
         clusters, apart = self._clusters[scale]
         alone = list(apart)
         x, u0 = t.exp(), m / 2 - t / m
@@ -239,12 +239,12 @@ def gaussian_curve(t: Ball, mu: Ball) -> Ball:
     return normal(a) - t.exp() * normal(a - mu)
 
 
-def composed(laws: Sequence[Finite]) -> Finite:
+def composition(laws: Sequence[Finite]) -> Finite:
     """All pairs of outcomes; what is equal for sure is not merged."""
     whole = Finite((arb(1),), (arb(1),), (arb(0),), arb(0), arb(0), True)
     for law in laws:
         work(len(whole.p) * len(law.p))
-        room(3 * len(whole.p) * len(law.p))
+        reserve_memory(3 * len(whole.p) * len(law.p))
         p = tuple(a * b for a in whole.p for b in law.p)
         q = tuple(a * b for a in whole.q for b in law.q)
         z = tuple(a + b for a in whole.z for b in law.z)

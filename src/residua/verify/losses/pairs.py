@@ -9,10 +9,12 @@ from math import fsum
 
 from flint import acb, arb
 
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, rational
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import MOST_CALLS, Factor, Pairs
 from residua.verify.losses.laws import Central, Finite
+
+Corner = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
@@ -105,24 +107,22 @@ class Drawn(Factor):
             return None
         r = ball(self.rate)
         work(8 * len(law.p))
-        p: list[Ball] = []
-        q: list[Ball] = []
-        z: list[Ball] = []
+        below: list[tuple[Ball, Ball, Ball]] = []
+        above: list[tuple[Ball, Ball, Ball]] = []
         for a, b, loss in zip(law.p, law.q, law.z, strict=True):
             if loss > 0:
                 mixed = (1 - r) * b + r * a
-                p, q, z = [*p, mixed], [*q, b], [*z, (mixed / b).log()]
+                above.append((mixed, b, (mixed / b).log()))
             elif loss < 0:
                 mixed = (1 - r) * a + r * b
-                p, q, z = [*p, a], [*q, mixed], [*z, (a / mixed).log()]
+                below.append((a, mixed, (a / mixed).log()))
             elif not loss.is_zero():
                 return None
         p_inf, q_inf = r * law.p_inf, r * law.q_inf
         # The rest of both is one outcome of no loss.
-        rest = 1 - p_inf - sum(p, arb(0))
-        at = next((i for i, loss in enumerate(z) if loss > 0), len(z))
-        p, q, z = [*p[:at], rest, *p[at:]], [*q[:at], rest, *q[at:]], [*z[:at], arb(0), *z[at:]]
-        return Finite(tuple(p), tuple(q), tuple(z), p_inf, q_inf, self.symmetric)
+        rest = 1 - p_inf - sum((a for a, _, _ in (*below, *above)), arb(0))
+        p, q, z = zip(*below, (rest, rest, arb(0)), *above, strict=True)
+        return Finite(p, q, z, p_inf, q_inf, self.symmetric)
 
 
 def from_tradeoff(alphas: list[Fraction], betas: list[Fraction]) -> Pairs:
@@ -147,7 +147,7 @@ def from_atoms(losses: list[float], masses: list[float], at_infinity: float) -> 
     with bits(BITS):
         for z, p in merged.items():
             q = ball(exact(p)) * (-ball(exact(z))).exp()
-            ends = {float(Fraction(*_ratio(end))) for end in (q.lower(), q.upper())}
+            ends = {float(rational(end)) for end in (q.lower(), q.upper())}
             if len(ends) > 1:
                 return None
             tilted += ends
@@ -158,38 +158,36 @@ def from_atoms(losses: list[float], masses: list[float], at_infinity: float) -> 
     return Pairs(over, tuple(scale * exact(q) for q in tilted))
 
 
-def _ratio(end: Ball) -> tuple[int, int]:
-    mantissa, exponent = (int(each) for each in end.man_exp())
-    return (mantissa << exponent, 1) if exponent >= 0 else (mantissa, 1 << -exponent)
-
-
-def from_region(points: list[tuple[Fraction, Fraction]]) -> Pairs:
+def from_region(points: list[Corner]) -> Pairs:
     """The pair whose testing region has these corners `(Q's tail, P's tail)`."""
+    steps = [(b[1] - a[1], b[0] - a[0]) for a, b in pairwise(upper_hull(points))]
+    return Pairs(tuple(p for p, _ in steps if p), tuple(q for p, q in steps if p))
+
+
+def upper_hull(points: list[Corner]) -> list[Corner]:
+    """The upper hull of corners from `Q`'s tail 0 on, as far as it rises."""
     first = max((p for q, p in points if q == 0), default=Fraction(0))
-    kept = sorted({(q, p) for q, p in points if q > 0})
-    hull: list[tuple[Fraction, Fraction]] = [(Fraction(0), first)]
-    for q, p in kept:
+    hull = [(Fraction(0), first)]
+    for q, p in sorted({(q, p) for q, p in points if q > 0}):
         while len(hull) >= 2 and _turns_up(hull[-2], hull[-1], (q, p)):
             hull.pop()
         if p >= hull[-1][1]:
             if hull[-1][0] == q:
                 hull.pop()
             hull.append((q, p))
-    steps = [(b[1] - a[1], b[0] - a[0]) for a, b in pairwise(hull)]
-    return Pairs(tuple(p for p, _ in steps if p), tuple(q for p, q in steps if p))
+    return hull
 
 
-def _turns_up(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction],
-              c: tuple[Fraction, Fraction]) -> bool:  # fmt: skip
+def _turns_up(a: Corner, b: Corner, c: Corner) -> bool:
     return (b[1] - a[1]) * (c[0] - b[0]) <= (c[1] - b[1]) * (b[0] - a[0])
 
 
-def symmetrised(pair: Pairs) -> Pairs:
+def symmetric_hull(pair: Pairs) -> Pairs:
     """The supremum of a pair and its reversal: the hull of both regions."""
     return from_region(_corners(pair.p, pair.q) + _corners(pair.q, pair.p))
 
 
-def _corners(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> list[tuple[Fraction, Fraction]]:
+def _corners(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> list[Corner]:
     order = sorted(range(len(p)), key=lambda i: p[i] / q[i], reverse=True)
     at_q, at_p = Fraction(0), 1 - sum(p, Fraction(0))
     corners = [(at_q, at_p)]

@@ -91,7 +91,7 @@ def _commit(
     else:
         if after.get("to") != to or not isinstance(to, Mapping):
             return refuted("another filter goes on than was committed to")
-        budget = _promised(to)
+        budget = _guarantee_of(to)
         proofs.append(prove_first(to, _inner(to, after), query.after))
     left, alpha = amount(before["left"]), written(config["alpha"])
     with bits(BITS):
@@ -101,7 +101,7 @@ def _commit(
     return all_of(proofs)
 
 
-def _promised(to: Config) -> Loss:
+def _guarantee_of(to: Config) -> Loss:
     """The guarantee of a filter."""
     kind = to.get("kind")
     if kind in ("gdp", "gdp_residue"):

@@ -22,7 +22,7 @@ from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, norm
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Unknown, together
-from residua.verify.losses.hockey_stick import curve, heights, law_of
+from residua.verify.losses.hockey_stick import curve, hockey_sticks, law_of
 from residua.verify.losses.laws import Finite, Law
 from residua.verify.proofs.residue import prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
@@ -259,7 +259,7 @@ def _covered(rest: Loss, eta: Fraction) -> bool:
     """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
     for precision in LADDER:
         with bits(precision):
-            found = heights(rest, arb(0))
+            found = hockey_sticks(rest, arb(0))
             if found is None or not found[0].is_finite() or found[0] > ball(eta):
                 return False
             if found[0] <= ball(eta):

@@ -37,7 +37,7 @@ from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near,
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Loss, Response, Unknown, together
-from residua.verify.losses.hockey_stick import heights, law_of
+from residua.verify.losses.hockey_stick import hockey_sticks, law_of
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
 from residua.verify.proofs.order import below, within
@@ -374,7 +374,7 @@ def _heights(size: float, eps: Fraction, delta: Fraction, rounds: int) -> list[B
     known = [arb(0)] * (few + 1)
     limit, enough = float(delta), 0.5
     while len(known) <= rounds and near(known[-1]) <= enough:
-        sides = heights(of_size(size, len(known)), ball(eps))
+        sides = hockey_sticks(of_size(size, len(known)), ball(eps))
         assert sides is not None
         if near(known[-1]) <= limit < near(sides[0]):
             enough = min(enough, limit + rounds * near(sides[0]))

@@ -19,10 +19,17 @@ from flint import arb
 
 from residua.provable.forms import MOST_OUTCOMES
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import room, work
+from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, Lattice, lattice_of
 from residua.verify.losses.factors import Factor, Loss, Mixture, Noise, Response, Unknown
-from residua.verify.losses.hockey_stick import Steps, curve, heights, known_curve, law_of, split
+from residua.verify.losses.hockey_stick import (
+    Steps,
+    curve,
+    hockey_sticks,
+    known_curve,
+    law_of,
+    split,
+)
 from residua.verify.losses.laws import Central, Finite
 from residua.verify.proofs.additive import (
     divergence,
@@ -136,7 +143,7 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     # The second where an amount is a rounding of the height itself, such as to 2^-400.
     for precision in (BITS, 4 * BITS):
         with bits(precision):
-            sides = heights(loss, ball(eps))
+            sides = hockey_sticks(loss, ball(eps))
             if sides is None:
                 break
             exact = sides[0].max(sides[1])
@@ -183,7 +190,7 @@ def _shifted(loss: Loss, eps: Fraction, delta: Fraction) -> bool:
             return False
         if rest.is_identity:
             return bool(allowed >= 0)
-        found = heights(rest, left)
+        found = hockey_sticks(rest, left)
         if found is not None and found[0] <= allowed and found[1] <= allowed:
             return True
     return False
@@ -212,7 +219,7 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
         above = Response(wide, zero, wide, zero) if fine is None else Above(factor, fine)
         listed.append((above, 1))
     rest = Loss(loss.variance, (*listed, (tops[-1][1], 1)))
-    found = heights(rest, ball(eps))
+    found = hockey_sticks(rest, ball(eps))
     return found is not None and all(bool(side <= ball(delta)) for side in found)
 
 
@@ -326,7 +333,7 @@ def _below_at_losses(loss: Loss, one: Finite | None, two: Finite) -> bool:
     for t in (arb(0), *two.z):
         if t < 0:
             continue
-        sides = heights(loss, t) if left is None else (left(t),)
+        sides = hockey_sticks(loss, t) if left is None else (left(t),)
         if sides is None or not (sides[0] <= 0 or sides[0] <= right(t)):
             return False
     return True
@@ -382,6 +389,6 @@ def _rounded_down(factor: Factor, spacing: Fraction) -> Lattice:
                 add(int(cell), p)
     first, last = min(masses, default=0), max(masses, default=0)
     work(last - first)
-    room(last - first)
+    reserve_memory(last - first)
     listed = tuple(masses.get(k, arb(0)) for k in range(first, last + 1))
     return Lattice(d, first, listed, arb(0), arb(0))

@@ -18,7 +18,7 @@ from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, writ
 from residua.verify.descriptions.configurations import UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
 from residua.verify.losses.factors import Infinite, Loss, Response, Stated, Unknown
-from residua.verify.losses.hockey_stick import heights
+from residua.verify.losses.hockey_stick import hockey_sticks
 from residua.verify.proofs.additive import pure, renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
@@ -61,9 +61,9 @@ class Part:
                 why = unpromised_partition(self.cap, each, relation)
                 if why is not None:
                     return undecided(f"no ledger creates this partition: {why}")
-            proofs = [alone if self.alike else _under(self.cap, promised(config))]
+            proofs = [alone if self.alike else _under(self.cap, guarantee_of(config))]
             for other in self.beside:
-                proofs.append(_under(self.cap, promised(config) + promised(other)))
+                proofs.append(_under(self.cap, guarantee_of(config) + guarantee_of(other)))
         except (Underivable, Unknown) as error:
             return undecided(f"not told from the parent's promise: {error}")
         except Infinite as error:
@@ -77,7 +77,7 @@ class Part:
         return Proof(found.verdict, f"{word} the parent's promise: {found.reason}")
 
 
-def promised(config: Mapping[str, Any]) -> Loss:
+def guarantee_of(config: Mapping[str, Any]) -> Loss:
     """The guarantee of a filter: not a bound but exact, so that more than it is refuted."""
     kind = config["kind"]
     if kind == "pure":
@@ -112,7 +112,7 @@ def _union_delta(config: Mapping[str, Any]) -> float:
             if each["kind"] in ("pure", *_WITH_DELTA):
                 total += exact(each.get("delta", 0.0))
                 continue
-            sides = heights(promised(each), ball(exact(config["eps"])))
+            sides = hockey_sticks(guarantee_of(each), ball(exact(config["eps"])))
             if sides is None:
                 raise Unknown(f"no formula for the delta of {each['kind']}")
             total += upper(sides[0].max(sides[1]))
@@ -138,19 +138,19 @@ def _orders(config: Mapping[str, Any]) -> tuple[tuple[Fraction, Fraction], ...]:
 def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
     """Whether a loss lies below what a filter guarantees."""
     kind = cap["kind"]
-    if below(loss, promised(cap)):
+    if below(loss, guarantee_of(cap)):
         return proven("below the promise")
     if kind == "pure":
         return pure(written(cap["eps"]), loss)
     if kind in (*_WITH_DELTA, "additive_profile", "union"):
-        return _under_point(point_budget(promised(cap)), loss)
+        return _under_point(point_budget(guarantee_of(cap)), loss)
     if kind in ("gdp", "gdp_residue"):
         return gdp(written(cap["mu"]) ** 2, loss)
     if kind == "approximate_gdp_residue":
         whole = written(cap["mu"]) ** 2, written(cap["delta"])
         return approximate_gdp_residue(whole, (Fraction(0), Fraction(0)), loss)
     if kind == "natural":
-        return _under_budget(promised(cap), loss)
+        return _under_budget(guarantee_of(cap), loss)
     if kind == "zcdp":
         return zcdp(written(cap["rho"]), loss)
     return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])

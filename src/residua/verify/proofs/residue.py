@@ -51,7 +51,7 @@ from residua.verify.arithmetic.balls import (
     ball,
     bits,
     density,
-    enough,
+    is_accurate,
     near,
     normal,
     rational,
@@ -121,10 +121,10 @@ class _Half:
             b = tuple(one + two for one, two in zip(b, more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
             raise _Above(near(t), near(a[0]), near(b[0]))
-        if not (enough(a[0], 24) and enough(b[0], 24) and a[0] > 0 and b[0] > 0):
+        if not (is_accurate(a[0], 24) and is_accurate(b[0], 24) and a[0] > 0 and b[0] > 0):
             raise _Vague
         ratio = (a[0] / b[0]).log()
-        if not enough(ratio, 16):
+        if not is_accurate(ratio, 16):
             raise _Vague
         return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
 
@@ -354,10 +354,9 @@ def _summit(half: _Half, point: _Point, reach: float) -> _Point:
     return best
 
 
-# -- per query -------------------------------------------------------------------------------
+# -- query by query ----------------------------------------------------------------------------
 
 
-_BLOCKS = (1, 32)
 _NO = undecided("not shown query by query")
 
 
@@ -366,13 +365,11 @@ def query_by_query(loss: Loss, m2: Fraction, v: Fraction) -> Proof:
     fits = m2 > 0 and not loss.variance and not loss.stated
     if not fits or not all(f.symmetric and not f.unbounded for f, _ in loss.factors):
         return _NO
-    for blocks in _BLOCKS:
-        if blocks > 1 and all(n == 1 for _, n in loss.factors):
-            break
-        found = _walk(loss, m2, v, blocks)
-        if found is not None:
-            return _proved(found, m2, v)
-    return _NO
+    found = _walk(loss, m2, v, 1)
+    if found is None and any(n > 1 for _, n in loss.factors):
+        # Closer together, at a proof for each block.
+        found = _walk(loss, m2, v, 32)
+    return _NO if found is None else _proved(found, m2, v)
 
 
 Costs = list[tuple[Factor, int, Fraction]]
@@ -385,14 +382,13 @@ def _walk(loss: Loss, m2: Fraction, v: Fraction, blocks: int) -> Costs | None:
     order = sorted(loss.factors, key=lambda each: _size(each[0]))
     for factor, n in order:
         block = -(-n // blocks)
-        while n:
-            count = min(block, n)
+        for first in range(0, n, block):
+            count = min(block, n - first)
             cost = _cost(factor, level)
             if cost is None or level + count * cost > v:
                 return None
             found.append((factor, count, cost))
             level += count * cost
-            n -= count
     return found
 
 

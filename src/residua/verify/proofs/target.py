@@ -45,7 +45,7 @@ from residua.verify.descriptions.configurations import Config, State, Tables, Un
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown, is_coin
-from residua.verify.losses.hockey_stick import heights, law_of
+from residua.verify.losses.hockey_stick import hockey_sticks, law_of
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
     Cost,
@@ -363,7 +363,7 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
     for precision in LADDER:
         with bits(precision):
             law = rest if central else _response(top)
-            found = heights(Loss(variance=m2, factors=law.factors), ball(start))
+            found = hockey_sticks(Loss(variance=m2, factors=law.factors), ball(start))
             if found is None or not v:
                 return None
             budget = gaussian_curve(ball(start), ball(v).sqrt())

@@ -15,14 +15,17 @@ class Proof(NamedTuple):
 
 
 def proven(reason: str) -> Proof:
+    """A proof."""
     return Proof("proven", reason)
 
 
 def refuted(reason: str) -> Proof:
+    """A rigorous disproof."""
     return Proof("refuted", reason)
 
 
 def undecided(reason: str) -> Proof:
+    """Neither."""
     return Proof("undecided", reason)
 
 
