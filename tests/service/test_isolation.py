@@ -18,6 +18,7 @@ import pytest
 
 import residua as rz
 from residua.service import pool as pools
+from residua.service.pages import playground
 from residua.service.pool import Pool
 from residua.service.problems import Problem
 from service.running import Service, serving
@@ -352,3 +353,26 @@ def test_cheap_spends_beside_expensive_requests(own: Service) -> None:
         stop(own, slow)
     assert still, "they were done before the spends were"
     assert beside < 10 * alone + 1.0, (beside, alone)
+
+
+def test_playing_costs_others_nothing(own: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker plays, for anybody without a token: a cheap spend does not wait, nor for what fails.
+
+    What was played is not played again.
+    """
+    own.budget("quick", filter={"kind": "pure", "eps": 1.0})
+    # In this process nothing can be played: a worker imports the game afresh.
+    monkeypatch.setattr(playground, "played", lambda name, plan: pytest.fail("played here"))
+    path = "/play?first=steady&low=gamble&high=steady"
+    with ThreadPoolExecutor(1) as threads:
+        played = threads.submit(own.http, "GET", path, None)
+        until(lambda: computing(own) or played.done(), "nothing is computed")
+        assert own.spend("quick", mechanism=CHEAP).json()["admitted"]
+        shown = played.result(90)
+    assert shown.status_code == 200 and "Broken" in shown.text
+    assert len(own.office.pool.processes) == 1
+    own.office.pool._end_idle(0.0)
+    assert own.http("GET", path, None).text == shown.text
+    assert not own.office.pool.processes, "without a worker"
+    assert own.http("GET", "/play?first=nobody&low=steady&x=1", None).status_code == 200
+    assert set(own.office.played) == {("steady", "gamble", "steady"), ("stop", "steady", "stop")}
