@@ -76,7 +76,7 @@ async def status(request: Request) -> Response:
     caller.require("audit")
 
     def work(compute: Compute) -> bytes:
-        found = office.ledger.status()
+        found = office.ledger.with_compute(compute).status()
         shown = replace(found, budgets=tuple(one.detached() for one in found.budgets))
         return encoded(compute(values.plain_data, shown))
 
