@@ -67,5 +67,5 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": said[status],
             "content": {problems.MEDIA_TYPE: {}},
         }
-        for status in sorted({400, 401, 403, 429, 503, *statuses})
+        for status in sorted({400, 401, 403, 422, 429, 503, *statuses})
     }

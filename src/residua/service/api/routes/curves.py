@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models
+from residua.service.api.bodies import StrictRoute
 from residua.service.api.drawn import drawn
 from residua.service.api.responses import BudgetName, Json, documented, shaped
 from residua.service.context import caller_of, office_of
 
-router = APIRouter(prefix="/v1", tags=["planning"])
+router = APIRouter(prefix="/v1", tags=["planning"], route_class=StrictRoute)
 
 
 @router.get(

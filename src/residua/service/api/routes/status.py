@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
+from residua.service.api.bodies import StrictRoute
 from residua.service.api.responses import Json, documented, shaped
 from residua.service.auth.access import PERMISSIONS
 from residua.service.context import Office, caller_of, office_of
@@ -23,10 +24,15 @@ from residua.service.problems import Problem
 from residua.version import __version__
 from residua.worker_process import WorkerLost, WorkerProcess
 
-router = APIRouter(tags=["status"])
+router = APIRouter(tags=["status"], route_class=StrictRoute)
 
 
-@router.get("/v1/health", summary="Health", response_model=models.Health)
+@router.get(
+    "/v1/health",
+    summary="Health",
+    response_model=models.Health,
+    responses={422: documented()[422]},
+)
 async def health() -> Response:
     """The process answers. No token is needed."""
     return Json(shaped(models.Health, {"status": "ok", "version": __version__}))
@@ -36,7 +42,7 @@ async def health() -> Response:
     "/v1/ready",
     summary="Readiness",
     response_model=models.Health,
-    responses={503: documented()[503]},
+    responses={status: documented()[status] for status in (422, 503)},
 )
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
