@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 import residua as rz
+from residua.ledger.api import views
 from residua.service import pool as pools
+from residua.service.pages import playground
 from residua.service.pool import Pool
 from residua.service.problems import Problem
 from service.running import Service, serving
@@ -352,3 +354,58 @@ def test_cheap_spends_beside_expensive_requests(own: Service) -> None:
         stop(own, slow)
     assert still, "they were done before the spends were"
     assert beside < 10 * alone + 1.0, (beside, alone)
+
+
+def test_playing_costs_others_nothing(own: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker plays, for anybody without a token: a cheap spend does not wait, nor for what fails.
+
+    What was played is not played again.
+    """
+    own.budget("quick", filter={"kind": "pure", "eps": 1.0})
+    # In this process nothing can be played: a worker imports the game afresh.
+    monkeypatch.setattr(playground, "played", lambda name, plan: pytest.fail("played here"))
+    path = "/play?first=steady&low=gamble&high=steady"
+    with ThreadPoolExecutor(1) as threads:
+        played = threads.submit(own.http, "GET", path, None)
+        until(lambda: computing(own) or played.done(), "nothing is computed")
+        assert own.spend("quick", mechanism=CHEAP).json()["admitted"]
+        shown = played.result(90)
+    assert shown.status_code == 200 and "Broken" in shown.text
+    assert len(own.office.pool.processes) == 1
+    own.office.pool._end_idle(0.0)
+    assert own.http("GET", path, None).text == shown.text
+    assert not own.office.pool.processes, "without a worker"
+    assert own.http("GET", "/play?first=nobody&low=steady&x=1", None).status_code == 200
+    assert set(own.office.played) == {("steady", "gamble", "steady"), ("stop", "steady", "stop")}
+
+
+def test_what_partitions_promise_is_worked_out_by_a_worker(
+    own: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supremum of different promises takes seconds where there are many."""
+    own.budget("quick", filter={"kind": "pure", "eps": 1.0})
+    own.budget("whole", filter={"kind": "basic", "eps": 1.0, "delta": 1e-6}, data="d")
+    for n in range(3):
+        part = {"kind": "basic", "eps": 0.5 + n / 10, "delta": 1e-6 / (n + 1)}
+        own.budget(f"part{n}", filter=part, parent="whole", partition=f"p{n}")
+    own.budget("alike", filter={"kind": "basic", "eps": 1.0, "delta": 1e-6})
+    for n in range(3):
+        half = {"kind": "basic", "eps": 0.5, "delta": 1e-6}
+        own.budget(f"alike{n}", filter=half, parent="alike", partition=f"p{n}")
+    own.budget("inner", filter=half, parent="part0", partition="p")
+    office, asked = own.office, []
+    promise = views._whole
+
+    def whole(parts: Any, relation: str) -> Any:
+        asked.append(parts)
+        return promise(parts, relation)
+
+    monkeypatch.setattr(views, "_whole", whole)
+    # In this process no promise of different partitions is worked out: a worker does it.
+    for path in ("/v1/budgets/whole", "/v1/budgets", "/v1/budgets/alike", "/v1/status"):
+        assert own.http("GET", path).status_code == 200, path
+    assert all(len(set(parts)) == 1 for parts in asked), asked
+    shown = own.http("GET", "/v1/budgets/whole").json()["guarantee"]["text"]
+    assert shown == office.ledger.budget("whole").guarantee.text
+    assert "the supremum of its partitions" in shown
+    assert own.spend("quick", mechanism=CHEAP).json()["admitted"]

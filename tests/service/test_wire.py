@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -155,7 +156,51 @@ CASES: dict[str, Case] = {
     ),
     "chunks under HTTP/1.0": lambda t: t.chunked(t.body()).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
     "a client that waits to go on": lambda t: t.spend(more="Expect: 100-continue\r\n"),
+    "a length with a zero before": lambda t: t.head(f"Content-Length: 00{len(t.body())}\r\n")
+    + t.body(),
+    "a length in hexadecimal": lambda t: t.head(f"Content-Length: {len(t.body()):#x}\r\n")
+    + t.body(),
+    "an empty length": lambda t: t.head("Content-Length: \r\n") + t.body(),
+    "chunks in capitals": lambda t: t.chunked(t.body()).replace(b": chunked", b": CHUNKED", 1),
+    "chunks of another name": lambda t: t.chunked(t.body()).replace(b": chunked", b": xchunked", 1),
+    "chunks behind a tab": lambda t: t.chunked(t.body()).replace(b": chunked", b":\tchunked", 1),
+    "chunks that end in a line feed alone": lambda t: (
+        t.head("Transfer-Encoding: chunked\r\n")
+        + b"%x\n%s\n0\n\n" % (len(t.body()), t.body())
+    ),
+    "a chunk with a sign": lambda t: (
+        t.head("Transfer-Encoding: chunked\r\n")
+        + b"+%x\r\n%s\r\n0\r\n\r\n" % (len(t.body()), t.body())
+    ),
+    "a chunk in hexadecimal, said twice": lambda t: (
+        t.head("Transfer-Encoding: chunked\r\n")
+        + b"0x%x\r\n%s\r\n0\r\n\r\n" % (len(t.body()), t.body())
+    ),
+    "a chunk extension beyond the limit": lambda t: (
+        t.head("Transfer-Encoding: chunked\r\n")
+        + b"%x;%s\r\n%s\r\n0\r\n\r\n" % (len(t.body()), b"a" * 500_000, t.body())
+    ),
+    "trailers beyond the limit": lambda t: t.chunked(
+        t.body(), end=b"0\r\nX-Trailer: " + b"a" * 500_000 + b"\r\n\r\n"
+    ),
+    "a length among the trailers": lambda t: t.chunked(
+        t.body(), end=b"0\r\nContent-Length: 5\r\n\r\n"
+    ),
     # heads
+    "a head up to the limit": lambda t: t.spend(more=f"X-A: {'a' * 60_000}\r\n"),
+    "obs-fold with a tab": lambda t: t.spend(more="X-A: 1\r\n\t2\r\n"),
+    "obs-fold before every header": lambda t: t.spend().replace(
+        b"Host: a\r\n", b" folded: 1\r\nHost: a\r\n", 1
+    ),
+    "obs-fold in chunks": lambda t: t.chunked(t.body()).replace(b": chunked", b":\r\n chunked", 1),
+    "obs-fold that hides chunks": lambda t: t.spend(
+        more="X-A: 1\r\n Transfer-Encoding: chunked\r\n"
+    ),
+    "two keys that are equal": lambda t: t.spend(
+        more=f"Idempotency-Key: {t.name}-k\r\nIdempotency-Key: {t.name}-k\r\n"
+    ),
+    "two headers that differ by case": lambda t: t.spend(more="HOST: b\r\n"),
+    "two origins": lambda t: t.spend(more="Origin: http://a\r\nOrigin: http://b\r\n"),
     "obs-fold in a header that nobody reads": lambda t: t.spend(more="X-A: 1\r\n  2\r\n"),
     "obs-fold in a token": lambda t: t.spend().replace(b"Bearer ", b"Bearer\r\n ", 1),
     "obs-fold in a length": lambda t: t.spend(more="").replace(
@@ -191,6 +236,16 @@ CASES: dict[str, Case] = {
     ),
     "two lengths, 5 and 5, and a spend": lambda t: (
         t.head("Content-Length: 5, 5\r\n") + b"12345" + t.spend()
+    ),
+    "a spend behind the end": lambda t: t.spend("1", more="Connection: close\r\n") + t.spend("2"),
+    "a spend behind a body that is too large": lambda t: (
+        t.head("Content-Length: 300000\r\n") + b" " * 300_000 + t.spend()
+    ),
+    "a spend behind chunks and a spend": lambda t: (
+        t.chunked(t.body("1")) + t.spend("2") + t.chunked(t.body("3"))
+    ),
+    "a spend behind one without a right to": lambda t: (
+        t.spend("1").replace(b"Bearer ", b"Bearer x", 1) + t.spend("2")
     ),
     "a length, chunks and a spend": lambda t: (
         t.head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") + b"0\r\n\r\n" + t.spend()
@@ -267,6 +322,30 @@ ANSWERS: dict[str, tuple[tuple[int, ...], int, bool]] = {
     "a wrong type and a spend": ((415,), 0, True),
     "two lengths, 5 and 5, and a spend": ((422, 200), 1, False),
     "a length, chunks and a spend": ((400,), 0, True),
+    "a length with a zero before": ((200,), 1, False),
+    "a length in hexadecimal": ((400,), 0, True),
+    "an empty length": ((400,), 0, True),
+    "chunks in capitals": ((200,), 1, False),
+    "chunks of another name": ((400,), 0, True),
+    "chunks behind a tab": ((200,), 1, False),
+    "chunks that end in a line feed alone": ((), 0, False),
+    "a chunk with a sign": ((400,), 0, True),
+    "a chunk in hexadecimal, said twice": ((400,), 0, True),
+    "a chunk extension beyond the limit": ((400,), 0, True),
+    "trailers beyond the limit": ((400,), 0, True),
+    "a length among the trailers": ((200,), 1, False),
+    "a head up to the limit": ((200,), 1, False),
+    "obs-fold with a tab": ((200,), 1, False),
+    "obs-fold before every header": ((400,), 0, True),
+    "obs-fold in chunks": ((200,), 1, False),
+    "obs-fold that hides chunks": ((200,), 1, False),
+    "two keys that are equal": ((400,), 0, True),
+    "two headers that differ by case": ((400,), 0, True),
+    "two origins": ((400,), 0, True),
+    "a spend behind the end": ((200,), 1, True),
+    "a spend behind a body that is too large": ((413, 200), 1, False),
+    "a spend behind chunks and a spend": ((200, 200, 200), 3, False),
+    "a spend behind one without a right to": ((401, 200), 1, False),
 }
 """Of each case: the statuses of the answers, how many spends were charged, and whether it ended."""
 
@@ -354,6 +433,54 @@ def test_early_disconnects(service: Service, name: str) -> None:
     found, _ = exchange(service, whole)
     assert b'"replayed":true' in found
     assert service.office.ledger.budget(name).seq == 1
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+def test_connections_that_end_in_the_middle(service: Service, name: str, reset: bool) -> None:
+    """Nothing is charged of half a request, in whatever part it ends; the service goes on."""
+    service.budget(name)
+    target = Target(name, service.tokens["engine"])
+    body = target.body()
+    chunked = target.chunked(body[:20], body[20:])
+    pieces = [
+        target.head("Content-Length: 10\r\n")[:-2],
+        target.spend()[:-1],
+        target.head("Transfer-Encoding: chunked\r\n"),
+        chunked[: chunked.index(b"14\r\n") + 10],
+        chunked[:-5],
+        chunked[:-2],
+    ]
+    host, _, port = service.url.removeprefix("http://").partition(":")
+    for sent in pieces:
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            if reset:
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(sent)
+            time.sleep(0.05)
+    found, _ = exchange(service, target.spend("after"))
+    assert statuses(found) == (200,) and b'"replayed":false' in found
+    assert service.office.ledger.budget(name).seq == 1
+
+
+def test_an_answer_whose_reader_is_gone(service: Service, name: str) -> None:
+    """Charged once each, and their keys tell; connections and tasks end."""
+    service.budget(name)
+    target = Target(name, service.tokens["engine"])
+    host, _, port = service.url.removeprefix("http://").partition(":")
+    for n in range(10):
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(target.spend(str(n)))
+            connection.recv(1)
+    found, _ = exchange(service, b"".join(target.spend(str(n)) for n in range(10)))
+    assert statuses(found) == (200,) * 10 and found.count(b'"replayed":true') == 10
+    assert service.office.ledger.budget(name).seq == 10
+    deadline = time.monotonic() + 20
+    while len(service.office.connections._open) > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(service.office.connections._open) <= 1
 
 
 def test_a_body_that_does_not_come(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

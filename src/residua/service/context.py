@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -58,6 +58,8 @@ class ServiceContext:
     strangers: Rate
     readiness: Readiness
     verifier: Verifier
+    played: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
+    """The results of the plans of the playground, of which there are few."""
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
         """Do what may take long, or waits for the store, away from the event loop."""

@@ -205,6 +205,46 @@ def test_queries(service: Service, budget: str, query: str) -> None:
     problem(service.http("GET", f"/v1/budgets/{budget}/history?{query}"), 422)
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/history?limt=5", "query.limt: is not a field of this request"),
+        ("/history?limit=5&Limit=6", "query.Limit: is not"),
+        ("/history?limit=5&limit=5", "query.limit: must come once"),
+        ("/history?admitted=true&admitted=false", "query.admitted: must come once"),
+        ("/history?after=", "query.after"),
+        ("/history?=1", "query.: is not"),
+        ("/history?" + "&".join(f"x{n}=" for n in range(65)), "at most 64 fields"),
+        ("/curves?point=81", "query.point: is not"),
+        ("/export?type=spend", "query.type: is not"),
+        ("?verbose=1", "query.verbose: is not"),
+        ("/check?key=k", "query.key: is not"),
+    ],
+)
+def test_query_fields_that_are_none(service: Service, budget: str, path: str, said: str) -> None:
+    """A filter with a typo would show what nobody asked for, so it is refused and named."""
+    method = "POST" if path.startswith("/check") else "GET"
+    body = {"json": {"mechanism": LAPLACE}} if method == "POST" else {}
+    answer = service.http(method, f"/v1/budgets/{budget}{path}", **body)
+    problem(answer, 422)
+    assert said in answer.json()["detail"]
+
+
+def test_every_address_names_a_query_field_that_it_does_not_have(service: Service) -> None:
+    described = service.http("GET", "/v1/openapi.json", None).json()["paths"]
+    for path in ("/v1/health", "/v1/ready", "/v1/me", "/v1/status", "/v1/holds", "/v1/budgets",
+                 "/v1/verification", "/v1/export", "/metrics"):  # fmt: skip
+        answer = service.http("GET", f"{path}?colour=red")
+        problem(answer, 422)
+        assert "query.colour: is not a field" in answer.json()["detail"]
+        assert "422" in described[path]["get"]["responses"]
+
+
+def test_lists_may_come_more_than_once(service: Service, budget: str) -> None:
+    answer = service.http("GET", f"/v1/budgets/{budget}/history?type=create&type=spend&limit=1")
+    assert answer.status_code == 200 and answer.json()["items"][0]["type"] == "create"
+
+
 @pytest.mark.parametrize("points", ["1", "402", "-1", "x", "1e9"])
 def test_curves_of_no_points(service: Service, budget: str, points: str) -> None:
     problem(service.http("GET", f"/v1/budgets/{budget}/curves?points={points}"), 422)

@@ -294,6 +294,8 @@ class Ledger:
         if "standbys" in kept:
             facts[ANCHOR_STANDBYS] = kept["standbys"]
         budgets = self.budgets()
+        quick = all(one.leaves_closed_form for one in budgets)
+        detached = () if quick else tuple(one.detached() for one in budgets)
         return Status(
             ledger=gate.ledger,
             incarnation=gate.incarnation,
@@ -302,7 +304,7 @@ class Ledger:
             read_only=self.read_only,
             budgets=budgets,
             holds=self.holds(),
-            data=by_data(budgets),
+            data=by_data(budgets) if quick else self._compute(by_data, detached),
             promises=promises(facts, self.read_only),
         )
 

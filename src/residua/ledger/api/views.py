@@ -38,6 +38,10 @@ class Promise:
         return self.text
 
 
+Parts = tuple["Pld | Parts", ...]
+"""The promises of partitions; of one that is divided, those of its partitions."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """The state of a budget when it was read."""
@@ -61,7 +65,7 @@ class Budget:
     _closed: bool = field(default=False, repr=False, compare=False)
     _root: tuple[str, Pld, int] | None = field(default=None, repr=False, compare=False)
     """The name, guarantee and windows of what caps it."""
-    _parts: tuple[Pld, ...] = field(default=(), repr=False, compare=False)
+    _parts: Parts = field(default=(), repr=False, compare=False)
     """The guarantees of its partitions; of those that are alike, two."""
     _last: Callable[[], Query | None] | None = field(default=None, repr=False, compare=False)
     """Reads the query that it admitted last."""
@@ -73,8 +77,13 @@ class Budget:
 
     @property
     def leaves_closed_form(self) -> bool:
-        """Whether what is left of it takes no time to work out."""
-        return self._closed or leaves_closed_form(self._line)
+        """Whether what is left of it, and what it promises, take no time to work out."""
+        return self.promises_closed_form and (self._closed or leaves_closed_form(self._line))
+
+    @property
+    def promises_closed_form(self) -> bool:
+        """Whether its promise takes no time to work out: not that of different partitions."""
+        return len(set(self._parts)) <= 1 and not any(isinstance(one, tuple) for one in self._parts)
 
     @cached_property
     def remaining(self) -> Any:
@@ -157,6 +166,11 @@ class Budget:
         return Promise(pld, f"{subject}: {pld!r}, {text}")
 
 
+def promise_of(budget: Budget) -> str:
+    """The words of a budget's promise, as a function."""
+    return budget.guarantee.text
+
+
 def balance_of(budget: Budget) -> Balance | None:
     """The balance of a budget, as a function."""
     return budget.balance
@@ -166,8 +180,9 @@ def _same(query: Query) -> Query:
     return query
 
 
-def _whole(parts: Sequence[Pld], relation: str) -> Pld:
+def _whole(given: Parts, relation: str) -> Pld:
     """The guarantee of partitions: their supremum, or that of any two where a unit may move."""
+    parts = [_whole(one, relation) if isinstance(one, tuple) else one for one in given]
     pairs: list[Pld] = []
     if relation == REPLACE_ONE:
         pairs = [a + b for i, a in enumerate(parts) for b in parts[i + 1 :]]
@@ -200,22 +215,20 @@ def view(page: Page, name: str) -> Budget:
         _line=tuple(page.standing(each) for each in line),
         _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
-        _parts=tuple(_partitions(page, name, entry.children, entry.relation, closed)),
+        _parts=_partitions(page, name, entry.children, entry.relation, closed),
         _last=last_query_of(page.store, entry.id, entry.head_seq),
     )
 
 
-def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Sequence[Pld]:
-    """The promise of each partition so far; for one that is divided, that of its partitions."""
+def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Parts:
+    """The promise of each partition so far; for one that is divided, those of its partitions."""
     if children != "partitions":
         return ()
-    counts: dict[Pld, int] = {}
+    counts: dict[Pld | Parts, int] = {}
     for row in page.partitions(name):
         ended = closed or bool(row.retired)
-        inner = _partitions(page, row.name, row.children, relation, ended)
-        if inner:
-            made = _whole(inner, relation)
-        else:
+        made: Pld | Parts = _partitions(page, row.name, row.children, relation, ended)
+        if not made:
             # A window that is over counts as begun, as it does where the partition is shown.
             over = clock.is_over(row.window_ends, page.now)
             windows = row.generation + (2 if over and not ended else 1)

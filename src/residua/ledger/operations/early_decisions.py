@@ -34,10 +34,12 @@ from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.rules import Rule, Standing
 from residua.ledger.operations.early_rulings import (
     Compute,
+    Found,
     Rulings,
     are_closed_forms,
     commit_key,
     here,
+    short_of,
     spending_key,
     timed,
 )
@@ -130,8 +132,9 @@ class EarlyDecisions:
     ) -> float:
         found = compute(timed, rules.judge, rule, request.asked, dict(standings))
         self.rulings.add(spending_key(rule, request.asked, standings), found)
-        _keep(self._took, _question(request), found.seconds)
-        return found.seconds
+        took = _seconds(found, compute)
+        _keep(self._took, _question(request), took)
+        return took
 
     def _decide_commit(self, page: Page, request: Commit, compute: Compute) -> None:
         row = page.holds.get(request.id)
@@ -143,7 +146,7 @@ class EarlyDecisions:
         if not are_closed_forms(row.asked, standings):
             found = compute(timed, rules.judge_commit, standings, places)
             self.rulings.add(commit_key(standings, places), found)
-            _keep(self._took, _commits(row.members, row.asked), found.seconds)
+            _keep(self._took, _commits(row.members, row.asked), _seconds(found, compute))
 
     def note_answer(self, request: Request, done: object) -> None:
         """Remember the snapshots of the budgets after a request."""
@@ -189,13 +192,22 @@ class EarlyDecisions:
             members, asked, standings = request.budgets, request.asked, found
             key = spending_key(_rule(request), asked, standings)
         if known is None and are_closed_forms(asked, standings):
-            _keep(self._closed, (members, asked.text), None)
+            _keep(self._closed, (members, short_of(asked)), None)
             return 0.0
         # The next attempt knows then that it is to be decided early.
         _keep(self._last, members, standings)
         if key in self.rulings:
             return 0.0
         return math.inf if known is None else known
+
+
+def _seconds(found: Found, compute: Compute) -> float:
+    """The seconds that a decision takes in this process, which has not the caches of another one.
+
+    A worker that has asked the same of another budget answers at once; here, and under the lock,
+    the same decision could take a minute.
+    """
+    return found.seconds if compute is here else found.seconds_anywhere
 
 
 def _rule(request: Asking) -> Rule:
@@ -212,11 +224,11 @@ def _standings(page: Page, request: Asking) -> dict[str, Standing] | None:
 
 
 def _question(request: Asking) -> Hashable:
-    return request.budgets, request.asked.text
+    return request.budgets, short_of(request.asked)
 
 
 def _commits(members: tuple[str, ...], asked: Asked) -> Hashable:
-    return "commit", members, asked.text
+    return "commit", members, short_of(asked)
 
 
 def _question_on(page: Page, request: Request) -> Hashable | None:

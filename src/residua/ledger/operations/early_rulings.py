@@ -16,9 +16,15 @@ from residua.ledger.domain import rules
 from residua.ledger.domain.closed_forms import is_closed_form
 from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.rules import Rule, Ruling, Standing
+from residua.records import digest
+from residua.work_limit import OPERATIONS, UNLIMITED, limited
 
 T = TypeVar("T")
 _MOST = 1024
+_LONG = 1000
+"""Characters of a description beyond which its hash stands for it."""
+OPERATIONS_A_SECOND = OPERATIONS / 20
+"""About what a core does."""
 
 
 class Compute(Protocol):
@@ -41,6 +47,13 @@ class Found(NamedTuple):
     failure: str | None
     """Something else went wrong."""
     seconds: float
+    operations: int = 0
+    """The counted work of it, cached values included (`work_limit.py`)."""
+
+    @property
+    def seconds_anywhere(self) -> float:
+        """The seconds that it takes a process that has nothing of it in a cache."""
+        return max(self.seconds, self.operations / OPERATIONS_A_SECOND)
 
     def result(self) -> dict[str, Ruling]:
         """The rulings, or what was raised in their place."""
@@ -58,15 +71,17 @@ def timed(judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> Found:
     """
     rulings, error, failure = None, None, None
     before = time.thread_time()
+    budget = limited("this", UNLIMITED)
     try:
-        rulings = judge(*arguments)
+        with budget:
+            rulings = judge(*arguments)
     except ResiduaError as wrong:
         error = wrong
     except MemoryError:
         raise
     except Exception as failed:
         failure = repr(failed)
-    return Found(rulings, error, failure, time.thread_time() - before)
+    return Found(rulings, error, failure, time.thread_time() - before, budget.budget.done)
 
 
 class Rulings:
@@ -102,9 +117,14 @@ class Rulings:
         self._known[key] = found
 
 
+def short_of(asked: Asked) -> str:
+    """A short text for a query alone: a caller chooses how long its description is."""
+    return asked.text if len(asked.text) <= _LONG else digest(asked.text.encode())
+
+
 def spending_key(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> Hashable:
     """By what the rulings on a spend or a hold are found."""
-    return rule.__name__, asked.text, tuple(standings.items())
+    return rule.__name__, short_of(asked), tuple(standings.items())
 
 
 def commit_key(standings: Mapping[str, Standing], places: Mapping[str, int]) -> Hashable:

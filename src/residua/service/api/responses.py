@@ -1,17 +1,21 @@
 """From a body to checked data, and from an answer to JSON; the problems of every route.
 
 The library's own reader refuses NaN, Infinity and duplicate fields, with the same words as
-everywhere, before the models see a body.
+everywhere, before the models see a body. Query fields that a route does not have are refused
+like unknown fields of a body, and so are duplicate ones: a filter with a typo would show too much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from fastapi import Header, Path
+from fastapi import Header, Path, params
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ValidationError
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -77,9 +81,12 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": said[status],
             "content": {problems.MEDIA_TYPE: {}},
         }
-        for status in sorted({400, 401, 403, 429, 503, *statuses})
+        for status in sorted({400, 401, 403, 422, 429, 503, *statuses})
     }
 
+
+MOST_FIELDS = 64
+"""Query fields of one request that are looked at."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -100,7 +107,51 @@ class JsonRequest(Request):
         return self._parsed
 
 
-class JsonRoute(APIRoute):
+class StrictRoute(APIRoute):
+    """A route that takes the query fields that it describes, and no others."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle, lists = super().get_route_handler(), query_fields(self.endpoint)
+
+        async def strict(request: Request) -> Response:
+            if request.url.query:
+                check_query(request.query_params, lists)
+            return await handle(request)
+
+        return strict
+
+
+def query_fields(endpoint: Callable[..., Any]) -> dict[str, bool]:
+    """The query fields that an endpoint takes, and whether each may come more than once."""
+    hints = get_type_hints(endpoint, include_extras=True)
+    stated = {name: get_args(hint) for name, hint in hints.items()}
+    return {
+        name: any(get_origin(one) is list for one in (parts[0], *get_args(parts[0])))
+        for name, parts in stated.items()
+        if any(isinstance(part, params.Query) for part in parts)
+    }
+
+
+def check_query(given: QueryParams, lists: Mapping[str, bool]) -> None:
+    """Raise for query fields that are not among these, or come twice and are not lists."""
+    names = Counter(name for name, _ in given.multi_items())
+    if len(names) > MOST_FIELDS:
+        raise Problem(422, "invalid-request", f"a query must have at most {MOST_FIELDS} fields")
+    wrong = [
+        {"type": "extra_forbidden", "loc": ("query", name), "msg": "Extra inputs are not permitted"}
+        for name in names
+        if name not in lists
+    ]
+    wrong += [
+        {"type": "duplicate", "loc": ("query", name), "msg": "must come once"}
+        for name, count in names.items()
+        if count > 1 and lists.get(name) is False
+    ]
+    if wrong:
+        raise RequestValidationError(wrong)
+
+
+class JsonRoute(StrictRoute):
     """A route that takes a JSON body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.api.views import Budget, balance_of
+from residua.ledger.api.views import Budget, balance_of, promise_of
 from residua.ledger.domain.receipts import Receipt
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
@@ -190,12 +190,13 @@ async def _shown(
     back, before = _whole(asked.get("page")), _whole(asked.get("before"))
     record, refused = _whole(asked.get("record")), asked.get("only") == "refused"
 
-    def work() -> dict[str, Any]:
+    def work(compute: Compute) -> dict[str, Any]:
         budget, ledger = context.ledger.budget(name), context.ledger
+        quick = budget.promises_closed_form
         waiting = [one for one in ledger.holds() if name in one.budgets and sees(caller, one)]
         return {
             "budget": row(budget),
-            "promise": budget.guarantee.text,
+            "promise": promise_of(budget) if quick else compute(promise_of, budget.detached()),
             "head": budget.head,
             "window": _window(budget),
             "history": refusals(ledger, name, budget.seq, before) if refused
@@ -205,7 +206,7 @@ async def _shown(
                         for hold in waiting],
         }  # fmt: skip
 
-    values = await context.run(work)
+    values = await context.compute(request, caller, work)
     answer = values["answer"]
     return page(
         "budget.html",

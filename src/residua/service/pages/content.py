@@ -137,7 +137,8 @@ def row(budget: Budget) -> dict[str, Any]:
 def is_quick(budget: Budget) -> bool:
     """Whether what is left takes no time to work out."""
     alone = not budget.holds and budget.parent is None
-    return budget.retired or (budget.filter.kind in _QUICK and alone)
+    quick = budget.retired or (budget.filter.kind in _QUICK and alone)
+    return quick and budget.promises_closed_form
 
 
 def left(budget: Budget, balance: Balance | None) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from starlette.responses import Response, StreamingResponse
 
 from residua.records import FIELDS, Record, lines
 from residua.service.api import models, values
-from residua.service.api.responses import BudgetName, Json, documented, shaped
+from residua.service.api.responses import BudgetName, Json, StrictRoute, documented, shaped
 from residua.service.context import ServiceContext, caller_of, context_of
 
-router = APIRouter(prefix="/v1", tags=["history"])
+router = APIRouter(prefix="/v1", tags=["history"], route_class=StrictRoute)
 
 Type = Literal["create", "spend", "hold", "commit", "cancel", "expire", "refresh", "retire",
                "recover", "resume"]  # fmt: skip

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
-from residua.service.api.responses import Json, documented, shaped
+from residua.service.api.responses import Json, StrictRoute, documented, shaped
 from residua.service.auth import PERMISSIONS
 from residua.service.context import ServiceContext, caller_of, context_of
 from residua.service.middleware import encoded
@@ -23,10 +23,15 @@ from residua.service.problems import Problem
 from residua.version import __version__
 from residua.worker_process import WorkerLost, WorkerProcess
 
-router = APIRouter(tags=["status"])
+router = APIRouter(tags=["status"], route_class=StrictRoute)
 
 
-@router.get("/v1/health", summary="Health", response_model=models.Health)
+@router.get(
+    "/v1/health",
+    summary="Health",
+    response_model=models.Health,
+    responses={422: documented()[422]},
+)
 async def health() -> Response:
     """The process answers. No token is needed."""
     return Json(shaped(models.Health, {"status": "ok", "version": __version__}))
@@ -36,7 +41,7 @@ async def health() -> Response:
     "/v1/ready",
     summary="Readiness",
     response_model=models.Health,
-    responses={503: documented()[503]},
+    responses={status: documented()[status] for status in (422, 503)},
 )
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
@@ -76,7 +81,7 @@ async def status(request: Request) -> Response:
     caller.require("audit")
 
     def work(compute: Compute) -> bytes:
-        found = context.ledger.status()
+        found = context.ledger.with_compute(compute).status()
         shown = replace(found, budgets=tuple(one.detached() for one in found.budgets))
         return encoded(compute(values.plain_data, shown))
 
