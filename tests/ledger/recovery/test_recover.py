@@ -553,7 +553,7 @@ def test_what_another_machine_decided_is_taken_over_if_it_is_proven(
     exported = io.StringIO()
     ledger.export(exported)
     cut(ledger, "b", 0)
-    monkeypatch.setattr(export_validation, "_decided", lambda *_: "{}")
+    monkeypatch.setattr(export_validation, "_next_state", lambda *_: "{}")
     again = open_()
     assert again.recover(export=exported.getvalue().splitlines()).applied == 2
     assert spent(again, "b") == Fraction(3, 4)
