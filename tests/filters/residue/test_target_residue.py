@@ -122,20 +122,20 @@ def test_shares_of_delta_do_not_make_it_refuse_before_addition(seed: int) -> Non
 
 def test_taking_nothing_is_not_proven_while_addition_has_room() -> None:
     pytest.importorskip("flint")
-    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.descriptions.mechanisms import StepQuery
     from residua.verify.proofs import target
 
     for filter in (rz.TargetResidueFilter(1.0, 1e-6), rz.TargetResidueFilter(1.0, 1e-6, **SHARES)):
         before = json.loads(filter.state_to_json(filter.initial()))
         after = {**before, "reached": "0.1", "reserves": ["0"] * len(before["reserves"])}
-        loss = loss_of({"kind": "pure_dp", "eps": 0.1}, None)
-        assert target.step(filter.to_dict(), before, after, loss).verdict != "proven"
+        query = StepQuery({"kind": "pure_dp", "eps": 0.1}, None, {}, {})
+        assert target.step(filter.to_dict(), before, after, query).verdict != "proven"
 
 
 @pytest.mark.parametrize(("eps", "delta"), [(1.0, 1e-6), (8.0, 1e-5)])
 def test_every_step_is_verified_and_no_better_one_is(eps: float, delta: float) -> None:
     pytest.importorskip("flint")
-    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.descriptions.mechanisms import StepQuery
     from residua.verify.proofs import target
 
     filter = rz.TargetResidueFilter(eps, delta, **SHARES)
@@ -146,11 +146,11 @@ def test_every_step_is_verified_and_no_better_one_is(eps: float, delta: float) -
         decision = filter.decide(state, query)
         assert decision.admitted, query
         after = json.loads(filter.state_to_json(decision.state))
-        loss = loss_of(json.loads(query.to_json()), None)
-        found = target.step(config, before, after, loss)
+        asked = StepQuery(json.loads(query.to_json()), None, {}, {})
+        found = target.step(config, before, after, asked)
         assert found.verdict == "proven", (query, found.reason)
         for forged in _forged(before, after):
-            better = target.step(config, before, forged, loss)
+            better = target.step(config, before, forged, asked)
             assert better.verdict != "proven", (query, forged, better.reason)
         state, before = decision.state, after
 

@@ -556,7 +556,7 @@ def test_single_queries_are_compared_by_their_curves() -> None:
     found = 0
     for one, below in zip(queries, losses, strict=True):
         for two, above in zip(queries, losses, strict=True):
-            if one is two or single_below(below, above).verdict != "proven":
+            if one is two or not single_below(below, above):
                 continue
             found += 1
             ways = zip(*(each.plds("zero-out").values() for each in (one, two)), strict=True)
