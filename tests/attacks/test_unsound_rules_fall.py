@@ -24,7 +24,7 @@ from residua.adversary.unsound.replay_rule import ReplayRule
 from residua.adversary.unsound.unions import RevivedUnion, SharedDelta
 from residua.filters.conversion import renyi_budget
 from residua.pld.constructors import from_exact
-from residua.pld.lattice.supremum import exact_supremum
+from residua.pld.lattice import exact_supremum
 
 UNSOUND = {rule.name: rule for rule in suite.UNSOUND}
 

@@ -24,7 +24,7 @@ from residua.filters.additive.zcdp import zcdp_cost
 from residua.filters.conversion import best_order, renyi_budget, zcdp_budget
 from residua.filters.divergence import renyi_cost
 from residua.filters.potential.renyi_potential import log_constant, potential_cost
-from residua.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
+from residua.pld.residue.gdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 
 TIGHT = 1e-5
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from residua.filters.amounts import rounded_up, written
 from residua.pld.pld import Pld
-from residua.pld.residue.zcdp_parameter import zcdp_parameter
+from residua.pld.residue.gdp_parameter import zcdp_parameter
 from residua.work_limit import remembered
 
 _WIDTH = 1e-6

@@ -19,7 +19,7 @@ from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.state import Left, State
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
-from residua.pld.residue.zcdp_parameter import zcdp_parameter
+from residua.pld.residue.gdp_parameter import zcdp_parameter
 
 
 def zcdp_cost(loss: Pld) -> Fraction | None:

@@ -17,7 +17,7 @@ from residua.ledger.domain.balances import available
 from residua.ledger.domain.budget_row import filter_of
 from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.mechanisms.relations import REPLACE_ONE
-from residua.pld.lattice.supremum import supremum
+from residua.pld.lattice import supremum
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:

@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.coarsening import rough
-from residua.pld.residue.contact_equation import last_place
-from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
-from residua.pld.residue.excess_complement import gaussian_lack, query_lack
+from residua.pld.residue.contact_equation import last_place, rough
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_lack,
+    gaussian_transform,
+    query_lack,
+)
 
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
@@ -50,7 +55,7 @@ def proven_by_cells(
     """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
 
     The two budgets are for either sign of `l`, the second one mirrored. If `lacking`, what both
-    sides lack of their limit is compared as well (`excess_complement.py`): for a Gaussian budget,
+    sides lack of their limit is compared as well (`excess.py`): for a Gaussian budget,
     and the list of a whole pair.
     """
     even = excess.is_symmetric and budgets[0] is budgets[1]

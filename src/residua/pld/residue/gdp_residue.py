@@ -27,8 +27,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.order.factor_lemmas import variance_above
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
-from residua.pld.residue.finite import finite_cost, finite_excess
-from residua.pld.residue.finite_parameter import finite_parameter
+from residua.pld.residue.finite import finite_cost, finite_excess, finite_parameter
 from residua.pld.residue.large_losses import high_cost, is_high
 from residua.pld.residue.lattice_excess import LatticeExcess, lattice_excess
 from residua.pld.residue.single_contact import cost_at_zero

@@ -70,8 +70,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from residua.pld.arithmetic.ulp_bounds import TINY, U
-from residua.pld.residue.initial_guess import about
-from residua.pld.residue.symmetric_family import CentralLaw, density, height, lack
+from residua.pld.residue.symmetric_family import CentralLaw, about, density, height, lack
 from residua.work_limit import work
 
 _QUERY_ULPS = 192.0

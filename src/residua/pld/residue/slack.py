@@ -38,8 +38,13 @@ from residua.pld.families import gaussian
 from residua.pld.pld import Pld, query
 from residua.pld.residue.certificate import proven_by_cells
 from residua.pld.residue.contact_equation import Contact, bisected, solve
-from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
-from residua.pld.residue.excess_complement import tail_transform
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_transform,
+    tail_transform,
+)
 from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.work_limit import remembered, work
