@@ -64,8 +64,7 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
 
 
 def heights(t: Floats, orders: Floats, above: Floats) -> Floats:
-    """`D(t) <= A(r) M(r) e^{-rt}`, `A` of `transform.py`, from upper bounds of `ln M` at some
-    `r`."""
+    """`D(t) <= A(r) M(r) e^{-rt}` (`transform.py`), from upper bounds of `ln M` at some `r`."""
     work(6.0 * t.size * orders.size, 40.0 * t.size * orders.size)
     logs = above + log_peak(orders) + 1e-12
     fall = np.multiply.outer(t, orders)

@@ -70,13 +70,13 @@ def proven_by_cells(
 def _right_half(
     excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, lacking: bool
 ) -> Failure | None:
-    l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c, budget))
+    l, b = _starting_points(m2, c, known, budget, _first_guess(excess, m2, c, budget))
     top = _largest(excess)
     if not b.mean[-1] > top:
         end = _last(excess, m2, c, budget)
         if end is None:
             return Failure(0.0, False)
-        l, b = _starting_points(excess, m2, c, known, budget, end)
+        l, b = _starting_points(m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
     above = excess if lacking else rough(excess)
     a = above.transform(m2, l)
@@ -135,7 +135,7 @@ def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> f
 
 
 def _starting_points(
-    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, end: float
+    m2: float, c: float, known: Floats, budget: Budget, end: float
 ) -> tuple[Floats, Transform]:
     l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
     l = np.unique(l) if l.size > _GRID.size else l

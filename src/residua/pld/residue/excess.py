@@ -204,8 +204,10 @@ class FiniteExcess:
         return Transform(log, 1.01 * wrong, mean, second / total - mean * mean)
 
     def _moved(self, m2: float, l: Floats, log: Floats, slope: Floats, whole: Floats) -> Floats:
-        """How far errors of the losses move the sum, relative to it: `Ψ'' = Ψ/4 + k`, so `Ψ` moves
-        by at most `d (|Ψ'| + d Ψ/4 + d sup k)` over a distance `d`."""
+        """How far errors of the losses move the sum, relative to it.
+
+        As `Ψ'' = Ψ/4 + k`, `Ψ` moves by at most `d (|Ψ'| + d Ψ/4 + d sup k)` over a distance `d`.
+        """
         d = self.loss_error
         if d == 0.0:
             return np.zeros(l.size)

@@ -178,13 +178,13 @@ def finite_parameter(excess: FiniteExcess) -> tuple[float, float]:
     low_p, high_p = quantile_bounds(p_low, p_high, wrong)
     low_q, high_q = quantile_bounds(q_high, q_low, wrong)
     low, high = low_p + low_q, high_p + high_q
-    near_low, near_high = _small_difference(excess, low_p, high_p, low_q, high_q, wrong)
+    near_low, near_high = _small_difference(excess, high_p, high_q, wrong)
     low, high = np.maximum(low, near_low), np.minimum(high, near_high)
     return max(float(np.max(low)), 0.0), float(np.max(high)) * (1.0 + 4.0 * U)
 
 
 def _small_difference(
-    excess: FiniteExcess, low_p: Floats, high_p: Floats, low_q: Floats, high_q: Floats, wrong: float
+    excess: FiniteExcess, high_p: Floats, high_q: Floats, wrong: float
 ) -> tuple[Floats, Floats]:
     """The same from `Φ⁻¹(b) - Φ⁻¹(a) = (b - a) / φ` at a point between, for tiny losses.
 

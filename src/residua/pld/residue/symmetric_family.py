@@ -148,7 +148,7 @@ def _renyi(law: CentralLaw) -> float:
     """`-8 ln Σ √(pq)`, about."""
     x = 0.5 * law.eps
     if law.is_laplace:
-        # e^-x (1 + x)
+        # The affinity is e^-x (1 + x).
         return 8.0 * (x - math.log1p(x) if x > 1e-4 else x * x * (0.5 - x / 3.0))
     fall = math.exp(-2.0 * x)
     atoms = math.expm1(-x) ** 2 / (1.0 + fall)
