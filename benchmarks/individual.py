@@ -14,7 +14,7 @@ import numpy as np
 
 import residua as rz
 from benchmarks.harness.rows import Row, Target
-from residua.individual.pricing.cost_model import quote
+from residua.individual.cost_model import quote
 
 SIZE = 1 << 20
 LOOP = 300

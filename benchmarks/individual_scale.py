@@ -28,7 +28,7 @@ import residua as rz
 from benchmarks.harness import pages
 from benchmarks.harness.rows import aligned
 from benchmarks.ledger_constants import processor_seconds, told
-from residua.individual.pricing.cost_model import quote
+from residua.individual.cost_model import quote
 
 Line = tuple[str, ...]
 HEAD: Line = ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", "")

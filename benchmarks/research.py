@@ -16,7 +16,10 @@ from typing import Any
 
 import residua as rz
 from benchmarks.ceilings import ceilings
-from residua.adversary import suite
+from benchmarks.pure_ceilings import pure_ceilings
+from benchmarks.reachable import reachable_points
+from residua.adversary import attack
+from residua.adversary.unsound.demonstrations import UNSOUND
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 Lines = Iterator[str]
@@ -42,7 +45,7 @@ def residues() -> Lines:
     rounds = 3
     yield f"worst cases of the rest of {rounds} rounds, as budgets"
     for kind in ("pure", "basic", "renyi", "gdp_residue", "approximate_zcdp"):
-        rule = rz.as_rule(suite.example(kind), suite.catalogues()["pure"])
+        rule = rz.as_rule(attack.example(kind), attack.catalogues()["pure"])
         layers: list[dict[Hashable, rz.Pld]] = []
         states = [rule.start]
         for left in range(rounds, 0, -1):
@@ -54,7 +57,7 @@ def residues() -> Lines:
             for state, budget in now.items()
             for loss, after in rule.moves(state)
         ]
-        first = layers[0][rule.start] <= suite.example(kind).guarantee
+        first = layers[0][rule.start] <= attack.example(kind).guarantee
         yield (
             f"  {kind:17} {len(checks):3} moves, the residue condition"
             f" {'holds' if all(checks) else 'FAILS'} at each;"
@@ -111,7 +114,7 @@ def renyi_commit() -> Lines:
 
 
 def _attacked(name: str) -> tuple[str, float]:
-    (rule,) = (rule for rule in suite.UNSOUND if rule.name == name)
+    (rule,) = (rule for rule in UNSOUND if rule.name == name)
     found = rule.attack()
     if found.x is None or found.strategy is None:
         raise AssertionError(f"{name} is caught")
@@ -210,6 +213,8 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "several-budgets": several_budgets,
     "replay": replay,
     "ceilings": ceilings,
+    "pure-ceilings": pure_ceilings,
+    "reachable-points": reachable_points,
     "slack": slack,
     "contour": contour,
     "natural-guarantee": natural_guarantee,

@@ -12,9 +12,10 @@ the first two in processor time.
 
 Then the latency of the same spends alone and beside other work (`harness/disturbance.py`), in
 turns, as ratios; and the spends a second of two service processes on one PostgreSQL beside one.
-`--soak` spends for an hour, or so long, and compares memory, connections and latency of the last
-quarter with the first; with `--pause`, each connection waits so long between two spends. The
-figures are a trend, and no test demands any of them.
+`--soak` spends for an hour, or so long, and says by how much memory, open files, connections,
+threads and latency grow in an hour once caches are full, with a verdict (`harness/trend.py`); with
+`--pause`, each connection waits so long between two spends. The figures are a trend, and no test
+demands any of them.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ from threading import Thread
 from typing import Any
 
 import residua as rz
-from benchmarks.harness import disturbance
+from benchmarks.harness import disturbance, trend
 from benchmarks.harness.load import load_of
-from residua.service.auth import tokens
-from residua.service.auth.token_store import TokenStore
+from residua.service import auth
+from residua.service.auth import TokenStore
 
 QUERY = rz.Gaussian(sigma=10_000.0)
 WAYS = {"gate": "in-process", "service": "service", "client": "through rz.Client"}
+WARM_UP = 600.0
+"""Seconds of a soak in which caches fill; of a shorter one, the first sixth."""
 SERVE = "from residua.cli import main; main()"
 
 
@@ -160,7 +163,7 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
     took = {way: [0.0, 0.0] for way in found}
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
-        made, token = tokens.made("engine")
+        made, token = auth.new_token("engine")
         TokenStore(ledger).add(made)
         with served(store, anchor) as (url, pid), Load(url, token, callers) as client:
 
@@ -190,7 +193,7 @@ def measured(store: str, folder: Path, seconds: float, callers: int) -> dict[str
 
 def add_principal(ledger: rz.Ledger, role: str, name: str) -> str:
     """A token for somebody new."""
-    made, token = tokens.made(role, principal=name)
+    made, token = auth.new_token(role, principal=name)
     TokenStore(ledger).add(made)
     return token
 
@@ -276,32 +279,23 @@ def soak(seconds: float, callers: int, pause: float) -> dict[str, Any]:
             other = add_principal(ledger, "admin", "somebody-else")
         url, pid = stack.enter_context(served(store, anchor))
         client = stack.enter_context(Load(url, token, callers, pause))
-        end, slice_ = time.monotonic() + seconds, max(5.0, seconds / 120)
-        while time.monotonic() < end:
+        start, slice_, records = time.monotonic(), max(5.0, min(30.0, seconds / 120)), 0
+        while time.monotonic() < start + seconds:
             kind = disturbance.KINDS[len(samples) % len(disturbance.KINDS)]
             with disturbed(kind, url, other, store):
-                one = summary(client.run("service", slice_), slice_)
-            samples.append({**one, **held_by(pid)})
+                latencies = client.run("service", slice_)
+            records += len(latencies)
+            passed = {"seconds": time.monotonic() - start, "records": float(records)}
+            samples.append({**passed, **summary(latencies, slice_), **trend.held_by(pid)})
             print(f"{len(samples):>4} {kind:<10}"
                   + "  ".join(f"{name} {value:.1f}" for name, value in samples[-1].items()),
                   file=sys.stderr, flush=True)  # fmt: skip
-    # The first slices fill caches; slices come in rounds of all kinds.
-    warm = samples[len(disturbance.KINDS) :] or samples
-    quarter = max(1, len(warm) // 4)
-    first, last = warm[:quarter], warm[-quarter:]
-    growth = {
-        name: statistics.median(one[name] for one in last)
-        / max(1e-9, statistics.median(one[name] for one in first))
-        for name in samples[0]
+    return {
+        "seconds": seconds,
+        "slices": len(samples),
+        **trend.trends(samples, min(WARM_UP, seconds / 6)),
+        "last": samples[-1],
     }
-    return {"seconds": seconds, "slices": len(samples), "growth": growth, "last": samples[-1]}
-
-
-def held_by(pid: int) -> dict[str, float]:
-    """The memory of a process in megabytes, and how many files and connections it has open."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    size = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-    return {"memory_mb": size / 1024, "open_files": len(os.listdir(f"/proc/{pid}/fd"))}
 
 
 @contextmanager

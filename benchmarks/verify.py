@@ -15,7 +15,7 @@ import numpy as np
 
 import residua as rz
 from residua import mechanisms as m
-from residua.verify.proofs.filters import Asked, prove_step
+from residua.verify.proofs.filters import StepQuery, prove_step
 
 Query = m.Mechanism
 
@@ -38,7 +38,7 @@ def many(n: int) -> Query:
     return m.Composed(tuple(m.Laplace(1e4 + i) for i in range(n)))
 
 
-def steps(filter: rz.Filter, query: Query, count: int) -> list[tuple[object, object, Asked]]:
+def steps(filter: rz.Filter, query: Query, count: int) -> list[tuple[object, object, StepQuery]]:
     """Admitted steps, as records hold them."""
     made = []
     state = filter.initial()
@@ -48,7 +48,7 @@ def steps(filter: rz.Filter, query: Query, count: int) -> list[tuple[object, obj
             break
         before, after = (json.loads(filter.state_to_json(s)) for s in (state, decision.state))
         tables = filter.tables(state), filter.tables(decision.state)
-        made.append((before, after, Asked(query.to_dict(), "add-remove", *tables)))
+        made.append((before, after, StepQuery(query.to_dict(), "add-remove", *tables)))
         state = decision.state
     return made
 

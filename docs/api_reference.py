@@ -42,7 +42,7 @@ INDIVIDUAL = {
     "create": "residua.individual.state",
     "open": "residua.individual.state",
     "State": "residua.individual.state",
-    "SpendResult": "residua.individual.spend_request",
+    "SpendResult": "residua.individual.engines.engine",
 }
 """Names of a package that needs an extra: `rz.individual.create(…)`."""
 PACKAGES = (adversary, figures, filters, mechanisms, planning)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from residua.service.app import description
-from residua.service.auth.access import PERMISSIONS
+from residua.service.auth import PERMISSIONS
 from residua.service.problems import STATUS, TITLES, name_of
 
 HEADING = """# HTTP

@@ -139,6 +139,20 @@ def test_utility_is_the_comparison_on_a_suite(capsys: pytest.CaptureFixture[str]
     assert "must be EPS,DELTA, got '1;2'" in capsys.readouterr().err
 
 
+def test_utility_pools_the_workloads_of_several_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    utility.main([*UTILITY, "--seed", "4", "--no-peers"])
+    lines = capsys.readouterr().out
+    assert "10 workloads drawn with seeds 3, 4: " in lines
+    utility.main([*UTILITY, "--seed", "4", "--no-peers", "--json"])
+    (shown,) = json.loads(capsys.readouterr().out)
+    parts = [
+        residua.compare_filters(1.0, 1e-6, "suite", ["pure"], seed=seed, count=5).to_dict()
+        for seed in (3, 4)
+    ]
+    assert shown["seeds"] == [3, 4]
+    assert shown["workloads"] == [one for part in parts for one in part["workloads"]]
+
+
 @pytest.mark.needs("opendp", "dp_accounting")
 def test_utility_has_peers_in_the_same_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from benchmarks.harness.run import Run
 from benchmarks.harness.section import Section, table
 from benchmarks.utility.peers import PEERS, with_peers
 from residua.planning.candidates import kinds
-from residua.planning.comparison import SuiteComparison, shown
+from residua.planning.comparison import SuiteComparison, ratio_text
 from residua.planning.suite import COUNT, REPORT_SEED, draw_suite
 
 EPS, DELTA = 1.0, 1e-6
@@ -56,7 +56,7 @@ def _better(found: SuiteComparison) -> list[str]:
         for family, mean in found.summary(name).families.items():
             if mean > auto.families[family]:
                 lines.append(
-                    f"{family} workloads: {name} admits {shown(mean, 3)} of the optimum in the"
-                    f" mean, auto {shown(auto.families[family], 3)}"
+                    f"{family} workloads: {name} admits {ratio_text(mean, 3)} of the optimum in the"
+                    f" mean, auto {ratio_text(auto.families[family], 3)}"
                 )
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.harness.section import Plot
-from residua.figures import style
+from residua.figures import picture
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKS = "osD^vP*Xhd<>"
@@ -13,7 +13,7 @@ _MARKS = "osD^vP*Xhd<>"
 
 def draw(plot: Plot, path: Path) -> Path:
     """One picture; the same figures give the same file."""
-    figure, panels = style.canvas(8.0, 0.4 * len(plot.x) + 1.2 if plot.bars else 4.6)
+    figure, panels = picture.canvas(8.0, 0.4 * len(plot.x) + 1.2 if plot.bars else 4.6)
     axes = panels[0][0]
     if plot.bars:
         (values,) = plot.series.values()
@@ -41,7 +41,7 @@ def draw(plot: Plot, path: Path) -> Path:
             axes.set_yscale("log")
         axes.legend(fontsize=8)
     axes.set_title(plot.title, fontsize=11)
-    return style.save(figure, path, {"Title": plot.title})
+    return picture.save(figure, path, {"Title": plot.title})
 
 
 def inline(path: Path) -> str:

@@ -18,6 +18,7 @@ import residua as rz
 from benchmarks.harness import pages
 from benchmarks.peers.participants import Field, open_field
 from benchmarks.utility.peers import with_peers
+from benchmarks.utility.pooled import pooled
 from residua.planning.candidates import kinds
 from residua.planning.comparison import SuiteComparison
 from residua.planning.suite import COUNT, DEVELOPMENT_SEED, REPORT_SEED, draw_suite
@@ -30,11 +31,12 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seed",
         type=int,
-        default=DEVELOPMENT_SEED,
-        help=f"random seed (default: {DEVELOPMENT_SEED}; the published tables: {REPORT_SEED})",
+        action="append",
+        help="random seed (may be repeated to pool workloads;"
+        f" default: {DEVELOPMENT_SEED}; the published tables: {REPORT_SEED})",
     )
     parser.add_argument(
-        "--count", type=int, default=COUNT, help=f"workloads per budget (default: {COUNT})"
+        "--count", type=int, default=COUNT, help=f"workloads per budget and seed (default: {COUNT})"
     )
     parser.add_argument(
         "--budget",
@@ -71,12 +73,16 @@ def measured(
     chosen: argparse.Namespace, eps: float, delta: float, field: Field | None
 ) -> tuple[SuiteComparison, list[str]]:
     """Every filter, and every peer of the field, at one budget; and notes on the peers."""
-    drawn: dict[str, Any] = {"seed": chosen.seed, "count": chosen.count}
-    found = rz.compare_filters(eps, delta, "suite", chosen.filter, progress=_tell, **drawn)
-    assert isinstance(found, SuiteComparison)
-    if field is None:
-        return found, []
-    return with_peers(found, draw_suite(eps, delta, **drawn), field, _tell)
+    parts, notes = [], dict[str, None]()
+    for seed in chosen.seed or [DEVELOPMENT_SEED]:
+        drawn: dict[str, Any] = {"seed": seed, "count": chosen.count}
+        found = rz.compare_filters(eps, delta, "suite", chosen.filter, progress=_tell, **drawn)
+        assert isinstance(found, SuiteComparison)
+        if field is not None:
+            found, told = with_peers(found, draw_suite(eps, delta, **drawn), field, _tell)
+            notes |= dict.fromkeys(told)
+        parts.append(found)
+    return pooled(parts), list(notes)
 
 
 def markdown(found: SuiteComparison, notes: list[str]) -> str:

@@ -23,7 +23,7 @@ from residua.adversary.freeness import (
 from residua.adversary.natural.additive_profile import (
     AdditiveProfileFilter as AdditiveProfileFilter,
 )
-from residua.adversary.natural.cost import NaturalCost as NaturalCost, natural_cost as natural_cost
+from residua.adversary.attack import NaturalCost as NaturalCost, natural_cost as natural_cost
 from residua.adversary.natural.discretise import (
     Discretisation as Discretisation,
     discretise as discretise,
@@ -33,7 +33,7 @@ from residua.adversary.natural.guarantee import (
     Guarantee as Guarantee,
     natural_guarantee as natural_guarantee,
 )
-from residua.adversary.natural.cost import NaturalRule as NaturalRule
+from residua.adversary.rule import NaturalRule as NaturalRule
 from residua.adversary.rule import HistoryRule as HistoryRule, Rule as Rule
 from residua.adversary.simulate import simulate as simulate
 from residua.adversary.strategy import Strategy as Strategy
@@ -70,12 +70,12 @@ from residua.errors import (
     UnsafeStore as UnsafeStore,
     UnsupportedError as UnsupportedError,
 )
-from residua.filters.additive.approximate_zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
+from residua.filters.additive.zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
 from residua.filters.additive.basic import BasicFilter as BasicFilter
 from residua.filters.additive.gdp import GdpFilter as GdpFilter
-from residua.filters.additive.pure import PureFilter as PureFilter
+from residua.filters.additive.basic import PureFilter as PureFilter
 from residua.filters.additive.renyi import RenyiFilter as RenyiFilter
-from residua.filters.additive.renyi_curve import RenyiCurveFilter as RenyiCurveFilter
+from residua.filters.additive.renyi import RenyiCurveFilter as RenyiCurveFilter
 from residua.filters.additive.zcdp import ZcdpFilter as ZcdpFilter
 from residua.filters.balance import Balance as Balance
 from residua.filters.base import Filter as Filter
@@ -129,7 +129,7 @@ from residua.planning.comparison import (
     compare_filters as compare_filters,
 )
 from residua.planning.how_many import how_many as how_many
-from residua.planning.least_noise import least_noise as least_noise
+from residua.planning.how_many import least_noise as least_noise
 from residua.planning.odometer import Odometer as Odometer
 from residua.planning.recommend import Recommendation as Recommendation, recommend as recommend
 from residua.planning.workload import Workload as Workload
@@ -165,6 +165,6 @@ from residua.pld.residue.gdp_residue import (
 from residua.pld.residue.slack import slack_cost as slack_cost
 from residua.pld.residue.gdp_parameter import zcdp_parameter as zcdp_parameter
 from residua.pld.running_composition import RunningComposition as RunningComposition
-from residua.service.client.asynchronous import AsyncClient as AsyncClient
-from residua.service.client.sync import Client as Client
+from residua.service.client.client import AsyncClient as AsyncClient
+from residua.service.client.client import Client as Client
 from residua.version import __version__ as __version__

@@ -11,6 +11,7 @@ import inspect
 import numbers as abstract_numbers
 import unicodedata
 from collections.abc import Callable, Iterable
+from types import UnionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -147,6 +148,13 @@ def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be true or false, got {shown(value)}")
+    return value
+
+
+def instance(name: str, value: Any, kind: type | UnionType, expected: str) -> Any:
+    """An object of a class, which is `expected` in words."""
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
     return value
 
 

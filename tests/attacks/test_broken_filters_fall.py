@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.adversary import suite
+from residua.adversary import attack
 from residua.filters.amounts import rounded_up
+from residua.filters.costs import largest_loss
 from residua.filters.decision import Decision, make_decision
-from residua.filters.losses import largest_loss
 from residua.filters.query import Query, loss_of
 from residua.filters.residue.update import Budget
 from residua.filters.state import State
 
-CATALOGUES = suite.catalogues()
+CATALOGUES = attack.catalogues()
 GRID = np.linspace(-6.0, 6.0, 241)
 
 
@@ -30,7 +30,7 @@ def caught(filter: rz.Filter) -> list[str]:
         name
         for name, queries in CATALOGUES.items()
         if name != "smooth"
-        and rz.attack_filter(filter, queries, suite.ROUNDS).verdict is rz.Verdict.NO
+        and rz.attack_filter(filter, queries, attack.SUITE_ROUNDS).verdict is rz.Verdict.NO
     ]
 
 
@@ -128,7 +128,7 @@ def test_half_price_is_caught() -> None:
 @pytest.mark.parametrize("kind", ["pure", "basic", "renyi", "zcdp"])
 def test_a_guarantee_that_says_too_little_is_caught(kind: str) -> None:
     """The filter's own rule against half of what it promises."""
-    filter = suite.example(kind)
+    filter = attack.example(kind)
     rule = rz.as_rule(filter, CATALOGUES["pure"])
     assert rz.attack(rule, filter.guarantee, 3).verdict is rz.Verdict.YES
     assert rz.attack(rule, rz.pure_dp(0.4), 3).verdict is rz.Verdict.NO

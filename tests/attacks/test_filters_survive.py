@@ -8,24 +8,24 @@ import random
 import pytest
 
 import residua as rz
-from residua.adversary import suite
+from residua.adversary import attack
 from residua.adversary.finite import is_exact
 from residua.filters import KINDS
 from residua.filters.potential.renyi_commit import Commit
 
-CATALOGUES = suite.catalogues()
+CATALOGUES = attack.catalogues()
 ROUNDED = 1e-9
 """How far the upper side may reach above a guarantee where masses had to be rounded."""
 
 
 def test_every_kind_is_attacked() -> None:
-    assert set(KINDS) <= set(suite.EXAMPLES), "give a new kind of filter an example in suite.py"
+    assert set(KINDS) <= set(attack.EXAMPLES), "give a new kind of filter an example in attack.py"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_filter_survives(kind: str) -> None:
     moved = 0
-    for attacked, name, found in suite.survivors((kind,)):
+    for attacked, name, found in attack.survivors((kind,)):
         assert attacked == kind
         rational = all(is_exact(query) for query in CATALOGUES[name])
         told = f"{kind} against {name}: {found}"
@@ -82,7 +82,7 @@ def test_random_catalogues(seed: int) -> None:
     queries.append(queries[0].reverse())
     for kind in RANDOM:
         if kind in KINDS:
-            found = rz.attack_filter(suite.example(kind), queries, 3)
+            found = rz.attack_filter(attack.example(kind), queries, 3)
             assert found.verdict is rz.Verdict.YES, f"{kind} against {queries}: {found}"
 
 

@@ -11,7 +11,6 @@ import pytest
 from mpmath import mp
 
 import residua as rz
-from residua.adversary import suite
 from residua.adversary.attack import Attack
 from residua.adversary.finite import finite_atoms
 from residua.adversary.rule import PlanRule
@@ -20,26 +19,25 @@ from residua.adversary.unsound.any_order_renyi import (
     fitted_query,
     optimal_renyi_budget,
 )
-from residua.adversary.unsound.replay_rule import ReplayRule
-from residua.adversary.unsound.unions import RevivedUnion, SharedDelta
-from residua.filters.conversion import renyi_budget
+from residua.adversary.unsound.demonstrations import UNSOUND, ReplayRule, RevivedUnion, SharedDelta
+from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice import exact_supremum
 
-UNSOUND = {rule.name: rule for rule in suite.UNSOUND}
+RULES = {rule.name: rule for rule in UNSOUND}
 
 
 @pytest.fixture(scope="module")
 def caught() -> dict[str, Attack]:
-    return {name: rule.attack() for name, rule in UNSOUND.items()}
+    return {name: rule.attack() for name, rule in RULES.items()}
 
 
-@pytest.mark.parametrize("name", UNSOUND)
+@pytest.mark.parametrize("name", RULES)
 def test_caught(name: str, caught: dict[str, Attack]) -> None:
     found = caught[name]
     assert found.verdict is rz.Verdict.NO
     assert found.gap > 0.0 and found.x is not None and found.strategy is not None
-    reached = found.strategy.exact("below", UNSOUND[name].accuracy).hockey_stick(Fraction(found.x))
+    reached = found.strategy.exact("below", RULES[name].accuracy).hockey_stick(Fraction(found.x))
     promised = found.guarantee.hockey_stick(found.x)
     assert float(reached) - promised >= found.gap * (1 - 1e-9), "the adversary does it"
 
@@ -62,14 +60,14 @@ def test_how_bad_each_is(caught: dict[str, Attack]) -> None:
 
 
 def test_pure_queries_in_two_rounds_are_not_caught() -> None:
-    rule, promise = UNSOUND["natural, pure queries in 3 rounds"].make()
+    rule, promise = RULES["natural, pure queries in 3 rounds"].make()
     assert rz.attack(rule, promise, 2).verdict is rz.Verdict.YES
 
 
 @pytest.mark.parametrize("name", ["", ", optimal conversion"])
 def test_one_order_fixed_in_advance_is_sound(name: str) -> None:
     """The same queries against each order alone."""
-    rule, promise = UNSOUND["Rényi at whichever order is best" + name].make()
+    rule, promise = RULES["Rényi at whichever order is best" + name].make()
     assert isinstance(rule, AnyOrderRenyi)
     for order in rule.orders:
         alone = AnyOrderRenyi(1.0, 1e-3, (order,), rule.catalogue, rule.conversion)
@@ -108,7 +106,7 @@ def test_the_attack_on_the_optimal_conversion_by_hand() -> None:
 
     The catalogue's coins are taken as they are; their divergences and the value are recomputed.
     """
-    rule, _ = UNSOUND["Rényi at whichever order is best, optimal conversion"].make()
+    rule, _ = RULES["Rényi at whichever order is best, optimal conversion"].make()
     assert isinstance(rule, AnyOrderRenyi)
     tops = [_upper_loss(coin) for coin in rule.losses[1:]]
     near, far = {3.0: tops[0], 20.0: tops[2]}, {3.0: tops[1], 20.0: tops[3]}
@@ -147,7 +145,7 @@ def test_a_fitted_query_stays_within_its_divergence() -> None:
 
 
 def test_each_of_several_budgets_is_sound_alone() -> None:
-    rule, promise = UNSOUND["several budgets at once"].make()
+    rule, promise = RULES["several budgets at once"].make()
     for alone in rule.rules:  # type: ignore[attr-defined]
         assert isinstance(alone, PlanRule)
         assert sum(alone.losses[1:], alone.losses[0]) <= promise
@@ -156,7 +154,7 @@ def test_each_of_several_budgets_is_sound_alone() -> None:
 
 def test_a_union_keeps_the_sum_of_the_deltas_and_no_less() -> None:
     """Twelve `R_.05` and then `G_.1714` or `R_.405` at `R_{1,1e-6}`: 1.75 of one shared delta."""
-    rule, promise = UNSOUND["a union with one shared delta"].make()
+    rule, promise = RULES["a union with one shared delta"].make()
     assert isinstance(rule, SharedDelta) and isinstance(rule.filter, rz.UnionFilter)
     union = rule.filter
     assert max(union.deltas) <= 1e-6
@@ -169,7 +167,7 @@ def test_a_union_keeps_the_sum_of_the_deltas_and_no_less() -> None:
 
 
 def test_stopped_components_that_stay_stopped_are_sound() -> None:
-    rule, promise = UNSOUND["a union whose components come back"].make()
+    rule, promise = RULES["a union whose components come back"].make()
     assert isinstance(rule, RevivedUnion)
     found = rz.attack_filter(rule.union, rule.catalogue, 3, accuracy=1e-2)
     assert found.verdict is not rz.Verdict.NO and found.guarantee == promise
@@ -215,7 +213,7 @@ def _coin(chance: random.Random) -> rz.Pld:
 
 def test_replay_has_the_known_numbers() -> None:
     """`G_1`, `R_0.7` reserved, `R_0.5` run: delta(0.53) is 0.23519 where 0.23064 is promised."""
-    rule, promise = UNSOUND["a ledger that cancels by replay"].make()
+    rule, promise = RULES["a ledger that cancels by replay"].make()
     worst = rz.worst_case(rule, 4, accuracy=3e-3)
     x = math.exp(0.53)
     assert promise.hockey_stick(x) == pytest.approx(0.23064, abs=5e-6)
@@ -225,7 +223,7 @@ def test_replay_has_the_known_numbers() -> None:
 
 def test_the_ledger_without_replay_is_sound() -> None:
     """The same filter and queries, folded in the order they run."""
-    rule, promise = UNSOUND["a ledger that cancels by replay"].make()
+    rule, promise = RULES["a ledger that cancels by replay"].make()
     assert isinstance(rule, ReplayRule)
     left = rule.filter.decide(rule.filter.initial(), rule.losses[1]).remaining
     found = rz.attack_filter(rule.filter, (*rule.losses, left), 3, accuracy=1e-2)

@@ -90,7 +90,7 @@ def test_help_names_the_choices_of_the_tables() -> None:
     """Help is shown without the core, so it repeats these names; here they are compared."""
     from residua.figures.gallery import GALLERY
     from residua.planning.suite import FAMILIES, SHAPES
-    from residua.service.auth.tokens import ROLES
+    from residua.service.auth import ROLES
 
     for command, choices in {
         ("compare",): (*FAMILIES, *SHAPES, *rz.mechanisms.RELATIONS),

@@ -61,7 +61,7 @@ def test_piped_lists_say_what_is_left_in_words(ledger: Path) -> None:
     lines = run("budget", "list", "--store", str(ledger)).splitlines()[1:]
     assert lines[0].startswith(NAMES[1]) and lines[0].endswith(left)
     assert left == (
-        "98 % left; largest query eps 0.219739; 77 more like the last one;"
+        "98 % left; largest query eps 0.219739; 77 more like the last admitted one;"
         " guarantee (eps 1, delta 1e-06)"
     )
     web = lines[1].split(maxsplit=4)
@@ -93,7 +93,7 @@ def test_a_terminal_of_80_columns_shows_everything(ledger: Path) -> None:
     assert process.returncode == 0 and max(map(len, lines)) <= 80
     assert any(line.startswith(NAMES[1] + "  open") for line in lines)
     assert any(line.startswith("closed") and "retired" in line for line in lines)
-    assert "more like the last one; guarantee" in " ".join(" ".join(lines).split())
+    assert "more like the last admitted one; guarantee" in " ".join(" ".join(lines).split())
 
 
 @pytest.mark.needs("sqlalchemy")

@@ -3,7 +3,7 @@
 import pytest
 
 from residua.figures.counterexamples import natural_filter_fails
-from residua.figures.style import wrap
+from residua.figures.picture import wrap
 
 
 @pytest.mark.parametrize("letters", [20, 40, 142])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.figures.plans import draw_comparison
+from residua.figures.plots import draw_comparison
 from residua.planning.comparison import Row
 
 

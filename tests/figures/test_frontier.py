@@ -3,7 +3,7 @@
 import pytest
 
 import residua as rz
-from residua.figures.plans import frontier as draw
+from residua.figures.plots import frontier as draw
 from residua.planning.frontier import frontier
 
 pytestmark = pytest.mark.needs("matplotlib")

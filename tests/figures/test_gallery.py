@@ -19,14 +19,13 @@ import adversary_oracles as oracles
 import residua as rz
 from oracles import gaussian, gaussian_tradeoff
 from residua.adversary.natural.guarantee import best_plan, total
-from residua.figures import gdp_residue
+from residua.figures import gallery
 from residua.figures.counterexamples import (
     Counterexample,
     gaussian_budgets,
     natural_filter_fails,
 )
-from residua.figures.gallery import GALLERY
-from residua.figures.natural_guarantee import ROUNDS, GuaranteePicture, guarantee_by_rounds
+from residua.figures.gallery import GALLERY, ROUNDS, GuaranteePicture, guarantee_by_rounds
 from residua.figures.picture import Picture, thin, tradeoff_line
 from residua.figures.strategy import COIN, REVEAL, StrategyPicture
 from residue_oracles import Check
@@ -47,7 +46,7 @@ def pictures() -> dict[str, Picture]:
 
 
 def test_the_papers_two_panels() -> None:
-    picture = gdp_residue.gdp_residue_panels()
+    picture = gallery.gdp_residue_panels()
     first, second, _ = picture.panels
     assert (round(first.mu_res, 4), round(first.mu_naive, 4)) == (1.9365, 1.9002)
     assert (round(second.mu_res, 4), round(second.mu_naive, 4)) == (0.8600, 0.7815)
@@ -59,8 +58,8 @@ def test_the_papers_two_panels() -> None:
 EPS = {"a": "0.5", "b": "0.5", "c": "0.98"}
 
 
-def _panel(letter: str) -> gdp_residue.ResiduePanel:
-    return gdp_residue.gdp_residue_panels().panels["abc".index(letter)]
+def _panel(letter: str) -> gallery.ResiduePanel:
+    return gallery.gdp_residue_panels().panels["abc".index(letter)]
 
 
 @pytest.mark.parametrize("letter", EPS)
@@ -80,7 +79,7 @@ def test_residues_touch_the_budget_and_no_more(letter: str) -> None:
 
 def test_the_third_panel_is_what_the_paper_says_of_its_own() -> None:
     """A pure-DP query on a Gaussian budget, a gain of 0.147, and little of the budget unused."""
-    picture = gdp_residue.gdp_residue_panels()
+    picture = gallery.gdp_residue_panels()
     panel = picture.panels[2]
     assert (panel.mu, panel.query) == (2.0, rz.pure_dp(0.98))
     assert (round(panel.mu_naive, 4), round(panel.mu_res, 4)) == (1.5938, 1.7409)
@@ -102,7 +101,7 @@ def test_the_third_panel_is_what_the_paper_says_of_its_own() -> None:
 @pytest.mark.parametrize(("letter", "most"), [("a", 0.0007), ("b", 0.0037), ("c", 0.0103)])
 def test_the_residue_leaves_little_unused(letter: str, most: float) -> None:
     """On a grid over the whole line; beyond it both curves are too close to 0 or to 1 - x."""
-    picture = gdp_residue.gdp_residue_panels()
+    picture = gallery.gdp_residue_panels()
     panel = _panel(letter)
     e = mp.exp(mpf(EPS[letter]))
 
@@ -125,7 +124,7 @@ def test_the_residue_leaves_little_unused(letter: str, most: float) -> None:
 
 def test_the_panels_draw_the_residual_budgets() -> None:
     """Six curves in each panel: budget, query, both residual budgets, both compositions."""
-    picture = gdp_residue.gdp_residue_panels()
+    picture = gallery.gdp_residue_panels()
     for panel, axes in zip(picture.panels, picture.draw().axes[:3], strict=True):
         drawn = {str(line.get_label()): line for line in axes.lines}
         assert len(drawn) == 6

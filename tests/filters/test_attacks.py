@@ -15,7 +15,7 @@ import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, NAMES
 from residua import mechanisms
 from residua.filters import amounts
-from residua.filters.declared_costs import stated_zcdp
+from residua.filters.costs import stated_zcdp
 from residua.filters.state import Left
 
 EXTREMES = {

@@ -202,7 +202,7 @@ def test_words() -> None:
     )
     filter.spend(m.PureDp(0.1))
     assert filter.balance.text == (
-        "90 % left; largest query eps 0.9; 9 more like the last one;"
+        "90 % left; largest query eps 0.9; 9 more like the last admitted one;"
         " guarantee (eps 1, delta 1.75463e-08)"
     )
     stopped = filter.spend(m.Gaussian(sigma=40.0))
@@ -211,18 +211,18 @@ def test_words() -> None:
     spent = rz.BasicFilter(1.0, 1e-6)
     spent.spend(m.ApproximateDp(0.1, 1e-6))
     assert spent.balance.text == (
-        "0 % of delta left; largest query eps 0.9; 0 more like the last one;"
+        "0 % of delta left; largest query eps 0.9; 0 more like the last admitted one;"
         " guarantee (eps 1, delta 1e-06)"
     )
     gone = rz.PureFilter(1.0)
     gone.spend(m.PureDp(1.0))
     assert gone.balance.text == (
-        "0 % left; no eps-DP query fits; 0 more like the last one; guarantee eps 1"
+        "0 % left; no eps-DP query fits; 0 more like the last admitted one; guarantee eps 1"
     )
     many = rz.PureFilter(1.0)
     many.spend(m.PureDp(1e-8))
     assert many.balance.more_like_last == MOST and many.balance.counting_ended
-    assert "; 1,000,000+ more like the last one; " in many.balance.text
+    assert "; 1,000,000+ more like the last admitted one; " in many.balance.text
     assert balances.percent_words(0.009) == "< 1 %" and balances.percent(0.29) == 29
 
 

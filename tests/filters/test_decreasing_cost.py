@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residua.filters.decreasing_cost import at_least, count
+from residua.filters.counting import at_least, decreasing_count
 
 Charge = Callable[[Fraction], Fraction | None]
 
@@ -54,7 +54,7 @@ def one_by_one(left: Fraction, charges: list[Charge], most: int) -> int:
 def test_agrees_with_one_by_one(steps: int, bends: list[Fraction], off: Fraction) -> None:
     base = 1 / (Fraction(steps) + off)
     charges = [charge(base, bend) for bend in bends]
-    found = count(Fraction(1), [bounds(one) for one in charges], 10**6)
+    found = decreasing_count(Fraction(1), [bounds(one) for one in charges], 10**6)
     wanted = one_by_one(Fraction(1), charges, 10**6)
     assert found in (wanted, None)
 
@@ -68,21 +68,21 @@ def test_few_evaluations_for_many_requests() -> None:
         asked += 1
         return bounds(at)(left)
 
-    found = count(Fraction(1), [counted], 10**6)
+    found = decreasing_count(Fraction(1), [counted], 10**6)
     assert found == one_by_one(Fraction(1), [at], 10**6)
     assert found is not None and asked < found / 10
 
 
 def test_ends_at_most_and_at_once() -> None:
     cheap, dear = charge(Fraction(1, 10**9), Fraction(0)), charge(Fraction(2), Fraction(0))
-    assert count(Fraction(1), [bounds(cheap)], 1234) == 1234
-    assert count(Fraction(1), [bounds(dear)], 1234) == 0
-    assert count(Fraction(1), [bounds(cheap), bounds(dear)], 1234) == 1
+    assert decreasing_count(Fraction(1), [bounds(cheap)], 1234) == 1234
+    assert decreasing_count(Fraction(1), [bounds(dear)], 1234) == 0
+    assert decreasing_count(Fraction(1), [bounds(cheap), bounds(dear)], 1234) == 1
 
 
 def test_open_where_it_hangs_on_the_last_digit() -> None:
     exact = charge(Fraction(1, 1000), Fraction(0))
-    assert count(Fraction(1), [bounds(exact)], 10**6) in (None, 1000)
+    assert decreasing_count(Fraction(1), [bounds(exact)], 10**6) in (None, 1000)
 
 
 @given(

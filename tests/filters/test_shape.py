@@ -17,7 +17,7 @@ from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
 from residua import mechanisms
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.kinds import KINDS, filter_class
+from residua.filters.codec import KINDS, filter_class
 from residua.filters.noise import scaled
 from residua.filters.state import Left, State
 

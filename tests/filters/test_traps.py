@@ -13,8 +13,8 @@ import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE
 from oracles import Finite
 from residua import mechanisms
-from residua.filters.conversion import renyi_budget
 from residua.filters.state import Left
+from residua.filters.target import renyi_budget
 
 SURE = rz.from_pair([1.0, 0.0], [0.5, 0.5])
 """Loss ln 2 for sure, but `Q` has half its mass where `P` has none."""

@@ -19,11 +19,10 @@ from mixture_oracles import Blend
 from oracles import Finite, Law
 from residua import mechanisms
 from residua.filters import amounts
-from residua.filters.additive.approximate_zcdp import _whitehouse
-from residua.filters.additive.zcdp import zcdp_cost
-from residua.filters.conversion import best_order, renyi_budget, zcdp_budget
-from residua.filters.divergence import renyi_cost
-from residua.filters.potential.renyi_potential import log_constant, potential_cost
+from residua.filters.additive.zcdp import _whitehouse, zcdp_cost
+from residua.filters.costs import renyi_cost
+from residua.filters.potential.renyi_commit import log_constant, potential_cost
+from residua.filters.target import best_order, renyi_budget, zcdp_budget
 from residua.pld.residue.gdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 
 TIGHT = 1e-5

@@ -102,9 +102,9 @@ def test_a_repr_can_be_pasted_back() -> None:
 
 
 def test_memory_is_eight_bytes_of_budget_a_subject() -> None:
-    from residua.individual.engines.columns import Columns
+    from residua.individual.cost_model import quote
+    from residua.individual.engines.memory import Columns
     from residua.individual.header import header
-    from residua.individual.pricing.cost_model import quote
 
     filter = rz.GdpResidueFilter(mu=1.0)
     columns = Columns(header(filter, "start", False, None).with_types(("int64",)))

@@ -17,7 +17,7 @@ import pytest
 
 import residua as rz
 from residua import records
-from residua.filters.kinds import KINDS
+from residua.filters.codec import KINDS
 from residua.ledger.recovery.export import read_export
 from residua.mechanisms import Gaussian, Laplace, PureDp, SubsampledGaussian
 from residua.mechanisms.relations import RELATIONS

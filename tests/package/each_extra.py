@@ -62,7 +62,7 @@ FEATURES = {
         assert taken['subject'].to_pylist() == [1]
     """,
     "figures": """
-        from residua.figures.curves import curves
+        from residua.figures.plots import curves
         curves({'a': rz.gaussian(mu=1.0)}).savefig(f'{folder}/a.png')
     """,
     "dp_accounting": """

@@ -13,8 +13,7 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.planning import draw_suite, draw_workload
-from residua.planning.comparison import Row
-from residua.planning.optimum import exceeds, optimum
+from residua.planning.comparison import Row, bootstrap_interval
 from residua.planning.suite import (
     COUNT,
     DEVELOPMENT_SEED,
@@ -24,7 +23,7 @@ from residua.planning.suite import (
     DrawnWorkload,
     suite_draws,
 )
-from residua.planning.summary import bootstrap_interval
+from residua.planning.workload import exceeds, optimum
 
 EPS, DELTA = 1.0, 1e-6
 BUDGETS = [(1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5)]

@@ -10,9 +10,8 @@ import pytest
 
 import residua as rz
 from residua import mechanisms as m
-from residua.planning.optimum import exceeds, optimum
 from residua.planning.suite import draw_workload
-from residua.planning.workload import Run
+from residua.planning.workload import Run, exceeds, optimum
 
 WEEK = {
     "name": "week",

@@ -20,8 +20,8 @@ import httpx
 import uvicorn
 
 import residua as rz
-from residua.service.auth import tokens
-from residua.service.auth.access import Gatekeeper
+from residua.service import auth
+from residua.service.auth import Gatekeeper
 from residua.service.context import Office, opened
 from residua.service.limits import Rate
 from residua.service.serving import bound, config
@@ -44,7 +44,7 @@ class Service:
         return rz.Client(self.url, self.tokens[role], **options)
 
     def token(self, role: str, **options: Any) -> str:
-        made, text = tokens.made(role, **options)
+        made, text = auth.new_token(role, **options)
         self.office.tokens.add(made)
         return text
 
@@ -79,8 +79,8 @@ def serving(
     if not limited:
         office = replace(office, strangers=Rate(0.0, 1))
     office = replace(office, gatekeeper=Gatekeeper(office.tokens.find, settings.dev, clock))
-    roles = tokens.ROLES if known is None else ()
-    made = {role: tokens.made(role, principal=role) for role in roles}
+    roles = auth.ROLES if known is None else ()
+    made = {role: auth.new_token(role, principal=role) for role in roles}
     for token, _ in made.values():
         office.tokens.add(token)
     listener = bound(settings)

@@ -15,8 +15,7 @@ import httpx
 import pytest
 
 import residua as rz
-from residua.service import logs
-from residua.service.auth import access, tokens
+from residua.service import auth, logs
 from service.running import LAPLACE, Service, process, raw
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2")
@@ -66,10 +65,10 @@ def test_a_session_ends_with_its_token(service: Service) -> None:
         service.office.tokens.revoke(text.split("_")[1])
         deadline = time.monotonic() + 60
         while visitor.get("/").status_code != 303 and time.monotonic() < deadline:
-            time.sleep(access.KEPT / 4)
+            time.sleep(auth.KEPT / 4)
         assert visitor.get("/").headers["location"].startswith("/login")
     past = datetime.now(UTC) - timedelta(days=2)
-    made, expired = tokens.made("admin", days=1, now=past)
+    made, expired = auth.new_token("admin", days=1, now=past)
     service.office.tokens.add(made)
     with httpx.Client(base_url=service.url, cookies={"residua_session": expired}) as visitor:
         assert visitor.get("/").headers["location"].startswith("/login")

@@ -29,7 +29,7 @@ from effort import tries
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residua import mechanisms as m
 from residua.filters import balance as balances
-from residua.filters.describe import as_mechanism
+from residua.filters.query import as_mechanism
 from residua.mechanisms.codec import from_dict
 from residua.service.api.values import value_of
 from service.running import Service, serving

@@ -17,11 +17,11 @@ import pytest
 
 import residua as rz
 from residua.errors import StoreUnavailable
-from residua.service import logs, readiness
-from residua.service.auth.token_store import TokenStore
+from residua.service import context, logs
+from residua.service.auth import TokenStore
+from residua.service.context import Readiness
 from residua.service.limits import STRANGERS_BURST, Workers
 from residua.service.problems import Problem, problem_of
-from residua.service.readiness import Readiness
 from service.running import LAPLACE, Service, serving
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -147,7 +147,7 @@ def test_strangers_reach_the_store_at_a_limited_rate(
         looked.clear()
         for _ in range(100):
             assert service.http("GET", "/v1/ready", None).status_code == 200
-        assert looked.count("") <= 1 + (time.monotonic() - begun) / readiness.EVERY
+        assert looked.count("") <= 1 + (time.monotonic() - begun) / context.Readiness.EVERY
 
 
 def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
@@ -198,7 +198,7 @@ def test_a_store_that_hangs_is_not_ready_soon() -> None:
         ready = Readiness(look)
         begun = time.monotonic()
         assert not await ready.is_ready()
-        assert time.monotonic() - begun < readiness.PATIENCE + 1
+        assert time.monotonic() - begun < context.Readiness.PATIENCE + 1
         begun = time.monotonic()
         assert not any([await ready.is_ready() for _ in range(100)])
         assert time.monotonic() - begun < 1 and looks == [1], "nobody waits again, or asks again"

@@ -15,8 +15,8 @@ import pytest
 import residua as rz
 from residua.errors import LedgerError, ResiduaError
 from residua.records import follows
-from residua.service.auth import tokens
-from residua.service.auth.token_store import TokenStore
+from residua.service import auth
+from residua.service.auth import TokenStore
 from service.running import process
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -29,7 +29,7 @@ def prepared(store: str, anchor: Path, **filters: rz.Filter) -> str:
     with rz.open_ledger(store, anchor=anchor) as ledger:
         for name, filter in filters.items():
             ledger.create_budget(name, filter)
-        made, text = tokens.made("engine", principal="engine")
+        made, text = auth.new_token("engine", principal="engine")
         TokenStore(ledger).add(made)
     return text
 

@@ -41,8 +41,7 @@ from residua.ledger.operations.committer import Gate
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
 from residua.ledger.storage.migrations import migrate
 from residua.ledger.storage.sqlite import SqliteStore
-from residua.ledger.storage.store import Again, Lost, Store, Unsure
-from residua.ledger.storage.url import Place
+from residua.ledger.storage.store import Again, Lost, Place, Store, Unsure
 
 T = TypeVar("T")
 START = 1_800_000_000.0

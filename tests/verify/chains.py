@@ -28,7 +28,7 @@ def described(query: Any) -> Any:
         to = query.to
         if isinstance(to, rz.Filter):
             return {"kind": "commit", "to": to.to_dict()}
-        return {"kind": "commit", "to": [rz.filters.describe.as_mechanism(to).to_dict()]}
+        return {"kind": "commit", "to": [rz.filters.query.as_mechanism(to).to_dict()]}
     assert isinstance(query, Mechanism)
     return query.to_dict()
 

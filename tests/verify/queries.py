@@ -9,7 +9,7 @@ import residua as rz
 from residua import mechanisms as m
 from residua import provable, sizes
 from residua.adversary.natural.additive_profile import AdditiveProfileFilter
-from residua.provable import ranges
+from residua.provable import forms
 
 FILTERS = (
     "pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp", "gdp_residue",
@@ -37,19 +37,19 @@ class Draw(random.Random):
         return self.size(least, most) if place < 0.95 else self.choice((least, most))
 
     def eps(self) -> float:
-        return self.wide(1e-3, 5.0, ranges.LEAST_SIZE, ranges.LARGEST_SIZE)
+        return self.wide(1e-3, 5.0, forms.LEAST_SIZE, forms.LARGEST_SIZE)
 
-    def noise(self, sensitivity: float, most: float = ranges.LARGEST_SIZE) -> float:
-        return sensitivity / self.wide(1e-3, 3.0, ranges.LEAST_SIZE, most)
+    def noise(self, sensitivity: float, most: float = forms.LARGEST_SIZE) -> float:
+        return sensitivity / self.wide(1e-3, 3.0, forms.LEAST_SIZE, most)
 
     def sensitivity(self) -> float:
         return self.choice((1.0, 1.0, 0.0, self.size(1e-3, 1e3)))
 
     def rate(self) -> float:
-        return self.choice((0.0, 1.0, 0.5, self.wide(1e-4, 1.0, ranges.LEAST_SHARE, 1.0)))
+        return self.choice((0.0, 1.0, 0.5, self.wide(1e-4, 1.0, forms.LEAST_SHARE, 1.0)))
 
     def delta(self) -> float:
-        return self.choice((0.0, self.wide(1e-9, 1e-3, ranges.LEAST_MASS, 0.9)))
+        return self.choice((0.0, self.wide(1e-9, 1e-3, forms.LEAST_MASS, 0.9)))
 
     # -- mechanisms ---------------------------------------------------------------------
 
@@ -73,13 +73,13 @@ class Draw(random.Random):
         return self.leaf(self.choice(LEAVES))
 
     def leaf(self, kind: str) -> m.Mechanism:
-        s, k = self.sensitivity(), self.choice((0, 1, 1, 2, 3, 10, 50, ranges.LARGEST_SHIFT))
+        s, k = self.sensitivity(), self.choice((0, 1, 1, 2, 3, 10, 50, forms.LARGEST_SHIFT))
         if kind == "gaussian":
             return m.Gaussian(sigma=self.noise(s or 1.0), sensitivity=s)
         if kind == "laplace":
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
-            sigma = self.wide(0.5, 50.0, 1 / 128, ranges.LARGEST_SIGMA)
+            sigma = self.wide(0.5, 50.0, 1 / 128, forms.LARGEST_SIGMA)
             if self.random() < 0.3:
                 sigma, k = self.size(1e-2, 1e9), self.choice((k, self.randint(1, 10**6)))
             return m.DiscreteGaussian(sigma=sigma, sensitivity=k)
@@ -89,7 +89,7 @@ class Draw(random.Random):
             return m.DiscreteLaplace(self.noise(k or 1), k)
         if kind == "truncated_laplace":
             scale = self.noise(s or 1.0)
-            bound = self.wide(1.0, 60.0, ranges.LEAST_SIZE, ranges.LARGEST_CUT)
+            bound = self.wide(1.0, 60.0, forms.LEAST_SIZE, forms.LARGEST_CUT)
             return m.TruncatedLaplace(scale, scale * bound, s)
         if kind == "randomized_response":
             buckets = self.choice((2, 2, 3, 10, 1000, sizes.LARGEST_PROVABLE_COUNT))
@@ -114,7 +114,7 @@ class Draw(random.Random):
         if kind == "gdp":
             return m.Gdp(self.eps())
         if kind == "zcdp":
-            rho = self.wide(1e-6, 1.0, ranges.LEAST_SIZE**2, ranges.LARGEST_SIZE)
+            rho = self.wide(1e-6, 1.0, forms.LEAST_SIZE**2, forms.LARGEST_SIZE)
             xi, delta = self.choice((0.0, self.eps())), self.choice((0.0, 0.0, self.delta()))
             return m.Zcdp(self.choice((0.0, rho, rho, rho)), xi, delta)
         if kind == "rdp":
@@ -126,7 +126,7 @@ class Draw(random.Random):
     def _mixture(self) -> m.Mechanism:
         weights = [self.random() for _ in range(self.randint(1, 5))]
         shifts = [self.choice((0.0, self.random(), self.size(1e-3, 1.0))) for _ in weights]
-        sigma = self.noise(1.0, ranges.LARGEST_MIXTURE)
+        sigma = self.noise(1.0, forms.LARGEST_MIXTURE)
         return m.MixtureOfGaussians(
             sigma, tuple(shifts), tuple(weight / sum(weights) for weight in weights)
         )
@@ -153,10 +153,10 @@ class Draw(random.Random):
     def filter(self, kind: str) -> rz.Filter:
         eps, delta = self.wide(0.1, 5.0, 1e-3, 50.0), self.size(1e-10, 1e-2)
         if kind == "pure":
-            return rz.PureFilter(self.wide(0.1, 10.0, ranges.LEAST_SIZE, 600.0))
+            return rz.PureFilter(self.wide(0.1, 10.0, forms.LEAST_SIZE, 600.0))
         if kind == "basic":
             slack = self.choice((delta, 0.5, 0.0))
-            return rz.BasicFilter(self.wide(0.1, 10.0, ranges.LEAST_SIZE, 600.0), slack)
+            return rz.BasicFilter(self.wide(0.1, 10.0, forms.LEAST_SIZE, 600.0), slack)
         if kind == "renyi":
             alpha = 1.0 + self.wide(0.1, 50.0, 2 * provable.LEAST_ORDER, provable.LARGEST_ORDER / 2)
             return rz.RenyiFilter(alpha, self.wide(0.1, 50.0, 1e-9, 1e6))
@@ -169,7 +169,7 @@ class Draw(random.Random):
             aside, way = self.choice((0.5, 0.1)), self.choice(("best", "whitehouse"))
             return rz.ApproximateZcdpFilter(eps, delta, delta * aside, way)
         if kind in ("gdp", "gdp_residue"):
-            mu = self.wide(0.1, 10.0, ranges.LEAST_SIZE, provable.LARGEST_MU)
+            mu = self.wide(0.1, 10.0, forms.LEAST_SIZE, provable.LARGEST_MU)
             return rz.GdpFilter(mu) if kind == "gdp" else rz.GdpResidueFilter(mu)
         if kind == "approximate_gdp_residue":
             return rz.ApproximateGdpResidueFilter(self.wide(0.1, 10.0, 1e-6, 60.0), self.delta())

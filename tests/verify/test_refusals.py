@@ -16,7 +16,7 @@ from mechanisms.examples import GOLDEN
 from residua import mechanisms as m
 from residua.errors import ResiduaError
 from residua.filters.codec import from_dict as filter_from_dict
-from residua.filters.describe import as_mechanism
+from residua.filters.query import as_mechanism
 from residua.ledger.domain.described_query import asked
 from residua.provable import unprovable_filter
 from residua.records import NOTHING_BEFORE, canonical, digest
@@ -47,9 +47,9 @@ def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) 
     """Whether a step is proven; it ends soon whatever is asked."""
     from residua.verify.chains.steps import Task
     from residua.verify.descriptions.mechanisms import units_of
-    from residua.verify.proofs.filters import Asked
+    from residua.verify.proofs.filters import StepQuery
 
-    step = Task("b", 1, "", config, before, after, Asked(mechanism, relation, {}, {}))
+    step = Task("b", 1, "", config, before, after, StepQuery(mechanism, relation, {}, {}))
     # A declared unit is compared with the budget's where chains are checked.
     return step.prove(0.2).verdict == "proven" and set(units_of(mechanism)) <= {"person"}
 
@@ -111,9 +111,9 @@ def test_descriptions_that_were_proven_once(mechanism: Any) -> None:
 
 def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
     from residua.verify.chains.steps import Task
-    from residua.verify.proofs.filters import Asked
+    from residua.verify.proofs.filters import StepQuery
 
-    step = Task("b", 0, "", config, None, state, Asked(None, None, {}, tables))
+    step = Task("b", 0, "", config, None, state, StepQuery(None, None, {}, tables))
     return step.prove(1.0).verdict == "proven"
 
 
@@ -148,7 +148,7 @@ LABELS = ("menu", "auto", "additive_profile")
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
-    from residua.verify.descriptions.states import fingerprint
+    from residua.verify.descriptions.configurations import fingerprint
 
     draw = random.Random(name)
     filter = CATALOGUE[name].make()
@@ -169,7 +169,7 @@ def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
     from residua.verify.chains.steps import Task
-    from residua.verify.proofs.filters import Asked
+    from residua.verify.proofs.filters import StepQuery
 
     draw = random.Random(name)
     entry = CATALOGUE[name]
@@ -177,7 +177,7 @@ def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
     config = chain.filter.to_dict()
     step = json.loads(chain.records[2].text)
     tables = [{n: chain.tables[h] for n, h in r.body["tables"].items()} for r in chain.records[1:]]
-    asked = Asked(step["mechanism"], "add-remove", *tables)
+    asked = StepQuery(step["mechanism"], "add-remove", *tables)
     refused = 0
     for _ in range(40 * ROUNDS):
         after = mutated(draw, step["after"])
@@ -196,6 +196,16 @@ def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
 def _problems(*chains: Written) -> list[str]:
     report = verify_records({c.name: c.records for c in chains}, {})
     return [problem.what for problem in report.problems]
+
+
+def test_a_state_that_cannot_be_read_is_refuted() -> None:
+    from residua.verify.descriptions.configurations import fingerprint
+    from residua.verify.proofs.filters import prove_first
+
+    config = json.loads(rz.RenyiCommitFilter(1.0, 1e-6).to_json())
+    state = {"kind": "renyi_commit", "of": fingerprint(config), "left": 5, "committed": True}
+    proof = prove_first(config, {**state, "to": None, "inner": None}, {})
+    assert proof == ("refuted", "an amount must be a string, got 5")
 
 
 def test_a_bound_needs_a_relation_or_the_word_of_whoever_asked() -> None:

@@ -6,13 +6,12 @@ Read it in this order:
     finite                   queries as rational atoms, on a stated side
     worst_case               the exact value of a rule
     strategy, simulate       the adversary that attains it, on paper and for real
+    attack                   a rule against its promise; every filter must survive the suite
     freeness                 when the natural filter is free, and why it is not
-    attack, suite            every filter must survive, every unsound rule must fall
-    natural/cost, filter     the natural filter, and what it really guarantees
+    natural/filter           the natural filter, and what it really guarantees
     natural/discretise,
     guarantee,
-    additive_profile,
-    post_processing          sizes of losses, and the filter that adds them up
+    additive_profile         sizes of losses, and the filter that adds them up
     unsound/                 rules that look safe and are not, for demonstration
 
 What is used most is at the top level (`rz.worst_case`). These are the parts of the proofs:
@@ -23,6 +22,7 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.view, post_processed, failure_bound  the additive filter from randomized responses
 """
 
+from residua.adversary.natural.additive_profile import View, failure_bound, post_processed, view
 from residua.adversary.natural.discretise import (
     generalised_response,
     largest_total,
@@ -30,7 +30,6 @@ from residua.adversary.natural.discretise import (
     tail_mass,
 )
 from residua.adversary.natural.guarantee import Plan
-from residua.adversary.natural.post_processing import View, failure_bound, post_processed, view
 from residua.adversary.rule import natural_update
 
 __all__ = [

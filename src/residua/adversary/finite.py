@@ -47,13 +47,11 @@ from residua.work_limit import remembered
 
 GRID = 1 << 400
 """Testing regions are rounded to multiples of `1 / GRID`."""
-FEW_ATOMS = 8
-"""Up to this many atoms none are merged."""
 
 
 def coarsen(atoms: ExactAtoms, side: Side, share: float) -> ExactAtoms:
     """A PLD above or below `atoms`, of fewer atoms, whose excess is within `1 ± share`."""
-    if len(atoms) <= FEW_ATOMS:
+    if len(atoms) <= 8:  # nothing to gain
         return atoms
     if side == "above":
         return _connect_kinks(atoms, _kept_places(len(atoms), _Chords(atoms, share)))
@@ -157,8 +155,6 @@ ACCURACY = 1e-3
 """The accuracy of queries that are not finite, in `eps`, unless another is asked for."""
 MOST_WRITTEN_ATOMS, MOST_FACTORS = 1 << 16, 200
 """A composition of more is not written out atom by atom."""
-EXPONENT_BITS = 1.45
-"""At least `log2(e)`: bits of `e^-eps` for each unit of `eps`."""
 
 
 def is_exact(pld: Pld) -> bool:
@@ -203,8 +199,8 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
 
 def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
     delta, eps = Fraction(factor.delta), Fraction(factor.eps)
-    # The smaller mass is about e^-eps: it keeps that many digits more.
-    grid = max(1 << (RESPONSE_BITS + int(EXPONENT_BITS * factor.eps) + 1), delta.denominator)
+    # The smaller mass is about e^-eps, so it keeps log2(e) < 1.45 bits more for each unit of eps.
+    grid = max(1 << (RESPONSE_BITS + int(1.45 * factor.eps) + 1), delta.denominator)
     e = exp_of(eps, side)
     kept = 1 - delta
     p = kept * e / (1 + e) * grid

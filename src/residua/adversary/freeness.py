@@ -51,8 +51,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from residua.adversary.attack import NaturalCost, natural_cost
 from residua.adversary.finite import finite_atoms, is_exact
-from residua.adversary.natural.cost import NaturalCost, natural_cost
 from residua.adversary.rule import as_catalogue, as_rounds, closure
 from residua.bounds import Verdict, float_down
 from residua.errors import TooLargeError
@@ -67,16 +67,6 @@ from residua.pld.pld import Pld
 from residua.pld.pld import query as as_pld
 
 Triple = tuple[Pld, Pld, Pld]
-BUDGET_BITS = 40
-"""Bits of the margin of a budget whose masses are irrational."""
-TRIPLE_ACCURACY = 0.02
-"""The accuracy of continuous losses in a triple, in `eps`."""
-MOST_TRIPLE_ATOMS = 1 << 17
-"""Of a query and two futures together."""
-LARGEST_LOSS = 690.0
-"""Beyond, floats cannot choose a kink."""
-CLEAR_GAP = 1e-9
-"""A gap that floats see beyond doubt."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +143,7 @@ def triple_budget(triple: Triple) -> Pld:
     first, *pair = triple
     whole = exact_supremum(*(finite_atoms(first + after, "above") for after in pair))
     exact = all(is_exact(pld) for pld in triple)
-    return from_exact(whole if exact else _widen(whole, BUDGET_BITS))
+    return from_exact(whole if exact else _widen(whole))
 
 
 def free_family(losses: Sequence[Pld]) -> str | None:
@@ -215,12 +205,13 @@ def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
 
     Exact for rational queries; otherwise the left side is rounded down, the right side up.
     """
-    own, low_a, low_c = (finite_atoms(pld, "below", TRIPLE_ACCURACY) for pld in (first, a, c))
-    high, high_a, high_c = (finite_atoms(pld, "above", TRIPLE_ACCURACY) for pld in (first, a, c))
-    size = len(high) * (len(high_a) + len(high_c))
-    if size > MOST_TRIPLE_ATOMS:
+    rough = 0.02  # the accuracy of continuous losses, in eps: finer ones have too many atoms
+    own, low_a, low_c = (finite_atoms(pld, "below", rough) for pld in (first, a, c))
+    high, high_a, high_c = (finite_atoms(pld, "above", rough) for pld in (first, a, c))
+    size, most = len(high) * (len(high_a) + len(high_c)), 1 << 17
+    if size > most:
         raise TooLargeError(
-            f"a query and two futures have {size} atoms or more together, above {MOST_TRIPLE_ATOMS}"
+            f"a query and two futures have {size} atoms or more together, above {most}"
         )
     left = own.compose(exact_supremum(low_a, low_c))
     right = exact_supremum(high.compose(high_a), high.compose(high_c))
@@ -251,16 +242,16 @@ def _near_gap(high: ExactAtoms, low: ExactAtoms) -> int | None:
     if not len(low) or not len(high):
         return None
     a, b = atoms_from_exact(high), atoms_from_exact(low)
-    if max(abs(float(b.z[0])), abs(float(b.z[-1]))) > LARGEST_LOSS:
+    if max(abs(float(b.z[0])), abs(float(b.z[-1]))) > 690.0:  # exp would overflow
         return None
     x = np.exp(b.z)
     ends = high.p_inf / high.p_den - low.p_inf / low.p_den
     gaps = a.curve_at(x)[0] - b.curve_at(x)[1] + ends
     best = int(np.argmax(gaps))
-    return best if gaps[best] > CLEAR_GAP else None
+    return best if gaps[best] > 1e-9 else None  # beyond any rounding
 
 
-def _widen(atoms: ExactAtoms, bits: int) -> ExactAtoms:
+def _widen(atoms: ExactAtoms, bits: int = 40) -> ExactAtoms:
     """A PLD above with a margin in every corner that floats can see."""
     grid = 1 << bits
     points = []

@@ -8,8 +8,8 @@ asked, each with the state that follows. States are hashable values.
 A rule over mechanisms is one over PLDs of one direction; the game in the other direction has the
 reversed value, because `⊕` and `sup` commute with reversal.
 
-Four kinds of rule are given here: one that looks at the whole history, a plan (a fixed multiset of
-queries, to be asked in any order), a filter over a finite catalogue, and an update.
+There are five kinds of rule: one that looks at the whole history, a plan (a fixed multiset of
+queries, asked in any order), a filter over a finite catalogue, the natural rule, and an update.
 
 **Plans.** The value is the composition of the plan, whatever the order and whatever is left out:
 the budget that is left is the composition of the queries that are left.
@@ -18,6 +18,13 @@ the budget that is left is the composition of the queries that are left.
 rule is what the filter really lets through; it must lie below the filter's `guarantee`. A filter
 that can commit is asked to as well, where the catalogue has commits: to a batch, which is run at
 once, or to another filter, which releases nothing by itself.
+
+**The natural rule**: go on while the exact composition of what was spent stays below the budget,
+`Nat_{𝓛,B}(L_1, …, L_t) = {L ∈ 𝓛 : L_1 ⊕ … ⊕ L_t ⊕ L ⪯ B}`. Since `⊕` commutes, the state is a
+multiset: how often each query was asked. `m` queries and `k` rounds make at most `C(m+k, k)`
+states. A query is allowed where `⪯` is proven; what is undecided is refused, as a filter would.
+A guarantee must not depend on that: `lenient` allows what is undecided, so that the rule admits
+whatever a filter could, and its worst case bounds them all.
 
 **Updates.** Admit `L ⪯ B`, then go on with `U(B, L)`. The state is the budget that is left. Nothing
 is checked of `U`: with the residue condition `U(B, L) ⊕ L ⪯ B` the value of the rule is at most
@@ -30,12 +37,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Any, NamedTuple
 
 from residua import checks
+from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
 from residua.filters.base import Filter
 from residua.filters.potential.renyi_commit import Commit, Potential
@@ -46,6 +54,7 @@ from residua.pld.lattice import supremum
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.pld.pld import query as as_pld
+from residua.work_limit import remembered_property
 
 
 class Move(NamedTuple):
@@ -70,22 +79,18 @@ class Rule(ABC):
     def moves(self, state: Hashable) -> tuple[Move, ...]:
         """What may be asked in a state, passing first."""
         moves = [Move(identity(), state)]
-        for given in self._allowed(state):
-            if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], Pld):
+        for move in self._allowed(state):
+            if not isinstance(move, tuple) or len(move) != 2 or not isinstance(move[0], Pld):
                 raise ArgumentTypeError(
-                    f"a rule must allow pairs of a Pld and a state, got {checks.shown(given)}"
+                    f"a rule must allow pairs of a Pld and a state, got {checks.shown(move)}"
                 )
-            moves.append(Move(*given))
+            moves.append(Move(*move))
         return tuple(moves)
 
     @property
     def keeps_history(self) -> bool:
         """Whether states are whole histories: none comes back, and there may be no end to them."""
         return False
-
-    def most_states(self, rounds: int) -> int | None:
-        """The most states that are met in `rounds` rounds, if that is known in advance."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,20 @@ def as_rounds(rounds: Any) -> int:
     return count
 
 
+class CatalogueRule(Rule):
+    """Base of the rules over a catalogue of queries."""
+
+    catalogue: Sequence[Query]
+
+    def __post_init__(self) -> None:
+        checks.set_fields(self, catalogue=as_queries(self.catalogue))
+
+    @remembered_property
+    def losses(self) -> tuple[Pld, ...]:
+        """The PLDs of the catalogue, each once."""
+        return as_catalogue(self.catalogue)
+
+
 @dataclass(frozen=True)
 class PlanRule(Rule):
     """Ask each query of the plan at most as often as it is in it; states are counts left."""
@@ -171,13 +190,13 @@ class FilterRule(Rule):
     catalogue: Sequence[Query | Commit]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.filter, Filter):
-            raise ArgumentTypeError(f"filter must be a Filter, got {checks.shown(self.filter)}")
-        given = list(self.catalogue) if isinstance(self.catalogue, list | tuple) else None
-        commits = [item for item in given or () if isinstance(item, Commit)]
-        rest = self.catalogue if given is None else [q for q in given if q not in commits]
-        asked = () if commits and not rest else as_queries(rest)
-        object.__setattr__(self, "catalogue", (*asked, *commits))
+        checks.instance("filter", self.filter, Filter, "a Filter")
+        commits, rest = [], self.catalogue
+        if isinstance(rest, list | tuple):
+            commits = [item for item in rest if isinstance(item, Commit)]
+            rest = [item for item in rest if not isinstance(item, Commit)]
+        queries = () if commits and not rest else as_queries(rest)
+        checks.set_fields(self, catalogue=(*queries, *commits))
 
     @cached_property
     def queries(self) -> tuple[tuple[Query, Pld], ...]:
@@ -212,13 +231,48 @@ def as_rule(filter: Any, catalogue: Sequence[Query | Commit]) -> FilterRule:
     return FilterRule(filter, catalogue)
 
 
-MOST_COMPOSITIONS = 5_000
-"""Of fewer than `k` queries that are listed."""
+Counts = tuple[int, ...]
+"""How often each query of a catalogue was asked."""
 
 
-def closure(
-    losses: Sequence[Pld], rounds: int, limit: int = MOST_COMPOSITIONS
-) -> dict[tuple[int, ...], Pld]:
+@dataclass(frozen=True)
+class NaturalRule(CatalogueRule):
+    """The natural rule over a finite catalogue; states are counts."""
+
+    catalogue: Sequence[Query]
+    budget: Pld
+    lenient: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_pld("budget", self.budget)
+
+    @property
+    def start(self) -> Counts:
+        return (0,) * len(self.losses)
+
+    def _allowed(self, state: Counts) -> Iterable[tuple[Pld, Hashable]]:
+        for i, loss in enumerate(self.losses):
+            after = (*state[:i], state[i] + 1, *state[i + 1 :])
+            if self.fits(after):
+                yield loss, after
+
+    def fits(self, counts: Counts) -> bool:
+        """Whether the composition of `counts` of the queries stays below the budget."""
+        verdict = _verdict(self.composed(counts), self.budget)
+        return verdict is Verdict.YES or (verdict is Verdict.UNDECIDED and self.lenient)
+
+    def composed(self, counts: Counts) -> Pld:
+        """The composition of `counts` of the queries."""
+        return sum((n * loss for loss, n in zip(self.losses, counts, strict=True)), identity())
+
+
+@lru_cache(maxsize=1 << 14)
+def _verdict(spent: Pld, budget: Pld) -> Verdict:
+    return dominated(spent, budget).verdict
+
+
+def closure(losses: Sequence[Pld], rounds: int, limit: int = 5_000) -> dict[tuple[int, ...], Pld]:
     """`𝓛^{<rounds}`: the compositions of fewer than `rounds` queries; `Id` is the first.
 
     Args:
@@ -250,7 +304,7 @@ Update = Callable[[Pld, Pld], Pld]
 
 
 @dataclass(frozen=True)
-class UpdateRule(Rule):
+class UpdateRule(CatalogueRule):
     """Admit what is below the budget that is left; states are budgets."""
 
     budget: Pld
@@ -258,14 +312,10 @@ class UpdateRule(Rule):
     catalogue: Sequence[Query]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
+        super().__post_init__()
         as_pld("budget", self.budget)
         if not callable(self.update):
             raise ArgumentTypeError(f"update must be callable, got {checks.shown(self.update)}")
-
-    @cached_property
-    def losses(self) -> tuple[Pld, ...]:
-        return as_catalogue(self.catalogue)
 
     @property
     def start(self) -> Pld:

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from residua import checks
-from residua.adversary.strategy import Strategy
+from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Floats, Interval
-from residua.errors import ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.state import State
 from residua.pld.arithmetic.exact import floats
@@ -69,10 +69,9 @@ def simulate(
     Returns:
         The estimate, and an interval that contains the exact value with that confidence.
     """
-    if not isinstance(strategy, Strategy):
-        raise ArgumentTypeError(f"strategy must be a Strategy, got {checks.shown(strategy)}")
-    if filter is not None and not isinstance(filter, Filter):
-        raise ArgumentTypeError(f"filter must be a Filter, got {checks.shown(filter)}")
+    checks.instance("strategy", strategy, Strategy, "a Strategy")
+    if filter is not None:
+        checks.instance("filter", filter, Filter, "a Filter")
     x = checks.positive("x", x)
     samples = checks.count("samples", samples)
     checks.require(samples >= 2, "samples", "2 or more", samples)
@@ -128,10 +127,9 @@ class _Play:
             so_far = weight + float(log_weights[i])
             if i == len(z) - 1:
                 self._end(count, math.exp(so_far), refused)
-            elif strategy.then:
-                self.run(strategy.then[i], count, loss + float(z[i]), so_far, state, refused)
             else:
-                self._end(count, self._score(loss + float(z[i]), so_far), refused)
+                after = strategy.then[i] if strategy.then else STOP
+                self.run(after, count, loss + float(z[i]), so_far, state, refused)
 
     def _outcomes(self, strategy: Strategy) -> tuple[Floats, Floats]:
         """Masses under `P` and losses, `+inf` last."""
@@ -177,10 +175,9 @@ class _Play:
             so_far = weight + float(log_weights[i])
             if i == len(z) - 1:
                 best = max(best, math.exp(so_far))
-            elif strategy.then:
-                best = max(best, self.largest_score(strategy.then[i], loss + float(z[i]), so_far))
             else:
-                best = max(best, self._score(loss + float(z[i]), so_far))
+                after = strategy.then[i] if strategy.then else STOP
+                best = max(best, self.largest_score(after, loss + float(z[i]), so_far))
         return best
 
 
@@ -213,6 +210,4 @@ def _entropy_end(mean: float, budget: float, sign: float) -> float:
 def _relative_entropy(a: float, b: float) -> float:
     if not 0.0 < b < 1.0:
         return 0.0 if a == b else math.inf
-    first = a * math.log(a / b) if a > 0.0 else 0.0
-    second = (1.0 - a) * math.log((1.0 - a) / (1.0 - b)) if a < 1.0 else 0.0
-    return first + second
+    return float(rel_entr(a, b) + rel_entr(1.0 - a, 1.0 - b))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from residua import checks
 from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irrational_factors
 from residua.bounds import Verdict
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.filters.query import Query, as_query, described, loss_of
 from residua.pld.arithmetic.exact import ExactAtoms, Side, from_masses, region
 from residua.pld.constructors import from_exact, identity
@@ -52,8 +52,7 @@ class Strategy:
         as_query(self.query)
         object.__setattr__(self, "then", tuple(self.then))
         for i, after in enumerate(self.then):
-            if not isinstance(after, Strategy):
-                raise ArgumentTypeError(f"then[{i}] must be a Strategy, got {checks.shown(after)}")
+            checks.instance(f"then[{i}]", after, Strategy, "a Strategy")
         if self.seen is not None:
             if irrational_factors(self.seen) is None:
                 raise ArgumentError(f"seen must be a finite PLD, got {described(self.seen)}")

@@ -38,7 +38,7 @@ from residua import checks
 from residua.adversary.finite import ACCURACY, coarsen, finite_atoms, is_exact
 from residua.adversary.rule import Move, Rule, as_rounds
 from residua.bounds import Interval, float_down, float_up
-from residua.errors import ArgumentTypeError, TooLargeError
+from residua.errors import TooLargeError
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side
 from residua.pld.constructors import from_exact
 from residua.pld.lattice import exact_supremum
@@ -53,10 +53,6 @@ MOST_ROUNDS = 64
 """How many rounds are added, at most, where no number of them is given."""
 MOST_HISTORIES = 1 << 12
 """How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
-MOST_ATOMS = 1 << 17
-"""Of the composition of a query and what follows it."""
-MANY_ATOMS = 1 << 11
-"""From here on atoms of continuous losses are merged."""
 
 Progress = Callable[[int, int], None]
 """Called with the states valued so far and all of them."""
@@ -154,8 +150,7 @@ def worst_case(
     Raises:
         TooLargeError: there are more states than `limit`, or too many atoms.
     """
-    if not isinstance(rule, Rule):
-        raise ArgumentTypeError(f"rule must be a Rule, got {checks.shown(rule)}")
+    checks.instance("rule", rule, Rule, "a Rule")
     accuracy = checks.between("accuracy", accuracy, 1e-6, 1.0)
     if coarse is not None:
         coarse = checks.between("coarse", coarse, 1e-9, 0.5)
@@ -278,16 +273,17 @@ class Game:
         members = []
         for move in self.moves(state):
             first, rest = self.atoms(move.loss, side), after(move)
-            if len(first) * len(rest) > MOST_ATOMS:
+            size, most = len(first) * len(rest), 1 << 17
+            if size > most:
                 raise TooLargeError(
-                    f"the worst case has {len(first) * len(rest)} atoms or more, above"
-                    f" {MOST_ATOMS}; ask for fewer rounds, or for coarse= to merge atoms"
+                    f"the worst case has {size} atoms or more, above {most};"
+                    " ask for fewer rounds, or for coarse= to merge atoms"
                 )
             members.append(first.compose(rest))
         found = reduce(exact_supremum, members, EXACT_IDENTITY)
         if self.coarse is not None:
             return coarsen(found, side, self.coarse)
-        if self.continuous and len(found) > MANY_ATOMS:
+        if self.continuous and len(found) > 2048:
             return coarsen(found, side, self.accuracy / 10.0)
         return found
 
@@ -326,16 +322,17 @@ def _solve_any_rounds(game: Game, tolerance: float) -> WorstCase:
     states = game.reachable_states()
     above: Values = {(state, 0): EXACT_IDENTITY for state in states}
     below = above if game.exact else dict(above)
-    for rounds in range(1, MOST_ROUNDS + 1):
+    rounds = 0
+    while rounds < MOST_ROUNDS:
         try:
-            game.add_round(above, states, rounds, "above")
+            game.add_round(above, states, rounds + 1, "above")
             if below is not above:
-                game.add_round(below, states, rounds, "below")
+                game.add_round(below, states, rounds + 1, "below")
         except TooLargeError:
-            if rounds == 1:
+            if not rounds:
                 raise
-            rounds -= 1
             break
+        rounds += 1
         if game.progress is not None:
             game.progress(rounds * len(states), MOST_ROUNDS * len(states))
         # A state whose value rests may still lead to one whose value does not.

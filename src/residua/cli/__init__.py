@@ -14,8 +14,6 @@ from importlib.util import find_spec
 __all__ = ["main"]
 
 REQUIRED = ("typer", "rich")
-BAD_INPUT = 2
-"""The exit code for a missing package, as in the table of `cli/app.py`."""
 
 
 def main() -> None:
@@ -27,7 +25,7 @@ def main() -> None:
             "install with: pip install 'residua[cli]'",
             file=sys.stderr,
         )
-        sys.exit(BAD_INPUT)
+        sys.exit(2)  # As for bad input: see the table in `cli/app.py`.
     from residua.cli.app import PIPE_CLOSED, app
 
     printed = sys.stdout

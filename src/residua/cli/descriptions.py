@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from residua.mechanisms import Mechanism
 
 
-MOST_SHOWN = 60
-"""Letters of an input that an error shows."""
 _SHORT = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -161,8 +159,9 @@ def _value(name: str, text: str) -> Any:
         return text
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+def _shorten(text: str, most: int = 60) -> str:
+    """An input as an error shows it."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def parse_filter(text: str) -> "Filter":
@@ -228,7 +227,7 @@ def chosen_filter(given: str | None, eps: float | None, delta: float | None, wha
     if eps is None and delta is None:
         raise ArgumentError(f"{what}, got none")
     if eps is not None and delta is None:
-        from residua.filters.additive.pure import PureFilter
+        from residua.filters.additive.basic import PureFilter
 
         return PureFilter(eps)
     from residua.filters.union.auto import AutoFilter

@@ -88,14 +88,18 @@ class QueryCommand(TyperCommand):
         rest = list(args)
         found: list[str] = []
         flagged: list[str] = []
+        named: list[str] = []
         behind = flagged if self.queries_last else found
         while rest:
             token = rest.pop(0)
             if token == "--":
-                return [*found, token, *rest, *flagged]
+                named += rest
+                found += [token, *rest]
+                break
             name, equals, value = token.partition("=")
             if not token.startswith("--") or name in declared:
                 found.append(token)
+                named += [] if token.startswith("-") else [token]
                 takes_value = name in declared and not getattr(declared[name], "is_flag", False)
                 if takes_value and not equals:
                     if not rest:
@@ -110,7 +114,12 @@ class QueryCommand(TyperCommand):
             if equals:
                 rest.insert(0, value)
             behind.append(_from_query(rest) if name == "--query" else self._from_flag(name, rest))
+        if not any(name in args for name in ctx.help_option_names):
+            self._check_named(ctx, named)
         return [*found, *flagged]
+
+    def _check_named(self, ctx: Any, named: list[str]) -> None:
+        """Raise if the arguments that are neither options nor queries by flag are too few."""
 
     def _from_flag(self, name: str, rest: list[str]) -> str:
         from residua.mechanisms import KINDS
@@ -131,17 +140,54 @@ class QueryCommand(TyperCommand):
 
 
 class BudgetQueryCommand(QueryCommand):
-    """A command whose arguments are a budget and then queries; `--eps` is a pure one."""
+    """A command whose arguments are a budget and then queries.
 
-    rows = (("--eps EPS", "A query that is EPS-DP: --eps 0.3."), *ROWS)
+    `--eps` is a pure query, and with `--delta` an approximate one.
+    """
+
+    rows = (
+        ("--eps EPS", "A query that is EPS-DP: --eps 0.3."),
+        ("--eps EPS --delta DELTA", "A query that is (EPS, DELTA)-DP: --eps 0.3 --delta 1e-8."),
+        *ROWS,
+    )
     queries_last = True
 
+    def _check_named(self, ctx: Any, named: list[str]) -> None:
+        if not named or named[0].lstrip()[:1] in ("{", "["):
+            raise ArgumentError(
+                "BUDGET is missing; name the budget before the query:"
+                f" residua {ctx.info_name} web --eps 0.3"
+            )
+
     def _from_flag(self, name: str, rest: list[str]) -> str:
-        if name != "--eps":
+        if name not in ("--eps", "--delta"):
             return super()._from_flag(name, rest)
-        if not rest:
-            raise ArgumentError("--eps must be followed by a number, got nothing")
-        return f"pure_dp eps={rest.pop(0)}"
+        fields = {name: _number_of(name, rest)}
+        for place, token in enumerate(rest):
+            other, equals, value = token.partition("=")
+            if other in fields or token == "--":
+                break
+            if other in ("--eps", "--delta"):
+                del rest[place]
+                if equals:
+                    rest.insert(place, value)
+                behind = rest[place:]
+                fields[other] = _number_of(other, behind)
+                rest[place:] = behind
+                break
+        if "--eps" not in fields:
+            raise ArgumentError("--delta must come with --eps: --eps 0.3 --delta 1e-8")
+        if "--delta" not in fields:
+            return f"pure_dp eps={fields['--eps']}"
+        return f"approximate_dp eps={fields['--eps']},delta={fields['--delta']}"
+
+
+def _number_of(name: str, rest: list[str]) -> str:
+    """Take the number behind a flag."""
+    if not rest or rest[0].startswith("--"):
+        got = rest[0] if rest else "nothing"
+        raise ArgumentError(f"{name} must be followed by a number, got {got}")
+    return rest.pop(0)
 
 
 def _from_query(rest: list[str]) -> str:

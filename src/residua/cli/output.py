@@ -35,10 +35,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 DIGITS = 9
 """Significant digits that tables show."""
-LEAST_COLUMN = 24
-"""The least width in which text is wrapped beside other fields."""
-PROGRESS_DELAY = 1.0
-"""Seconds before a progress bar is shown."""
 
 
 def below(x: float, digits: int = DIGITS) -> str:
@@ -95,7 +91,7 @@ def columns(
         if width is None:
             lines.append((first + row[-1]).rstrip())
             continue
-        beside = width - start >= LEAST_COLUMN
+        beside = width - start >= 24  # Narrower text is hard to read.
         indent = start if beside else 4
         text = textwrap.wrap(
             row[-1], max(width - indent, 1), break_long_words=False, break_on_hyphens=False
@@ -174,12 +170,12 @@ def draw_strategy(strategy: "Strategy | None", picture: Path | None) -> tuple[Pa
     if strategy is None:
         return None, "no picture: no adversary was found to exceed it"
     from residua.errors import TooLargeError
-    from residua.figures import style
+    from residua.figures.picture import save
     from residua.figures.strategy import strategy_tree
 
     about = {"Title": "The adversary", "Description": str(strategy)}
     try:
-        return style.save(strategy_tree(strategy), picture, about), ""
+        return save(strategy_tree(strategy), picture, about), ""
     except TooLargeError as error:
         return None, f"no picture: {error}"
     except ResiduaError as error:
@@ -196,7 +192,7 @@ def print_picture(wanted: Path | None, picture: Path | None, trouble: str) -> No
 
 @contextmanager
 def progress(
-    title: str, console: "Console | None" = None, delay: float = PROGRESS_DELAY, plain: bool = False
+    title: str, console: "Console | None" = None, delay: float = 1.0, plain: bool = False
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on standard error, only on a terminal and only after a while.
 

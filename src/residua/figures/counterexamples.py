@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from residua.adversary.attack import natural_cost
 from residua.adversary.freeness import triple_budget
-from residua.adversary.natural.cost import natural_cost
 from residua.adversary.unsound.demonstrations import (
     APPROXIMATE_BUDGET,
     GAMBLE,
@@ -27,9 +27,8 @@ from residua.adversary.unsound.demonstrations import (
     SMALL,
     STEADY,
 )
-from residua.figures import style
-from residua.figures.picture import Picture, delta_line, thin, tradeoff_line
-from residua.figures.style import as_math
+from residua.figures import picture
+from residua.figures.picture import Picture, as_math, delta_line, thin, tradeoff_line
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 
@@ -112,7 +111,7 @@ class CounterexamplePicture(Picture):
         }  # fmt: skip
 
     def draw(self) -> Figure:
-        figure, (above, below) = style.canvas(
+        figure, (above, below) = picture.canvas(
             10.0, 8.0, self.caption, nrows=2, ncols=2, height_ratios=[3, 2]
         )
         for letter, panel, top, low in zip("ab", self.panels, above, below, strict=True):
@@ -226,11 +225,13 @@ def _draw_curves(axes: Axes, panel: Counterexample) -> None:
     alpha = np.unique(np.concatenate([promised[0], real[0]]))
     high, low = (np.interp(alpha, *line) for line in (promised, real))
     axes.fill_between(alpha, low, high, where=list(low < high), interpolate=True, color=SHADE, lw=0)
-    axes.plot(*promised, label=as_math(f"budget {panel.budget_words}"), **style.BUDGET)
-    for words, after, how in zip((a, c), panel.futures, (style.FIRST, style.SECOND), strict=True):
+    axes.plot(*promised, label=as_math(f"budget {panel.budget_words}"), **picture.BUDGET)
+    for words, after, how in zip(
+        (a, c), panel.futures, (picture.FIRST, picture.SECOND), strict=True
+    ):
         line = tradeoff_line(panel.first + after)
         axes.plot(*line, label=as_math(f"{first} ⊕ {words}"), **how)
-    axes.plot(*real, label="chosen after the answer", **style.REAL)
+    axes.plot(*real, label="chosen after the answer", **picture.REAL)
     top = math.ceil(20 * float(promised[1][0])) / 20
     axes.set(xlim=(0, top), ylim=(0, top), xlabel="type I error", ylabel="least type II error")
     axes.set_aspect("equal")
@@ -242,16 +243,16 @@ def _draw_excess(axes: Axes, panel: Counterexample) -> None:
     promised = delta_line(panel.budget, eps)
     plans = [delta_line(panel.first + after, eps) - promised for after in panel.futures]
     real = thin(eps, delta_line(panel.adaptive, eps) - promised)
-    axes.axhline(0.0, **style.BUDGET)
-    for plan, how in zip(plans, (style.FIRST, style.SECOND), strict=True):
+    axes.axhline(0.0, **picture.BUDGET)
+    for plan, how in zip(plans, (picture.FIRST, picture.SECOND), strict=True):
         axes.plot(*thin(eps, plan), **how)
-    axes.plot(*real, **style.REAL)
+    axes.plot(*real, **picture.REAL)
     axes.fill_between(
         real[0], 0.0, real[1], where=list(real[1] > 0.0), interpolate=True, color=SHADE, lw=0
     )
-    axes.plot([panel.eps], [panel.gap], marker="o", color=style.REAL["color"])
+    axes.plot([panel.eps], [panel.gap], marker="o", color=picture.REAL["color"])
     low = max(-2.5 * panel.gap, min(float(plan.min()) for plan in plans))
     axes.set(xlim=(0.0, EPS_GRID[-1]), ylim=(1.1 * low, 1.45 * panel.gap))
     axes.set(xlabel="ε", ylabel="δ beyond the budget's")
     text = f"δ = {panel.real:.4f} for {panel.promised:.4f}\nat ε = {panel.eps:.3f}"
-    style.annotate(axes, text, 0.97, 0.95, ha="right", va="top")
+    picture.annotate(axes, text, 0.97, 0.95, ha="right", va="top")

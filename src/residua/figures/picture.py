@@ -1,4 +1,4 @@
-"""A picture with its numbers: what is computed, its caption, and how it is drawn.
+"""A picture with its numbers: what is computed, its caption, how it is drawn, and how it looks.
 
 A picture is a frozen value. Its caption is built from its numbers, so a caption cannot say what
 was not computed; the file carries it, so that a stale file is noticed.
@@ -7,25 +7,160 @@ A tradeoff curve is drawn from the hockey-stick curve: `τ(α) = sup_x (1 - h(x)
 where that is negative. The sup over finitely many `x`, with `h` from above, is a lower bound of
 the curve, and exact where these hold the kinks of a finite PLD. Lines are then thin: points that
 lie on the chord of their neighbours, as far as an eye can tell, are left out.
+
+**One look for every picture**: colours that colour-blind readers tell apart, room for a caption.
+Colours are those of Okabe and Ito (2008); lines that share axes differ in their dashes as well.
+Nothing global is touched: each figure is made, and saved, within its own settings.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from residua.bounds import Floats
-from residua.figures import style
+from residua.errors import ArgumentError, MissingPackage
 from residua.pld.curve.reads import kinks
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from residua.pld.pld import Pld
+
+
+BUDGET: dict[str, Any] = {"color": "#000000", "linewidth": 2.2, "linestyle": "-"}
+QUERY: dict[str, Any] = {"color": "#7f7f7f", "linewidth": 1.4, "linestyle": (0, (1, 1.4))}
+FIRST: dict[str, Any] = {"color": "#0072B2", "linewidth": 1.6, "linestyle": (0, (6, 2))}
+SECOND: dict[str, Any] = {
+    "color": "#009E73",
+    "linewidth": 1.6,
+    "linestyle": (0, (6, 1.5, 1.2, 1.5)),
+}
+REAL: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.9, "linestyle": "-"}
+"""Lines for a budget, a query by itself, one plan, the other plan, and what is real."""
+
+CYCLE = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442",
+    "#7f7f7f", "#882255", "#332288", "#999933", "#AA4499", "#661100", "#44AA99",
+)  # fmt: skip
+"""For pictures with many lines; beyond eight of them, after Tol (2021)."""
+
+_TIED = "\N{NO-BREAK SPACE}"
+"""At which no line is broken."""
+_NAME = re.compile(r"\b([RG])_(\{[^}]*\}|[0-9.]*[0-9])")
+
+
+def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
+    """A new figure, with panels side by side; says what to install where it cannot."""
+    figure = _figure(6.4 * panels, 5.2, 0.0)
+    axes = list(figure.subplots(1, panels, squeeze=False)[0])
+    for one in axes:
+        _clean(one)
+    return figure, axes
+
+
+def canvas(
+    width: float, height: float, caption: str = "", **grid: Any
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with rows of panels (`grid` as for `subplots`), and its caption below them."""
+    # A caption of nine points has 14.2 letters an inch, and a line of it is 0.172 inches high.
+    lines = wrap(caption, int(width * 14.2))
+    below = 0.172 * len(lines) + (0.12 if lines else 0.0)
+    share = below / (height + below)
+    figure = _figure(width, height + below, share)
+    if lines:
+        figure.text(
+            0.1 / width, 0.06 / (height + below), "\n".join(lines),
+            fontsize=9.0, color="0.2", va="bottom", linespacing=1.25,
+        )  # fmt: skip
+    rows = figure.subplots(**{"nrows": 1, "ncols": 1, "squeeze": False, **grid})
+    panels = [list(row) for row in rows]
+    for row in panels:
+        for axes in row:
+            _clean(axes)
+    return figure, panels
+
+
+def annotate(axes: Axes, text: str, x: float, y: float, **how: Any) -> None:
+    """Text in a panel, at a share of its width and height, on its own background."""
+    box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.75"}
+    settings = {"transform": axes.transAxes, "fontsize": 9, "bbox": box, **how}
+    axes.text(x, y, text, **settings)
+
+
+def wrap(caption: str, letters: int) -> list[str]:
+    """A caption in lines, with `R_{1.4, 0.02}` as `R(1.4, 0.02)`, none of them broken.
+
+    Mathematics would be placed letter by letter, and an SVG's text could not be searched.
+    """
+    whole = _NAME.sub(_as_text, caption)
+    return [line.replace(_TIED, " ") for line in textwrap.wrap(whole, letters)]
+
+
+def as_math(words: str) -> str:
+    """Names of PLDs in a text as mathematics: `R_1.2`, `R_{1.4, 0.02}`, `G_1`."""
+    return _NAME.sub(_as_subscript, words)
+
+
+def _as_text(found: re.Match[str]) -> str:
+    return f"{found[1]}({found[2].strip('{}')})".replace(" ", _TIED)
+
+
+def _as_subscript(found: re.Match[str]) -> str:
+    below = found[2].strip("{}").replace(", ", r",\,")
+    return f"${found[1]}_{{{below}}}$"
+
+
+def save(figure: Figure, path: Path, about: Mapping[str, str] | None = None) -> Path:
+    """Write a figure, with what it is about in the file; the same figure is the same file."""
+    kind = path.suffix.lower()
+    metadata: dict[str, str | None] = dict(about or {})
+    if kind == ".svg":
+        metadata |= {"Creator": "residua", "Date": None}
+    else:
+        metadata["Software"] = "residua"
+    with _settings():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=150, metadata=metadata if kind in (".svg", ".png") else None)
+        except (OSError, ValueError) as error:
+            raise ArgumentError(f"the file must be one to draw to, got {path} ({error})") from error
+    return path
+
+
+def _figure(width: float, height: float, below: float) -> Figure:
+    """A figure whose lowest part, a share of its height, is left free."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, "residua.figures") from error
+    layout = ConstrainedLayoutEngine(rect=(0.0, below, 1.0, 1.0 - below))
+    return Figure(figsize=(width, height), layout=layout)
+
+
+def _clean(axes: Axes) -> None:
+    axes.set_prop_cycle(color=CYCLE)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="0.9", linewidth=0.7)
+    axes.set_axisbelow(True)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Settings of files: text stays text, identifiers do not change from run to run."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "residua", "svg.fonttype": "none"}):
+        yield
 
 
 FORMATS = ("svg", "png")
@@ -57,20 +192,19 @@ def write(picture: Picture, directory: Path, formats: Sequence[str] = FORMATS) -
     figure = picture.draw()
     about = {"Title": picture.title, "Description": picture.caption}
     paths = [directory / f"{picture.name}.{kind}" for kind in formats]
-    return [style.save(figure, path, about) for path in paths]
+    return [save(figure, path, about) for path in paths]
 
 
 TYPE_1_ERRORS = np.linspace(0.0, 1.0, 501)
 """Where tradeoff curves are drawn."""
 LOG_THRESHOLDS = np.linspace(-14.0, 14.0, 1401)
 """Where hockey-stick curves are read for a tradeoff curve, beside their kinks."""
-MOST_KINKS = 4096
-"""A finite PLD with more is read at LOG_THRESHOLDS alone."""
 
 
 def tradeoff_line(pld: Pld) -> tuple[Floats, Floats]:
     """Type I errors in [0, 1] and least type II errors, from below, for a symmetric PLD."""
-    t = np.unique(np.concatenate([LOG_THRESHOLDS, kinks(pld, MOST_KINKS)]))
+    # A finite PLD with more kinks is read at LOG_THRESHOLDS alone.
+    t = np.unique(np.concatenate([LOG_THRESHOLDS, kinks(pld, 4096)]))
     x = np.exp(t)
     least = 1.0 - np.asarray(pld.hockey_stick(x))
     beta = np.array([max(0.0, float(np.max(least - x * alpha))) for alpha in TYPE_1_ERRORS])

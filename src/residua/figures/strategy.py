@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from residua import checks
-from residua.adversary.natural.cost import NaturalRule
+from residua.adversary.rule import NaturalRule
 from residua.adversary.strategy import Strategy
 from residua.adversary.worst_case import worst_case
-from residua.errors import ArgumentTypeError, TooLargeError
-from residua.figures import style
+from residua.errors import TooLargeError
+from residua.figures import picture
 from residua.figures.picture import Picture
 from residua.filters.query import described
 from residua.pld.constructors import approximate_dp, from_pair
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
 
-MOST_BRANCHES = 200
-"""A larger tree cannot be read."""
 LEAF_HEIGHT, LETTER_WIDTH, BOX_GAP = 0.5, 0.078, 0.8
 """In inches; the gap is between a box and a loss."""
 
@@ -65,7 +63,7 @@ def strategy_tree(
     labels = max(len(node.label) for node in nodes)
     across = LETTER_WIDTH * (longest + labels) + BOX_GAP
     width, height = across * (depth + 1), 0.7 + LEAF_HEIGHT * leaves
-    figure, ((axes,),) = style.canvas(max(width, 4.0), max(height, 1.4), caption)
+    figure, ((axes,),) = picture.canvas(max(width, 4.0), max(height, 1.4), caption)
     draw_tree(axes, strategy, names, root)
     return figure
 
@@ -106,7 +104,7 @@ def draw_tree(
         fill = colours.setdefault(words, FILLS[len(colours) % len(FILLS)])
         box = {"boxstyle": "round,pad=0.3", "facecolor": fill, "edgecolor": "0.4", "lw": 0.8}
         axes.text(
-            node.depth, node.height, style.as_math(words), ha="center", va="center",
+            node.depth, node.height, picture.as_math(words), ha="center", va="center",
             fontsize=8.5, bbox=box, zorder=3,
         )  # fmt: skip
     depth = max(node.depth for node in nodes)
@@ -127,18 +125,16 @@ def _name(strategy: Strategy, names: Mapping[Pld, str] | None) -> str:
 
 
 def _place(strategy: Strategy) -> Node:
-    if not isinstance(strategy, Strategy):
-        raise ArgumentTypeError(f"strategy must be a Strategy, got {checks.shown(strategy)}")
+    checks.instance("strategy", strategy, Strategy, "a Strategy")
     count = 0
     leaves = 0
 
     def place(here: Strategy, depth: int, label: str) -> Node:
         nonlocal count, leaves
         count += 1
-        if count > MOST_BRANCHES:
+        if count > 200:
             raise TooLargeError(
-                f"the strategy has more than {MOST_BRANCHES} branches, too many to draw;"
-                " print it instead"
+                "the strategy has more than 200 branches, too many to draw; print it instead"
             )
         children = tuple(place(b.then, depth + 1, b.label) for b in here.branches())
         if children:
@@ -160,8 +156,6 @@ EPS, DELTA = 1.0, 0.125
 COIN = from_pair([3 / 8, 5 / 8], [5 / 8, 3 / 8])
 REVEAL = approximate_dp(0.0, 1 / 32)
 NAMES = {COIN: "coin 5:3", REVEAL: "reveal 1/32"}
-MOST_ROUNDS = 6
-"""Rounds that are drawn: one more than the last that adds anything."""
 
 
 @dataclass(frozen=True)
@@ -210,15 +204,15 @@ class StrategyPicture(Picture):
 
     def draw(self) -> Figure:
         _, leaves = size(self.strategy)
-        figure, ((tree, gain),) = style.canvas(
+        figure, ((tree, gain),) = picture.canvas(
             12.5, max(4.2, 0.9 + 0.4 * leaves), self.caption, ncols=2, width_ratios=[2.1, 1]
         )
         draw_tree(tree, self.strategy, NAMES)
         tree.set_title(f"the best strategy in {self.rounds} rounds", fontsize=10.5)
         rounds = range(1, len(self.adaptive) + 1)
-        gain.axhline(self.promised, label="promised", **style.BUDGET)
-        gain.plot(rounds, self.fixed, marker="s", label="fixed in advance", **style.FIRST)
-        gain.plot(rounds, self.adaptive, marker="o", label="chosen after answers", **style.REAL)
+        gain.axhline(self.promised, label="promised", **picture.BUDGET)
+        gain.plot(rounds, self.fixed, marker="s", label="fixed in advance", **picture.FIRST)
+        gain.plot(rounds, self.adaptive, marker="o", label="chosen after answers", **picture.REAL)
         for k, delta in zip(rounds, self.adaptive, strict=True):
             if k <= self.rounds and delta > self.promised:
                 gain.annotate(
@@ -237,26 +231,23 @@ def strategy_gain(progress: Callable[[int, int], None] | None = None) -> Strateg
     budget, x = approximate_dp(EPS, DELTA), math.exp(EPS)
     rule = NaturalRule([COIN, REVEAL], budget)
     adaptive, fixed = [], []
-    for rounds in range(1, MOST_ROUNDS + 1):
+    most = 6  # one more than the last round that adds anything
+    for rounds in range(1, most + 1):
         worst = worst_case(rule, rounds)
         assert worst.exact
         adaptive.append(float(worst.hockey_stick_bounds(x).lo))
-        fixed.append(max(_delta(plan) for plan in _plans(rule, rounds)))
+        fixed.append(max(float(plan.delta(EPS)) for plan in _plans(rule, rounds)))
         if progress is not None:
-            progress(rounds, MOST_ROUNDS)
-    settled = adaptive.index(adaptive[-1]) + 1
+            progress(rounds, most)
+    last = adaptive.index(adaptive[-1]) + 1
     unlimited = worst_case(rule)
     assert unlimited.unlimited
     assert float(unlimited.hockey_stick_bounds(x).lo) == adaptive[-1], "more rounds add nothing"
-    tree = worst_case(rule, settled).strategy(x)
-    return StrategyPicture(EPS, DELTA, tuple(fixed), tuple(adaptive), settled, tree)
+    tree = worst_case(rule, last).strategy(x)
+    return StrategyPicture(EPS, DELTA, tuple(fixed), tuple(adaptive), last, tree)
 
 
 def _plans(rule: NaturalRule, rounds: int) -> list[Pld]:
     """The plans of at most `rounds` queries that fit, fixed in advance."""
     counts = [(a, b) for a in range(rounds + 1) for b in range(rounds + 1 - a)]
     return [rule.composed(count) for count in counts if rule.fits(count)]
-
-
-def _delta(plan: Pld) -> float:
-    return float(plan.delta(EPS))

@@ -3,14 +3,13 @@
     f = rz.GdpResidueFilter(mu=1.0)
     f.spend(rz.laplace(scale=2.0)).admitted
 
-One filter a file. Each is a frozen configuration with a pure `decide(state, query)`.
+Each filter is a frozen configuration with a pure `decide(state, query)`.
 """
 
 from residua.filters.balance import Balance, Detail
 from residua.filters.base import Filter
-from residua.filters.codec import from_json
+from residua.filters.codec import KINDS, from_json
 from residua.filters.decision import Decision
-from residua.filters.kinds import KINDS
 from residua.filters.state import State
 
 __all__ = ["KINDS", "Balance", "Decision", "Detail", "Filter", "State", "from_json"]

@@ -61,15 +61,10 @@ def shortened(amount: Fraction) -> Fraction:
 
 
 def without(amount: Fraction, cost: Fraction) -> Fraction | None:
-    """What is left of `amount`, `shortened` unless the cost is zero; None if it is too little.
-
-    In integers: a rational's own arithmetic asks first what it is given.
-    """
-    (a, b), (c, d) = amount.as_integer_ratio(), cost.as_integer_ratio()
-    if not c:
+    """What is left of `amount`, `shortened` unless the cost is zero; None if it is too little."""
+    if not cost:
         return amount
-    left = a * d - c * b
-    return None if left < 0 else shortened(Fraction(left, b * d))
+    return None if cost > amount else shortened(amount - cost)
 
 
 def stay_exact(parts: Iterable[Fraction]) -> bool:

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 from residua.errors import UnsupportedError
 from residua.filters.amounts import shown
 from residua.filters.counting import Count, count_copies
-from residua.filters.describe import plain_pld
 from residua.filters.noise import largest_eps
-from residua.filters.query import Query, described
+from residua.filters.query import Query, described, directions, plain_pld
 from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -192,7 +191,7 @@ def counted_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def balance_words(balance: Balance) -> str:
-    """A balance in words: `81 % left; largest query eps 0.43; 12 more like the last one; …`."""
+    """A balance in words: `81 % left; largest query eps 0.43; guarantee mu 1`."""
     parts = [f"{share_words(balance)} left"]
     if balance.largest_eps:
         parts.append(f"largest query eps {number(Decimal(repr(balance.largest_eps)))}")
@@ -200,7 +199,7 @@ def balance_words(balance: Balance) -> str:
         parts.append("no eps-DP query fits")
     if balance.more_like_last is not None:
         more = f"{balance.more_like_last:,}{'+' if balance.counting_ended else ''}"
-        parts.append(f"{more} more like the last one")
+        parts.append(f"{more} more like the last admitted one")
     return "; ".join([*parts, f"guarantee {guarantee_words(balance.guarantee)}"])
 
 
@@ -272,8 +271,7 @@ def guarantee_words(guarantee: Pld) -> str:
             return f"(eps {eps:g}, delta {delta:g})" if delta else f"eps {eps:g}"
         case [], [(shift, sigma, 1)]:
             return f"mu {shown(shift / sigma, up=True)}"
-    ends = (guarantee,) if guarantee.is_symmetric else (guarantee, guarantee.reverse())
-    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in ends)
+    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in directions(guarantee))
     if not eps < math.inf:
         return "none below delta 1" if guarantee.is_infinite else described(guarantee)
     return f"(eps {shown(eps, up=True)}, delta {_SHOWN_DELTA:g})"

@@ -310,22 +310,10 @@ class Filter(ABC):
         return _restored, (type(self), fields, *kept)
 
     def _repr_html_(self) -> str:
-        """What is kept and what is left, with the curve of the guarantee, for notebooks."""
-        from residua.figures.svg import profiles, table
+        """What notebooks show."""
+        from residua.figures.notebook import filter_html
 
-        left = self.remaining
-        rows = [
-            ("filter", repr(self)),
-            ("left", self.left_words(self.state)),
-            ("of", self.left_words(self.initial())),
-            ("balance", self.balance.text),
-            ("decided", f"{len(self.history)}, {sum(d.admitted for d in self.history)} admitted"),
-        ]
-        curves = {"guarantee": self.guarantee}
-        rest = left if isinstance(left, Pld) else getattr(left, "pld", None)
-        if isinstance(rest, Pld):
-            curves["left"] = rest
-        return table(rows) + profiles(curves)
+        return filter_html(self)
 
     # -- descriptions -------------------------------------------------------------------
 
@@ -369,11 +357,11 @@ class Filter(ABC):
 
     # -- for subclasses -----------------------------------------------------------------
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
         """A state from parsed JSON that has the fields of the first state."""
         from residua.filters.codec import state_like
 
-        return state_like(first, fields)
+        return state_like(self.initial(), fields)
 
     def stops_of(self, decision: Decision) -> tuple[str, ...]:
         """The components that a query stops for good; a filter that is not a union has none."""

@@ -2,23 +2,24 @@
 
 `{"kind": "gdp_residue", "mu": 1.0}`: the kind, then every field. A state is
 `{"kind": …, "of": …, "left": ["0.75"]}`: amounts are exact and in quotes. `version` is left
-out while it is 1. Anything unknown, missing, duplicate or of the wrong type is an error.
+out while it is 1. Anything unknown, missing, duplicate or of the wrong type is an error. `KINDS`
+lists the kinds; the class of each is loaded when it is first needed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.base import Filter
-from residua.filters.describe import as_mechanism
-from residua.filters.kinds import KINDS, filter_class
+from residua.filters.query import as_mechanism
 from residua.filters.state import State
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.codec import check_size, parsed_json
@@ -26,6 +27,37 @@ from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
+
+KINDS = {
+    "pure": ("filters.additive.basic", "PureFilter"),
+    "basic": ("filters.additive.basic", "BasicFilter"),
+    "renyi": ("filters.additive.renyi", "RenyiFilter"),
+    "renyi_curve": ("filters.additive.renyi", "RenyiCurveFilter"),
+    "zcdp": ("filters.additive.zcdp", "ZcdpFilter"),
+    "approximate_zcdp": ("filters.additive.zcdp", "ApproximateZcdpFilter"),
+    "gdp": ("filters.additive.gdp", "GdpFilter"),
+    "gdp_residue": ("filters.residue.gdp_residue", "GdpResidueFilter"),
+    "approximate_gdp_residue": (
+        "filters.residue.approximate_gdp_residue",
+        "ApproximateGdpResidueFilter",
+    ),
+    "target_residue": ("filters.residue.target_residue", "TargetResidueFilter"),
+    "renyi_commit": ("filters.potential.renyi_commit", "RenyiCommitFilter"),
+    "plan": ("filters.potential.plan", "PlanFilter"),
+    "menu": ("filters.potential.menu", "MenuFilter"),
+    "auto": ("filters.union.auto", "AutoFilter"),
+    "union": ("filters.union.union", "UnionFilter"),
+    "natural": ("adversary.natural.filter", "NaturalFilter"),
+    "additive_profile": ("adversary.natural.additive_profile", "AdditiveProfileFilter"),
+}
+"""The class of each kind and the module that it is in, from the top of the package."""
+
+
+def filter_class(kind: str) -> type[Filter]:
+    """The class of a kind, loaded by name: filters of higher layers are found, not imported."""
+    module, name = KINDS[kind]
+    made: type[Filter] = getattr(import_module(f"residua.{module}"), name)
+    return made
 
 
 def to_dict(filter: Filter) -> dict[str, Any]:
@@ -44,7 +76,7 @@ def to_dict(filter: Filter) -> dict[str, Any]:
 
 def to_json(filter: Filter) -> str:
     """Canonical JSON of a configuration."""
-    return _canonical(to_dict(filter))
+    return canonical(to_dict(filter))
 
 
 def from_json(given: Any) -> Filter:
@@ -75,7 +107,7 @@ def state_to_json(filter: Filter, state: State) -> str:
         raise ArgumentError(f"states of {filter.kind} have no description, they live in memory")
     out = _head(filter)
     out.update(_state_fields(state))
-    return _canonical(out)
+    return canonical(out)
 
 
 def state_from_json(filter: Filter, given: Any) -> State:
@@ -89,7 +121,8 @@ def state_from_json(filter: Filter, given: Any) -> State:
     for name in names:
         if name not in fields:
             raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
-    return filter.own(filter.state_from_fields(first, fields))
+    _like("of", first.of, fields["of"])
+    return filter.own(filter.state_from_fields(fields))
 
 
 def state_like(first: State, fields: Mapping[str, Any]) -> State:
@@ -97,6 +130,22 @@ def state_like(first: State, fields: Mapping[str, Any]) -> State:
     return type(first)(
         **{name: _like(name, getattr(first, name), value) for name, value in fields.items()}
     )
+
+
+def plain_states(filters: Sequence[Filter], states: Sequence[State | None]) -> list[Any]:
+    """The states of several filters as plain data; None where one has none."""
+    both = zip(filters, states, strict=True)
+    return [None if one is None else json.loads(each.state_to_json(one)) for each, one in both]
+
+
+def states_from_plain(filters: Sequence[Filter], given: Any) -> tuple[State | None, ...]:
+    """The inverse of `plain_states`."""
+    if not isinstance(given, list) or len(given) != len(filters):
+        raise ArgumentTypeError(
+            f"parts must be a list of {len(filters)} states, got {checks.shown(given)}"
+        )
+    both = zip(filters, given, strict=True)
+    return tuple(None if one is None else each.state_from_json(one) for each, one in both)
 
 
 def _head(filter: Filter) -> dict[str, Any]:
@@ -136,7 +185,8 @@ def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _canonical(data: Any) -> str:
+def canonical(data: Any) -> str:
+    """Plain data as canonical JSON."""
     return _ENCODER.encode(data)
 
 

@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from itertools import pairwise
 
 from residua.errors import ArgumentError
-from residua.filters.losses import is_only_delta
+from residua.filters.costs import is_only_delta
 from residua.filters.query import Query
 from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism

@@ -13,8 +13,19 @@ from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.mechanisms.black_boxes import ApproximateDp, PureDp
+from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
+from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.relations import ADD_REMOVE
+from residua.mechanisms.sampled import SubsampledGaussian
+from residua.mechanisms.selection import ExponentialMechanism
+from residua.pld.families import laplace
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.factors import Factor
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 
@@ -43,6 +54,11 @@ def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
     return mechanism.pld(relation=relation_of(mechanism, relation))
 
 
+def directions(loss: Pld) -> tuple[Pld, ...]:
+    """A loss, and its reversal where that is another."""
+    return (loss,) if loss.is_symmetric else (loss, loss.reverse())
+
+
 def relation_of(mechanism: Mechanism, relation: str | None) -> str:
     """The relation that is meant: add-remove unless another is named.
 
@@ -61,3 +77,63 @@ def described(query: Query) -> str:
     """A query in a few words, ready to be pasted back."""
     text = repr(query)
     return text if len(text) <= 200 else text[:199] + "…"
+
+
+def as_mechanism(query: Query) -> Mechanism:
+    """The description of a query; a PLD has one if it is made of Gaussians, Laplaces and `R`."""
+    if isinstance(query, Mechanism):
+        return query
+    if query.is_identity:
+        return PureDp(0.0)
+    parts: list[Mechanism] = []
+    for d, s, n in query.gaussian.parts if query.gaussian else ():
+        parts.append(_repeated(Gaussian(sigma=s, sensitivity=d), n))
+    for factor, n in query.terms.items():
+        made = _described(factor)
+        if made is None:
+            raise ArgumentError(
+                f"a query that is to be written down must be a mechanism, got {described(query)}"
+            )
+        parts.append(_repeated(made, n))
+    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def plain_pld(value: Pld) -> dict[str, Any]:
+    """A PLD as JSON data: the mechanism that has it, or that it is a PLD."""
+    if value.gaussian and not value.terms and len(value.gaussian.parts) == 1:
+        ((sensitivity, sigma, times),) = value.gaussian.parts
+        if times == 1:  # What most budgets have left, without making a mechanism of it.
+            return {"kind": Gaussian.kind, "sigma": sigma, "sensitivity": sensitivity}
+    try:
+        return as_mechanism(value).to_dict()
+    except ArgumentError:
+        return {"kind": "pld"}
+
+
+def named(query: Query) -> Query:
+    """A query by its description, where it has one: what is written down reads back the same."""
+    try:
+        return as_mechanism(query)
+    except ArgumentError:
+        return query
+
+
+def _repeated(part: Mechanism, n: int) -> Mechanism:
+    return part if n == 1 else SelfComposed(part, n)
+
+
+def _described(factor: Factor) -> Mechanism | None:
+    if isinstance(factor, RandomizedResponse):
+        return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
+    if isinstance(factor, laplace.Laplace):
+        return Laplace(factor.scale, factor.sensitivity)
+    if isinstance(factor, BoundedRange) and factor.atomic == 0.0:
+        return ExponentialMechanism(factor.eps)
+    if isinstance(factor, Atoms) and len(factor.p) == 1 and factor.is_symmetric:
+        return ApproximateDp(0.0, float(factor.mass_at_infinity))
+    if isinstance(factor, GaussianMixture) and factor.q == () and len(factor.p) == 1:
+        # Poisson sampling seen from the side of the sampled record: the direction `remove`.
+        ((shift, weight),) = factor.p
+        if factor.p_rest == factor.q_rest == 0.0 < shift:
+            return SubsampledGaussian(factor.sigma, weight, shift)
+    return None

@@ -1,14 +1,30 @@
-"""The `(eps, delta)` that a filter must keep, and how much of it one query needs by itself."""
+"""The `(eps, delta)` that a filter must keep: its range, and the Rényi budgets that keep it.
+
+**Conversion** (Canonne, Kamath and Steinke 2020, proposition 12). `D_α <= rho` gives
+`delta(eps) <= e^{(α-1)(rho-eps)} (1-1/α)^{α-1} / α`. Solved for `rho`,
+
+    rho = eps + (ln(α delta) - (α-1) ln(1-1/α)) / (α-1),
+
+and for zCDP (`rho α` in place of `rho`) the best order is found by search: any order is valid, so
+only the last evaluation must be proven. Logarithms are taken in decimals of forty digits; of each
+term its 1e-30th part is taken off, and the result is rounded down to twenty digits.
+"""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from residua import checks
 from residua.filters import amounts
+from residua.filters.query import directions
 from residua.pld.constructors import gaussian
 from residua.pld.pld import Pld
+from residua.work_limit import remembered
 
 _HALVINGS = 60
 """How often an interval is halved at most: then its ends are next to each other, or next to 0."""
@@ -56,8 +72,7 @@ def gaussian_bracket(eps: float, delta: float, width: float = 0.0) -> tuple[floa
 
 def needed_alone(loss: Pld, delta: float) -> float:
     """The `eps` that a loss needs by itself at this `delta`, in its worse direction."""
-    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return max(float(one.epsilon(delta)) for one in ends)
+    return max(float(each.epsilon(delta)) for each in directions(loss))
 
 
 def alone_words(eps: float, delta: float) -> str:
@@ -65,3 +80,61 @@ def alone_words(eps: float, delta: float) -> str:
     if not eps < math.inf:
         return f"no eps covers it at delta {delta:g}"
     return f"by itself it needs eps {amounts.shown(eps, up=True)} at delta {delta:g}"
+
+
+_PRECISION = 40
+_KEPT = 20
+_SLACK = Decimal("1e-30")
+"""A division by `α - 1 >= 1e-9` may cost nine of the forty digits."""
+
+
+@remembered(maxsize=256)
+def renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
+    """The largest `rho` for which `D_α <= rho` implies `(eps, delta)`-DP, rounded down.
+
+    By this conversion; 0 where it allows nothing.
+    """
+    with localcontext() as context:
+        context.prec = _PRECISION
+        a, e, d = (Decimal(v.numerator) / Decimal(v.denominator) for v in (alpha, eps, delta))
+        first, second = (a * d).ln() / (a - 1), (1 - 1 / a).ln()
+        # The terms may cancel: what is rounded is their size, not that of the difference.
+        rho = e + first - second - (e + abs(first) + abs(second)) * _SLACK
+    if rho <= 0:
+        return Fraction(0)
+    return Fraction(Context(prec=_KEPT, rounding=ROUND_FLOOR).create_decimal(rho))
+
+
+@remembered(maxsize=256)
+def best_order(eps: Fraction, delta: Fraction, power: float = 1.0) -> Fraction:
+    """The order with the largest `rho / α^power`: for zCDP (1), or for a given growth."""
+    e, d = float(eps), float(delta)
+    low, high = 1e-6, 1e9
+    for _ in range(6):
+        a = 1.0 + np.geomspace(low, high, 400)
+        value = e + (np.log(a * d) - (a - 1.0) * np.log1p(-1.0 / a)) / (a - 1.0)
+        k = int(np.argmax(value / a**power))
+        low, high = a[max(k - 2, 0)] - 1.0, a[min(k + 2, a.size - 1)] - 1.0
+    return Fraction(f"{a[k]:.10g}")
+
+
+@remembered(maxsize=256)
+def order_for(loss: Pld, eps: float, delta: float) -> float:
+    """About the order at which Rényi accounting within `(eps, delta)` admits most copies."""
+    a = 1.0 + np.geomspace(0.1, 1e5, 120)
+    room = eps + (np.log(a * delta) - (a - 1.0) * np.log1p(-1.0 / a)) / (a - 1.0)
+    costs = np.max([np.asarray(each.renyi(a)) for each in directions(loss)], axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        counts = np.nan_to_num(np.where(room > 0.0, room / costs, 0.0), posinf=0.0)
+    return float(f"{a[int(np.argmax(counts))]:.6g}")
+
+
+def zcdp_budget(eps: Fraction, delta: Fraction) -> Fraction:
+    """The largest `rho` (but 1e-9) for which `rho`-zCDP implies `(eps, delta)`-DP."""
+    alpha = best_order(eps, delta)
+    rho = renyi_budget(alpha, eps, delta) / alpha
+    return Fraction(
+        Context(prec=_KEPT, rounding=ROUND_FLOOR).divide(
+            Decimal(rho.numerator), Decimal(rho.denominator)
+        )
+    )

@@ -14,8 +14,8 @@ from typing import Any
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.codec import from_json
-from residua.individual.pricing.cost_model import IndividualFilter, individual_filter, units_of
-from residua.individual.pricing.units import Units
+from residua.individual.cost_model import IndividualFilter, individual_filter, units_of
+from residua.individual.pricing import Units
 
 FORMAT = 1
 """The version of the header, which is stored with a state."""
@@ -88,10 +88,10 @@ class Header:
         checks.require(made.units.digits == given["digits"], "digits", "as before", given["digits"])
         return made
 
-    def check_same(self, asked: Header, where: str) -> None:
-        """Raise unless a stored state is of the kind that is asked for."""
+    def check_same(self, requested: Header, where: str) -> None:
+        """Raise unless a stored state is of the kind that is requested."""
         for name in ("filter", "unknown", "epochs", "unit"):
-            kept, wanted = getattr(self, name), getattr(asked, name)
+            kept, wanted = getattr(self, name), getattr(requested, name)
             if kept != wanted:
                 raise ArgumentError(f"{name} of the state in {where} is {kept!r}, got {wanted!r}")
 
@@ -99,7 +99,7 @@ class Header:
 def header(
     filter: Any, unknown: Any, epochs: Any, unit: Any, relation: Any = "add-remove"
 ) -> Header:
-    """Check what a state is asked to be."""
+    """Check the properties that a state is to have."""
     chosen = individual_filter(filter)
     checks.one_of("unknown", unknown, ("start", "exclude"))
     has_epochs = checks.flag("epochs", epochs)

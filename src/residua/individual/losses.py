@@ -24,14 +24,12 @@ from numpy.typing import NDArray
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.individual.cost_model import COLUMNS, capacities_in_units
 from residua.individual.header import Header
-from residua.individual.pricing.cost_model import COLUMNS, capacities_in_units
-from residua.individual.pricing.pricing import Levels
+from residua.individual.pricing import Levels
 
 Words = NDArray[np.uint64]
 
-FINGERPRINT_SUMS = 2
-"""Independent 64-bit sums over the rows."""
 _RANDOM = np.random.Generator(np.random.PCG64(20)).integers(1, 2**63, size=4100, dtype=np.uint64)
 COLUMN_SEEDS, ODD_FACTORS = _RANDOM[:4], _RANDOM[4:] | np.uint64(1)
 """Fixed random constants: one for each column, and one for each byte of a text."""
@@ -61,7 +59,7 @@ def fingerprint(columns: list[Any]) -> tuple[int, ...]:
 
 def combine_fingerprints(sums: list[tuple[int, ...]]) -> str:
     """The fingerprint of a whole table, from those of its batches."""
-    totals = [sum(part[i] for part in sums) % 2**64 for i in range(FINGERPRINT_SUMS)]
+    totals = [sum(part[i] for part in sums) % 2**64 for i in range(2)]
     return "".join(f"{total:016x}" for total in totals)
 
 
@@ -175,17 +173,21 @@ def _column(name: str, key: Any, column: Any) -> Any:
 
 def loss_column(header: Header, names: list[str]) -> str | None:
     """Which of the loss columns there is; an error for too many, or for unknown columns."""
-    for key in header.keys:
-        if key not in names:
-            raise ArgumentError(f"losses must have the column {key!r}, got {names}")
+    _check_columns("losses", header, COLUMNS, names)
     found = [name for name in names if name in COLUMNS]
-    for name in names:
-        if name not in (*header.keys, *COLUMNS) or names.count(name) > 1:
-            allowed = ", ".join((*header.keys, *COLUMNS))
-            raise ArgumentError(f"losses take the columns {allowed} once each, got {names}")
     if len(found) > 1:
         raise ArgumentError(f"losses must have one loss column, got {' and '.join(found)}")
     return found[0] if found else None
+
+
+def _check_columns(what: str, header: Header, others: tuple[str, ...], names: list[str]) -> None:
+    """Raise unless all keys are there, and nothing but them and some other columns."""
+    for key in header.keys:
+        if key not in names:
+            raise ArgumentError(f"{what} must have the column {key!r}, got {names}")
+    allowed = (*header.keys, *others)
+    if not {*names} <= {*allowed} or len({*names}) < len(names):
+        raise ArgumentError(f"{what} take the columns {', '.join(allowed)} once each, got {names}")
 
 
 def key_type(name: str, arrow_type: Any) -> str:
@@ -210,13 +212,14 @@ def check_types(header: Header, types: tuple[str, ...]) -> Header:
 
 
 def check_loss_type(column: str | None, arrow_type: Any) -> None:
+    """Raise unless losses are numbers."""
     if column is None:
         return
     if not (pa.types.is_floating(arrow_type) or pa.types.is_integer(arrow_type)):
         raise ArgumentTypeError(f"{column} must be numbers, got {arrow_type}")
 
 
-def uniform(header: Header, table: pa.Table, column: str | None) -> tuple[Header, pa.Table]:
+def normalise(header: Header, table: pa.Table, column: str | None) -> tuple[Header, pa.Table]:
     """The table with the key columns and `loss`, all of the types that engines use."""
     kinds = zip(header.keys, header.key_types, strict=True)
     types = tuple(_kind(name, known, table[name]) for name, known in kinds)
@@ -303,6 +306,7 @@ def check_findings(header: Header, column: str | None, found: list[Findings]) ->
 
 
 def check_no_duplicates(header: Header, duplicates: int) -> None:
+    """Raise if keys are repeated."""
     if duplicates:
         raise ArgumentError(
             f"{' and '.join(header.keys)} must be unique, got {duplicates} repeated rows"
@@ -311,16 +315,7 @@ def check_no_duplicates(header: Header, duplicates: int) -> None:
 
 def _capacities(header: Header, table: pa.Table) -> Any:
     """The column of capacities of a table of subjects, as floats; None if there is none."""
-    allowed = (*header.keys, CAPACITY)
-    for name in table.column_names:
-        if name not in allowed or table.column_names.count(name) > 1:
-            raise ArgumentError(
-                f"subjects take the columns {', '.join(allowed)} once each, got"
-                f" {table.column_names}"
-            )
-    for key in header.keys:
-        if key not in table.column_names:
-            raise ArgumentError(f"subjects must have the column {key!r}, got {table.column_names}")
+    _check_columns("subjects", header, (CAPACITY,), table.column_names)
     if CAPACITY not in table.column_names:
         return None
     check_loss_type(CAPACITY, table.schema.field(CAPACITY).type)
@@ -335,7 +330,7 @@ def _capacities(header: Header, table: pa.Table) -> Any:
 def newcomers(header: Header, table: pa.Table) -> tuple[Header, pa.Table]:
     """A table of subjects as keys and `left`, in units."""
     given = _capacities(header, table)
-    header, keys = uniform(header, table, None)
+    header, keys = normalise(header, table, None)
     check_findings(
         header, None, [inspect_batch(header, batch, None) for batch in keys.to_batches()]
     )

@@ -23,20 +23,19 @@ from typing import Any
 import pyarrow as pa
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError, MissingPackage
+from residua.errors import ArgumentError, MissingPackage
 from residua.filters.query import Query
-from residua.individual.engines.engine import Store
-from residua.individual.engines.memory import MemoryStore
-from residua.individual.header import Header, header
-from residua.individual.losses import flat
-from residua.individual.pricing.cost_model import (
+from residua.individual.cost_model import (
     IndividualFilter,
     check_request,
     in_parameter,
     parameter,
 )
-from residua.individual.pricing.pricing import given_levels
-from residua.individual.spend_request import SpendRequest, SpendResult, check_id
+from residua.individual.engines.engine import SpendRequest, SpendResult, Store, check_id
+from residua.individual.engines.memory import MemoryStore
+from residua.individual.header import Header, header
+from residua.individual.losses import flat
+from residua.individual.pricing import given_levels
 from residua.pld.pld import Pld
 
 
@@ -190,8 +189,8 @@ def create(
     Raises:
         ArgumentError: the address is not one, or another state is there.
     """
-    asked = header(filter, unknown, epochs, unit, relation)
-    return State(_store(address, engine, asked, spark))
+    requested = header(filter, unknown, epochs, unit, relation)
+    return State(_store(address, engine, requested, spark))
 
 
 def open(address: str, *, engine: str | None = None, spark: Any = None) -> State:
@@ -199,37 +198,36 @@ def open(address: str, *, engine: str | None = None, spark: Any = None) -> State
     return State(_store(address, engine, None, spark))
 
 
-def _store(address: Any, engine: Any, asked: Header | None, spark: Any) -> Store:
+def _store(address: Any, engine: Any, requested: Header | None, spark: Any) -> Store:
     kind, place = _parse(address)
     engines = _ENGINES[kind]
     chosen = engines[0] if engine is None else checks.one_of("engine", engine, engines)
     if spark is not None and chosen != "spark":
         raise ArgumentError(f"spark goes with engine='spark', got engine={chosen!r}")
     if kind == "memory":
-        if asked is None:
+        if requested is None:
             raise ArgumentError("address must be on disk to be opened, got 'memory:'")
-        return MemoryStore(asked, address)
+        return MemoryStore(requested, address)
     if kind == "duckdb":
         try:
             from residua.individual.engines.duckdb import DuckStore
         except ModuleNotFoundError as error:
             raise MissingPackage.behind(error, f"the address {address!r}") from None
 
-        return DuckStore(place, address, asked)
+        return DuckStore(place, address, requested)
     from residua.individual.engines.parquet import ParquetStore
 
     if chosen == "spark":
         from residua.individual.engines.spark import SparkEngine
 
-        return ParquetStore(place, address, asked, SparkEngine(spark))
+        return ParquetStore(place, address, requested, SparkEngine(spark))
     from residua.individual.engines.memory import NumpyEngine
 
-    return ParquetStore(place, address, asked, NumpyEngine())
+    return ParquetStore(place, address, requested, NumpyEngine())
 
 
 def _parse(address: Any) -> tuple[str, Path]:
-    if not isinstance(address, str):
-        raise ArgumentTypeError(f"address must be a string, got {checks.shown(address)}")
+    checks.instance("address", address, str, "a string")
     kind, colon, rest = address.partition(":")
     wanted = "'memory:', 'duckdb:///FILE' or 'parquet:DIR'"
     if not colon or kind not in _ENGINES or (kind == "memory") != (rest == ""):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from residua.errors import MissingPackage
 
 _HOME = {
-    "PrivacyAccountant": "residua.interop.dp_accounting.accountant",
+    "PrivacyAccountant": "residua.interop.dp_accounting.events",
     "from_dp_event": "residua.interop.dp_accounting.events",
     "from_google_pld": "residua.interop.dp_accounting.plds",
     "to_google_pld": "residua.interop.dp_accounting.plds",
@@ -65,7 +65,6 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from residua.interop import dp_accounting, opacus, opendp
-    from residua.interop.dp_accounting.accountant import PrivacyAccountant
-    from residua.interop.dp_accounting.events import from_dp_event
+    from residua.interop.dp_accounting.events import PrivacyAccountant, from_dp_event
     from residua.interop.dp_accounting.plds import from_google_pld, to_google_pld
     from residua.interop.opendp import from_opendp, guard_opendp

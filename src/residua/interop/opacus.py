@@ -116,12 +116,8 @@ class BudgetedTraining:
     """
 
     def __init__(self, engine: Any, optimizer: Any, data_loader: Any, filter: Filter):
-        if not isinstance(filter, Filter):
-            raise ArgumentTypeError(f"filter must be a filter, got {checks.shown(filter)}")
-        if not isinstance(optimizer, DPOptimizer):
-            raise ArgumentTypeError(
-                f"optimizer must be the one of make_private, got {checks.shown(optimizer)}"
-            )
+        checks.instance("filter", filter, Filter, "a filter")
+        checks.instance("optimizer", optimizer, DPOptimizer, "the one of make_private")
         kind = type(optimizer).__name__
         if kind not in _OPTIMIZERS:
             raise UnsupportedError(

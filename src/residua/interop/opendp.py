@@ -68,11 +68,6 @@ _FIXED_SIZE = re.compile(r"\bsize=[0-9]")
 _MARGINS = "margins=[{"
 """Both as OpenDP writes a domain: vectors and arrays of one size, and frames with margins."""
 
-PROFILE_POINTS = 120
-"""Where a privacy profile is read, beside its end."""
-PROFILE_TAIL = 1e-15
-"""How far above its lowest point a profile need not be followed."""
-
 
 def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None) -> Mechanism:
     """The mechanism that a measurement is at an input distance. The measurement is not run.
@@ -90,10 +85,7 @@ def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None)
         UnsupportedError: the measure has no proven loss here, or the relation is add-remove on a
             domain that fixes the number of records.
     """
-    if not isinstance(measurement, Measurement):
-        raise ArgumentTypeError(
-            f"measurement must be an OpenDP Measurement, got {checks.shown(measurement)}"
-        )
+    checks.instance("measurement", measurement, Measurement, "an OpenDP Measurement")
     relation, distance = _neighbours(measurement, d_in, relation)
     kind = str(measurement.output_measure)
     if _is_own(measurement.output_measure):
@@ -102,7 +94,7 @@ def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None)
             measurement,
         )
     try:
-        return _made(measurement, measurement.map(distance), kind, relation)
+        return _translate_loss(measurement, measurement.map(distance), kind, relation)
     except (ResiduaError, KeyboardInterrupt):
         raise
     except Exception as error:
@@ -113,7 +105,7 @@ def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None)
         ) from error
 
 
-def _made(measurement: Any, loss: Any, kind: str, relation: str) -> Mechanism:
+def _translate_loss(measurement: Any, loss: Any, kind: str, relation: str) -> Mechanism:
     if kind == "MaxDivergence":
         return PureDp(_number("privacy map", loss), relation=relation)
     if kind == "ZeroConcentratedDivergence":
@@ -271,11 +263,8 @@ def _from_orders(curve: Any, relation: str) -> Mechanism:
 
 
 def _from_profile(profile: Any, relation: str) -> Mechanism:
-    if not isinstance(profile, PrivacyProfile):
-        raise ArgumentTypeError(
-            f"privacy map must be a privacy profile, got {checks.shown(profile)}"
-        )
-    eps = np.linspace(0.0, _reach(profile), PROFILE_POINTS).tolist()
+    checks.instance("privacy map", profile, PrivacyProfile, "a privacy profile")
+    eps = np.linspace(0.0, _reach(profile), 120).tolist()
     deltas = [checks.probability("delta of the privacy profile", profile.delta(e)) for e in eps]
     last = checks.probability("delta of the privacy profile", profile.delta(LARGEST_EPS))
     for smaller, larger in pairwise([*deltas, last]):
@@ -306,7 +295,7 @@ def _from_profile(profile: Any, relation: str) -> Mechanism:
 def _reach(profile: Any) -> float:
     """How far the profile is read: to where it is, but for 1e-15, as low as it gets."""
     low, high = 0.0, LARGEST_EPS
-    least = float(profile.delta(high)) + PROFILE_TAIL
+    least = float(profile.delta(high)) + 1e-15
     while high - low > 1e-9 * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if float(profile.delta(middle)) <= least else (middle, high)

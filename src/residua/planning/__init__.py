@@ -9,14 +9,12 @@ rz.planning.frontier(filter)
 `Odometer` is not a filter: it reports what was lost and refuses nothing.
 """
 
-from residua.planning.comparison import FilterComparison, SuiteComparison, compare_filters
+from residua.planning.comparison import FilterComparison, SuiteComparison, Summary, compare_filters
 from residua.planning.frontier import Frontier, frontier
-from residua.planning.how_many import count_more, how_many
-from residua.planning.least_noise import least_noise
+from residua.planning.how_many import count_more, how_many, least_noise
 from residua.planning.odometer import Odometer, Reading
 from residua.planning.recommend import Recommendation, recommend
 from residua.planning.suite import draw_suite, draw_workload
-from residua.planning.summary import Summary
 from residua.planning.workload import Workload
 
 __all__ = [

@@ -16,30 +16,17 @@ from typing import Any, NamedTuple
 
 from residua import checks
 from residua.bounds import float_down
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.base import Filter
-from residua.filters.conversion import best_order, renyi_budget
-from residua.filters.divergence import renyi_cost
-from residua.filters.kinds import KINDS, filter_class
+from residua.filters.codec import filter_class
+from residua.filters.costs import renyi_cost
 from residua.filters.query import Query, loss_of
-from residua.filters.target import gaussian_bracket
+from residua.filters.target import best_order, gaussian_bracket, renyi_budget
 from residua.mechanisms.relations import ADD_REMOVE
-from residua.planning.optimum import optimum
-from residua.planning.workload import Workload
+from residua.planning.workload import Workload, optimum
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.work_limit import remembered
-
-_ORDERS = 16
-_STEP = 1.15
-"""Rényi orders that are tried: those of `α - 1` within a factor of about ten."""
-
-
-_FACTORS = (0.7, 1.2, 2.0, 4.0)
-"""Rényi orders of a union without expected queries: of `α - 1`, times the best one for Gaussians.
-
-Picked from seven such lists on fixed workloads, before the suite was random.
-"""
 
 
 class Setting(NamedTuple):
@@ -65,15 +52,12 @@ def candidates(filters: Any = None) -> tuple[Candidate, ...]:
     given is taken as it is, unless its promise is proven to be more than `(eps, delta)`.
     """
     if filters is None:
-        return tuple(_candidate(kind) for kind in _SET_UP if kind in KINDS)
+        return tuple(map(_candidate, _BUILDERS))
     if isinstance(filters, Mapping):
         return tuple(_candidate(given, str(name)) for name, given in filters.items())
     if isinstance(filters, str | Filter):
         filters = (filters,)
-    if not isinstance(filters, list | tuple):
-        raise ArgumentTypeError(
-            f"filters must be a list of filters or kinds, got {checks.shown(filters)}"
-        )
+    checks.instance("filters", filters, list | tuple, "a list of filters or kinds")
     made = tuple(_candidate(given) for given in filters)
     names = [one.name for one in made]
     for name in names:
@@ -83,23 +67,22 @@ def candidates(filters: Any = None) -> tuple[Candidate, ...]:
 
 def kinds() -> tuple[str, ...]:
     """The kinds of filter that can be set up from `(eps, delta)` and a workload."""
-    return tuple(kind for kind in _SET_UP if kind in KINDS)
+    return tuple(_BUILDERS)
 
 
 def _candidate(given: Any, name: str | None = None) -> Candidate:
     if isinstance(given, Filter):
-        return Candidate(name or repr(given), lambda setting: _kept(given, setting))
-    if not isinstance(given, str):
-        raise ArgumentTypeError(f"a filter or a kind must be given, got {checks.shown(given)}")
-    if given not in kinds():
+        return Candidate(name or repr(given), lambda setting: _check_promise(given, setting))
+    checks.instance("a filter or a kind", given, str, "given")
+    if given not in _BUILDERS:
         raise ArgumentError(
-            f"filters must be of {', '.join(kinds())}, got {checks.shown(given)}"
-            f"{checks.near(given, kinds())}"
+            f"filters must be of {', '.join(_BUILDERS)}, got {checks.shown(given)}"
+            f"{checks.near(given, _BUILDERS)}"
         )
-    return Candidate(name or given, _SET_UP[given])
+    return Candidate(name or given, _BUILDERS[given])
 
 
-def _kept(given: Filter, setting: Setting) -> Filter:
+def _check_promise(given: Filter, setting: Setting) -> Filter:
     """A filter that was set up elsewhere; beside the optimum of another budget it says nothing."""
     least = given.guarantee.delta_bounds(setting.eps).lo
     if least > setting.delta:
@@ -119,34 +102,21 @@ def gaussian_budget(eps: float, delta: float) -> float:
     return mu
 
 
-def _made(kind: str, **fields: Any) -> Filter:
+def _make(kind: str, **fields: Any) -> Filter:
     cls: Any = filter_class(kind)
     made: Filter = cls(**fields)
     return made
 
 
-def _pure(setting: Setting) -> Filter:
-    """Plain addition of `eps`; it admits nothing whose loss is unbounded."""
-    return _made("pure", eps=setting.eps)
-
-
-def _basic(setting: Setting) -> Filter:
-    return _made("basic", eps=setting.eps, delta=setting.delta)
-
-
-def _zcdp(setting: Setting) -> Filter:
-    return _made("approximate_zcdp", eps=setting.eps, delta=setting.delta)
+def _make_within(kind: str, setting: Setting, **fields: Any) -> Filter:
+    """A filter that is configured by `(eps, delta)` itself."""
+    return _make(kind, eps=setting.eps, delta=setting.delta, **fields)
 
 
 def _renyi(setting: Setting) -> Filter:
     alpha = _order(setting)
     rho = renyi_budget(*map(amounts.written, (alpha, setting.eps, setting.delta)))
-    return _made("renyi", alpha=alpha, rho=amounts.reported(rho))
-
-
-def _renyi_commit(setting: Setting) -> Filter:
-    """Without a commit, which is a decision of the analyst."""
-    return _made("renyi_commit", eps=setting.eps, delta=setting.delta, alpha=_order(setting))
+    return _make("renyi", alpha=alpha, rho=amounts.reported(rho))
 
 
 def _order(setting: Setting) -> float:
@@ -158,8 +128,9 @@ def _order(setting: Setting) -> float:
     for query, count in expected.runs(expected.round):
         counts[query] += count
     best, chosen = Fraction(-1), start + 1.0
-    for power in range(-_ORDERS, _ORDERS + 1):
-        alpha = float(f"{1.0 + start * _STEP**power:.6g}")
+    for power in range(-16, 17):
+        # From a tenth of the best α - 1 for Gaussians to ten times as much.
+        alpha = float(f"{1.0 + start * 1.15**power:.6g}")
         costs = [renyi_cost(loss_of(query, setting.relation), alpha) for query in counts]
         if None in costs:
             continue
@@ -170,15 +141,7 @@ def _order(setting: Setting) -> float:
     return chosen
 
 
-def _gdp(setting: Setting) -> Filter:
-    return _made("gdp", mu=gaussian_budget(setting.eps, setting.delta))
-
-
-def _gdp_residue(setting: Setting) -> Filter:
-    return _made("gdp_residue", mu=gaussian_budget(setting.eps, setting.delta))
-
-
-def _slack(setting: Setting) -> Filter:
+def _approximate_gdp_residue(setting: Setting) -> Filter:
     """Split for what was expected where that is subsampled, which slack is for."""
     cls: Any = filter_class("approximate_gdp_residue")
     (query, _), *others = setting.workload.planned.queries
@@ -188,38 +151,29 @@ def _slack(setting: Setting) -> Filter:
     return made
 
 
-def _target(setting: Setting) -> Filter:
-    return _made("target_residue", eps=setting.eps, delta=setting.delta)
-
-
-def _plan(setting: Setting) -> Filter:
-    plan = _under_relation(setting, planned(setting))
-    return _made("plan", eps=setting.eps, delta=setting.delta, plan=plan)
-
-
-def _menu(setting: Setting) -> Filter:
-    menu = _under_relation(setting, setting.workload.kinds)
-    return _made("menu", eps=setting.eps, delta=setting.delta, menu=menu)
-
-
 def _auto(setting: Setting) -> Filter:
-    """Told what the workload lists as expected, if it does."""
+    """The automatic filter knows what the workload lists as expected, if it does."""
     expected = tuple(dict.fromkeys(run.query for run in setting.workload.expected))
     expect = _under_relation(setting, expected) if expected else None
-    return _made("auto", eps=setting.eps, delta=setting.delta, expect=expect)
+    return _make_within("auto", setting, expect=expect)
 
 
 def _union(setting: Setting) -> Filter:
-    """Told nothing: addition of `eps`, which is free, and five filters with a share of `delta`."""
-    eps, share = setting.eps, float_down(Fraction(setting.delta) / (1 + len(_FACTORS)))
+    """Addition of `eps`, which is free, and five filters with a share of `delta`.
+
+    The Rényi orders were picked from seven such lists on fixed workloads, before the suite was
+    random: multiples of the best `α - 1` for Gaussians.
+    """
+    eps, factors = setting.eps, (0.7, 1.2, 2.0, 4.0)
+    share = float_down(Fraction(setting.delta) / (1 + len(factors)))
     start = float(best_order(amounts.written(eps), amounts.written(share))) - 1.0
-    orders = [float(f"{1.0 + start * factor:.6g}") for factor in _FACTORS]
+    orders = [float(f"{1.0 + start * factor:.6g}") for factor in factors]
     components = [
-        _made("pure", eps=eps),
-        _made("gdp_residue", mu=gaussian_budget(eps, share)),
-        *(_made("renyi_commit", eps=eps, delta=share, alpha=alpha) for alpha in orders),
+        _make("pure", eps=eps),
+        _make("gdp_residue", mu=gaussian_budget(eps, share)),
+        *(_make("renyi_commit", eps=eps, delta=share, alpha=alpha) for alpha in orders),
     ]
-    return _made("union", filters=tuple(components), eps=eps)
+    return _make("union", filters=tuple(components), eps=eps)
 
 
 def _under_relation(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
@@ -229,26 +183,32 @@ def _under_relation(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query
     return tuple(loss_of(query, setting.relation) for query in queries)
 
 
-def planned(setting: Setting) -> tuple[Query, ...]:
+def planned_queries(setting: Setting) -> tuple[Query, ...]:
     """The expected queries, one by one, as long as anything of it could fit; one at least."""
     expected = setting.workload.planned
     room = max(optimum(setting.eps, setting.delta, expected, relation=setting.relation), 1)
     return tuple(query for query, count in expected.runs(room) for _ in range(count))
 
 
-_SET_UP: dict[str, Callable[..., Filter]] = {
-    "pure": _pure,
-    "basic": _basic,
-    "approximate_zcdp": _zcdp,
+_BUILDERS: dict[str, Callable[[Setting], Filter]] = {
+    "pure": lambda setting: _make("pure", eps=setting.eps),
+    "basic": lambda setting: _make_within("basic", setting),
+    "approximate_zcdp": lambda setting: _make_within("approximate_zcdp", setting),
     "renyi": _renyi,
-    "renyi_commit": _renyi_commit,
-    "gdp": _gdp,
-    "gdp_residue": _gdp_residue,
-    "approximate_gdp_residue": _slack,
-    "target_residue": _target,
-    "plan": _plan,
-    "menu": _menu,
+    "renyi_commit": lambda setting: _make_within("renyi_commit", setting, alpha=_order(setting)),
+    "gdp": lambda setting: _make("gdp", mu=gaussian_budget(setting.eps, setting.delta)),
+    "gdp_residue": lambda setting: _make(
+        "gdp_residue", mu=gaussian_budget(setting.eps, setting.delta)
+    ),
+    "approximate_gdp_residue": _approximate_gdp_residue,
+    "target_residue": lambda setting: _make_within("target_residue", setting),
+    "plan": lambda setting: _make_within(
+        "plan", setting, plan=_under_relation(setting, planned_queries(setting))
+    ),
+    "menu": lambda setting: _make_within(
+        "menu", setting, menu=_under_relation(setting, setting.workload.kinds)
+    ),
     "union": _union,
     "auto": _auto,
 }
-"""How each kind is set up, in the order of the table."""
+"""How each kind is set up, in the order of the table; no kind commits by itself."""

@@ -1,20 +1,27 @@
 """How much of a workload each filter admits, beside the non-adaptive optimum.
 
 A workload is requested in order until the first refusal; what was admitted is divided by the most
-that fits when all queries are known in advance (`optimum.py`). The optimum is rounded up, so no
-ratio is flattering. A suite of random workloads (`suite.py`) is summarised by the statistics of
-`summary.py`.
+that fits when all queries are known in advance (`workload.py`). The optimum is rounded up, so no
+ratio is flattering.
+
+**Statistics of a suite** of random workloads (`suite.py`). A workload with a small optimum has few
+possible ratios, and one refusal changes its ratio by a tenth or more. Workloads whose optimum is
+below `SMALL` are therefore summarised apart. The interval of the mean is a percentile bootstrap:
+workloads are resampled with replacement, and the interval holds the middle 95 % of the means.
+Ratios are bounded by one and skewed, which a normal approximation would ignore. The resampling has
+a fixed seed, so the interval is a function of the ratios.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
@@ -23,10 +30,85 @@ from residua.filters.counting import MOST, admitted
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import suite
 from residua.planning.candidates import Candidate, Setting, candidates
-from residua.planning.optimum import checked_budget, optimum
-from residua.planning.summary import SMALL, Measurement, Summary, summarise
-from residua.planning.workload import Run, Workload
+from residua.planning.workload import Run, Workload, checked_budget, optimum
 from residua.pld.pld import Pld
+
+SMALL = 10
+"""Workloads with an optimum below this are reported apart."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One filter on one workload: `ratio` is admitted over optimum."""
+
+    family: str
+    optimum: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Admitted over optimum for one filter: statistics over the workloads of a suite.
+
+    All but the last two fields are over the workloads with an optimum of at least `SMALL`. A
+    statistic is None where no workload counts, and so is the interval for fewer than two.
+    """
+
+    filter: str
+    workloads: int
+    mean: float | None
+    interval: tuple[float, float] | None
+    """The 95 % confidence interval of the mean."""
+    tenth_percentile: float | None
+    """The least ratio that at least a tenth of the workloads do not exceed."""
+    minimum: float | None
+    families: dict[str, float]
+    """The mean for each family."""
+    small_workloads: int
+    """How many workloads have an optimum below `SMALL`."""
+    small_mean: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        interval = None if self.interval is None else list(self.interval)
+        return {**self.__dict__, "interval": interval, "families": dict(self.families)}
+
+
+def summarise(filter: str, measurements: Sequence[Measurement]) -> Summary:
+    """The statistics of one filter; a workload of which nothing fits must be left out."""
+    large = [one for one in measurements if one.optimum >= SMALL]
+    small = [one.ratio for one in measurements if one.optimum < SMALL]
+    ratios = sorted(one.ratio for one in large)
+    families: dict[str, list[float]] = {}
+    for one in large:
+        families.setdefault(one.family, []).append(one.ratio)
+    return Summary(
+        filter,
+        len(ratios),
+        _mean(ratios),
+        bootstrap_interval(ratios),
+        ratios[math.ceil(len(ratios) / 10) - 1] if ratios else None,
+        ratios[0] if ratios else None,
+        {name: math.fsum(found) / len(found) for name, found in families.items()},
+        len(small),
+        _mean(small),
+    )
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The percentile bootstrap interval of the mean; None for fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return None
+    random = np.random.default_rng(0)
+    draws = random.multinomial(count, np.full(count, 1.0 / count), size=10_000)
+    low, high = np.quantile(draws @ np.asarray(values) / count, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
 
 Progress = Callable[[str, int, int], None]
 """Called with what comes next, how many measurements are done and how many there are."""
@@ -105,45 +187,44 @@ class FilterComparison:
 
     def table(self) -> str:
         """As text: for one workload a line for each filter, for several a line for each."""
-        if len(self.rows) == 1:
-            head, *lines = self._single()
+        if len(self.rows) > 1:
+            head, lines = self.headings(), self.cells()
         else:
-            head, lines = self._heading(), [self._cells(row) for row in self.rows]
+            (row,) = self.rows
+            head = row.workload, "admitted", "ratio"
+            best = str(row.optimum), ratio_text(1.0 if row.optimum else None)
+            lines = [("(non-adaptive optimum)", *best)]
+            for name, count, ratio in zip(self.filters, row.admitted, row.ratios(), strict=True):
+                lines.append((name, str(count), ratio_text(ratio)))
         # Names of kinds are long: they break at their underscores.
         parts = [cell.split("_") for cell in head]
         deep = max(map(len, parts))
         heads = zip(*([""] * (deep - len(part)) + part for part in parts), strict=True)
-        return aligned(list(heads), list(lines))
+        return align_columns(list(heads), lines)
 
-    def _heading(self) -> tuple[str, ...]:
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table of ratios."""
         return "workload", "optimum", *self.filters
 
-    def _cells(self, row: Row) -> tuple[str, ...]:
-        return row.workload, str(row.optimum), *map(shown, row.ratios())
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each workload."""
+        return [
+            (row.workload, str(row.optimum), *map(ratio_text, row.ratios())) for row in self.rows
+        ]
 
-    def _single(self) -> Iterator[tuple[str, ...]]:
-        (row,) = self.rows
-        yield row.workload, "admitted", "ratio"
-        yield "(non-adaptive optimum)", str(row.optimum), shown(1.0 if row.optimum else None)
-        for name, count, ratio in zip(self.filters, row.admitted, row.ratios(), strict=True):
-            yield name, str(count), shown(ratio)
+    def hints(self) -> list[tuple[str, ...]]:
+        """What explains the cells after the first: the counts."""
+        return [("", *map(str, row.admitted)) for row in self.rows]
+
+    def caption(self) -> str:
+        """What there is to say about the table."""
+        return ""
 
     def _repr_html_(self) -> str:
-        """As a table in a notebook: ratios, and the counts where the pointer rests."""
+        """What notebooks show."""
+        from residua.figures.notebook import comparison_html
 
-        def line(tag: str, cells: list[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
-
-        lines = [line("th", [html.escape(text) for text in self._heading()])]
-        for row in self.rows:
-            cells = [html.escape(row.workload), str(row.optimum)]
-            cells += [
-                f'<span title="{count}">{shown(ratio)}</span>'
-                for count, ratio in zip(row.admitted, row.ratios(), strict=True)
-            ]
-            lines.append(line("td", cells))
-        caption = f"<caption>admitted / optimum within ({self.eps:g}, {self.delta:g})</caption>"
-        return f"<table>{caption}{''.join(lines)}</table>"
+        return comparison_html(self)
 
 
 @dataclass(frozen=True)
@@ -188,7 +269,7 @@ class SuiteComparison(FilterComparison):
     def table(self) -> str:
         """The statistics as text, a line for each filter."""
         heads = list(zip(*self._heads(), strict=True))
-        return f"{aligned(heads, self.cells())}\n\n{self.caption()}"
+        return f"{align_columns(heads, self.cells())}\n\n{self.caption()}"
 
     def headings(self) -> tuple[str, ...]:
         """The headings of the table."""
@@ -217,12 +298,12 @@ class SuiteComparison(FilterComparison):
         return [
             (
                 one.filter,
-                shown(one.mean, 3),
-                _shown_interval(one.interval),
-                shown(one.tenth_percentile),
-                shown(one.minimum),
-                shown(one.small_mean),
-                *(shown(one.families.get(family)) for family in self._families),
+                ratio_text(one.mean, 3),
+                _format_interval(one.interval),
+                ratio_text(one.tenth_percentile),
+                ratio_text(one.minimum),
+                ratio_text(one.small_mean),
+                *(ratio_text(one.families.get(family)) for family in self._families),
             )
             for one in self.summaries
         ]
@@ -236,22 +317,11 @@ class SuiteComparison(FilterComparison):
             f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
         )
 
-    def _repr_html_(self) -> str:
-        """The statistics as a table in a notebook."""
-        rows = [_html_line("th", self.headings())]
-        rows += [_html_line("td", line) for line in self.cells()]
-        caption = (
-            f"<caption>admitted / optimum within ({self.eps:g}, {self.delta:g})."
-            f" {html.escape(self.caption())}</caption>"
-        )
-        return f"<table>{caption}{''.join(rows)}</table>"
+    def hints(self) -> list[tuple[str, ...]]:
+        return [("",) * (len(cells) - 1) for cells in self.cells()]
 
 
-def _html_line(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def aligned(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) -> str:
+def align_columns(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) -> str:
     """Text in columns under a rule, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*heads, *lines, strict=True)]
     texts = [
@@ -265,19 +335,19 @@ def aligned(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) 
     return "\n".join([*texts[: len(heads)], rule, *texts[len(heads) :]])
 
 
-def shown(ratio: float | None, digits: int = 2) -> str:
+def ratio_text(ratio: float | None, digits: int = 2) -> str:
     """A ratio in decimals, rounded down; a dash where there is none."""
     if ratio is None:
         return "-"
     return f"{math.floor(10**digits * ratio + 1e-9) / 10**digits:.{digits}f}"
 
 
-def _shown_interval(interval: tuple[float, float] | None) -> str:
+def _format_interval(interval: tuple[float, float] | None) -> str:
     """An interval in three decimals, rounded outwards."""
     if interval is None:
         return "-"
     low, high = interval
-    return f"{shown(low, 3)}-{math.ceil(1000 * high - 1e-9) / 1000:.3f}"
+    return f"{ratio_text(low, 3)}-{math.ceil(1000 * high - 1e-9) / 1000:.3f}"
 
 
 def compare_filters(
@@ -326,7 +396,7 @@ def compare_filters(
     if isinstance(workload, str) and workload == "suite":
         seed = suite.DEVELOPMENT_SEED if seed is None else seed
         draws = suite.suite_draws(seed, suite.COUNT if count is None else count, family, shape)
-        rows = compare.rows(len(draws), compare.drawn(draws))
+        rows = compare.rows(len(draws), compare.draw(draws))
         return SuiteComparison(eps, delta, names, rows, int(seed))
     for name, given in (("seed", seed), ("count", count), ("family", family), ("shape", shape)):
         if given is not None:
@@ -354,7 +424,7 @@ class _Measured(NamedTuple):
             self.progress("", count * steps, count * steps)
         return rows
 
-    def drawn(self, draws: Sequence[suite.Draw]) -> Iterator[Workload]:
+    def draw(self, draws: Sequence[suite.Draw]) -> Iterator[Workload]:
         """The workloads of a suite, each drawn when it is needed."""
         steps = 1 + len(self.running)
         for place, (seed, family, shape, expect) in enumerate(draws):

@@ -6,7 +6,6 @@ Gaussian noise, from the least noise of which one more fits to some times as muc
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +21,8 @@ from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.how_many import as_filter, how_many
 from residua.pld.constructors import gaussian, laplace, pure_dp
 
-_SPAN = 8.0
-_MOST = 1_000
-"""Filters without closed forms decide every request: a frontier must not take hours."""
-_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e6
-_CLOSE = 1.01
-"""How near the least noise is found. Next to what just fits, decisions with slack take long."""
-
 Progress = Callable[[str, int, int], None]
-"""Told a family, how many points of lines are done, and of how many at most."""
+"""Called with a family, how many points of lines are done, and of how many at most."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +84,10 @@ class Frontier:
         return {"filter": self.filter, "left": self.left, "rows": self.records()}
 
     def _repr_html_(self) -> str:
-        """A small picture for each kind, for notebooks."""
-        from residua.figures.svg import chart
+        """What notebooks show."""
+        from residua.figures.notebook import frontier_html
 
-        parts = [f"<p>{html.escape(self.filter)}, {html.escape(self.left)} left</p>"]
-        for line in self.lines:
-            if not line.values:
-                parts.append(f"<p>{html.escape(line.family)}: none fits</p>")
-                continue
-            points = list(zip(line.values, map(float, line.counts), strict=True))
-            top = 10.0 ** max(1, len(str(max(line.counts))))
-            ticks = [10.0**k for k in range(len(f"{top:.0f}"))]
-            across = min(line.values), max(line.values)
-            names = f"{line.family}: {line.parameter}", "more"
-            parts.append(chart({"": points}, names, across, (0.9, top), ticks))
-        return "".join(parts)
+        return frontier_html(self)
 
 
 def frontier(
@@ -115,16 +96,27 @@ def frontier(
     *,
     state: State | None = None,
     points: int = 9,
-    span: float = _SPAN,
-    most: int = _MOST,
+    span: float = 8.0,
+    most: int = 1_000,
     relation: str | None = None,
     progress: Progress | None = None,
 ) -> Frontier:
     """How many more of each family fit, from the least noise that fits to `span` times as much.
 
-    `families` maps names to functions from a noise to a query that loses less as it grows; without
-    it the four of the module. Counts end at `most`, and a line with the first that does. The least
-    noise is found to a hundredth, from above.
+    Args:
+        filter: any filter; nothing is spent.
+        families: maps names to functions from a noise to a query that loses less as it grows; by
+            default the four of the module.
+        state: where counting starts; by default where the filter is now.
+        points: how many values of the noise there are for each family.
+        span: how many times the least noise the largest one is.
+        most: where counts end, and a line with the first that does. A filter without a closed
+            form decides every request, and a frontier should not take hours.
+        relation: the neighbouring relation for mechanisms.
+        progress: called after each point.
+
+    Returns:
+        The counts. The least noise is found to a hundredth, from above.
     """
     filter, most = as_filter(filter), checks.count("most", most)
     points = checks.count("points", points)
@@ -132,15 +124,15 @@ def frontier(
     span = checks.real("span", span, "above 1")
     checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
     state = filter.state if state is None else filter.own(state)
-    asked, lines = _families(families), []
-    for place, one in enumerate(asked):
+    chosen, lines = _families(families), []
+    for place, one in enumerate(chosen):
 
-        def told(done: int, name: str = one.name, before: int = place * points) -> None:
+        def report(done: int, name: str = one.name, before: int = place * points) -> None:
             if progress is not None:
-                progress(name, before + done, len(asked) * points)
+                progress(name, before + done, len(chosen) * points)
 
-        told(0)
-        lines.append(_line(filter, state, one, (points, span, most), relation, told))
+        report(0)
+        lines.append(_line(filter, state, one, (points, span, most), relation, report))
     left = filter.left_words(state)
     return Frontier(repr(filter), left, tuple(lines), most)
 
@@ -161,7 +153,7 @@ def _line(
     family: Family,
     extent: tuple[int, float, int],
     relation: str | None,
-    told: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> Line:
     points, span, most = extent
     start = _start(filter, state, family, relation)
@@ -176,7 +168,7 @@ def _line(
             break
         values.append(family.value(rounded))
         counts.append(how_many(filter, query, state=state, most=most, relation=relation))
-        told(len(counts))
+        report(len(counts))
         if counts[-1] >= most:
             break
     return Line(family.name, family.parameter, tuple(values), tuple(counts))
@@ -195,11 +187,12 @@ def _start(filter: Filter, state: State, family: Family, relation: str | None) -
     low = high = 1.0
     while not fits(high):
         low, high = high, 4.0 * high
-        if high > _MOST_NOISE:
+        if high > 1e6:
             return None
-    while low >= _LEAST_NOISE and fits(low):
+    while low >= 1e-6 and fits(low):
         low, high = low / 4.0, low
-    while high > _CLOSE * low:
+    # Not closer: next to what just fits, decisions with slack take long.
+    while high > 1.01 * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high

@@ -1,22 +1,34 @@
-"""How many more queries fit; the counting itself is `filters/counting.py`."""
+"""How many more queries fit, and the least noise of which so many fit.
+
+Counting itself is `filters/counting.py`. Noise is turned as a refusal does (`filters/noise.py`):
+found by bisection, rounded to the private side, and checked by deciding the very queries that are
+returned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import overload
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters import decreasing_cost
+from residua.errors import ArgumentError
 from residua.filters.base import DecreasingCost, Filter
-from residua.filters.counting import MOST, Count, admitted, count_decided, decreasing_costs
+from residua.filters.counting import (
+    MOST,
+    SLACK,
+    Count,
+    WideError,
+    admitted,
+    at_least,
+    count_decided,
+    decreasing_costs,
+    decreasing_count,
+)
+from residua.filters.noise import Noisy, Queries, least, private_side, scaled
 from residua.filters.query import Query, as_query
 from residua.filters.state import State
 from residua.mechanisms import relations
-
-_SLACKS = (decreasing_cost.SLACK, 1e-6)
-_MANY = 10**4
-"""Beyond so many requests, a count that is slightly too small does not matter."""
 
 
 def how_many(
@@ -27,16 +39,24 @@ def how_many(
     most: int = MOST,
     relation: str | None = None,
 ) -> int:
-    """How many more of `query` the filter would admit before it refuses one; at most `most`.
-
-    A list of queries is asked in order, again and again, and the count is of single queries: with
-    two queries in the list, 5 means two whole rounds and the first query of a third. The count is
-    from `state`, or from where the filter is now; nothing is spent.
+    """How many more of `query` the filter would admit before it refuses one; nothing is spent.
 
     A filter that has to decide each query stops counting after 50,000 decisions. A target residue
     filter, also within the automatic filter, stops after 2,000, or after a thousand million
     operations (some seconds) of sampled queries. Then the count is a proven lower bound, and
     `planning.count_more` says so.
+
+    Args:
+        filter: any filter.
+        query: a query, or a list of them that is asked in order, again and again. The count is of
+            single queries: with two in the list, 5 means two whole rounds and the first query of a
+            third.
+        state: where counting starts; by default where the filter is now.
+        most: where counting ends.
+        relation: the neighbouring relation for mechanisms.
+
+    Returns:
+        The count, at most `most`.
     """
     return count_more(filter, query, state=state, most=most, relation=relation).copies
 
@@ -58,25 +78,10 @@ def count_more(
     if most and filter.decide(state, queries[0], relation=relation).is_too_expensive:
         return Count(0, False)
     if known := decreasing_costs(filter, state, queries, relation):
-        found = decreasing_cost.count(*known, most)
+        found = decreasing_count(*known, most)
         if found is not None:
             return Count(found, found >= most)
     return count_decided(filter, state, queries, most, relation)
-
-
-def counted(
-    filter: Filter,
-    state: State | None,
-    queries: Sequence[Query],
-    most: int,
-    relation: str | None = None,
-) -> int:
-    """How many of the repeating `queries` are admitted before the first refusal."""
-    state = filter.state if state is None else filter.own(state)
-    found = None
-    if known := decreasing_costs(filter, state, queries, relation):
-        found = decreasing_cost.count(*known, most)
-    return admitted(filter, state, queries, most, relation)[0] if found is None else found
 
 
 def are_admitted(
@@ -92,33 +97,38 @@ def are_admitted(
     that bounds leave it open.
     """
     state = filter.state if state is None else filter.own(state)
-    if known := decreasing_costs(filter, state, queries, relation):
-        found = _at_least(*known, n)
-        if found is not None:
-            return found
+    known, found = decreasing_costs(filter, state, queries, relation), None
+    if known:
+        enough = _at_least(*known, n)
+        if enough is not None:
+            return enough
     if n > MOST and not filter.skips:
         raise ArgumentError(
             f"n must be such that at most {MOST} requests are decided by {filter.kind},"
             f" which decides one by one, got {n} requests"
         )
-    return counted(filter, state, queries, n, relation) >= n
+    if known:
+        found = decreasing_count(*known, n)
+    if found is None:
+        found = admitted(filter, state, queries, n, relation)[0]
+    return found >= n
 
 
 def _at_least(left: Fraction, costs: list[DecreasingCost], n: int) -> bool | None:
-    for slack in _SLACKS:
+    for slack in (SLACK, 1e-6):
         try:
-            found = decreasing_cost.at_least(left, costs, n, slack)
-        except decreasing_cost.WideError:
+            found = at_least(left, costs, n, slack)
+        except WideError:
             continue
-        return False if found is None and n > _MANY else found
+        # Of so many requests, a count that is slightly too small does not matter.
+        return False if found is None and n > 10**4 else found
     return None
 
 
 def as_filter(value: object) -> Filter:
     """Check that an argument is a filter."""
-    if not isinstance(value, Filter):
-        raise ArgumentTypeError(f"filter must be a filter, got {checks.shown(value)}")
-    return value
+    found: Filter = checks.instance("filter", value, Filter, "a filter")
+    return found
 
 
 def as_queries(query: object) -> tuple[Query, ...]:
@@ -128,3 +138,85 @@ def as_queries(query: object) -> tuple[Query, ...]:
     if not query:
         raise ArgumentError("query must hold at least one query, got an empty list")
     return tuple(as_query(one, f"query[{place}]") for place, one in enumerate(query))
+
+
+@overload
+def least_noise(
+    filter: Filter,
+    mechanism_family: Sequence[Query],
+    n: int = 1,
+    *,
+    state: State | None = None,
+    relation: str | None = None,
+) -> Queries | None: ...
+
+
+@overload
+def least_noise(
+    filter: Filter,
+    mechanism_family: Query | Callable[[float], Query],
+    n: int = 1,
+    *,
+    state: State | None = None,
+    relation: str | None = None,
+) -> Query | None: ...
+
+
+def least_noise(
+    filter: Filter,
+    mechanism_family: Query | Sequence[Query] | Callable[[float], Query],
+    n: int = 1,
+    *,
+    state: State | None = None,
+    relation: str | None = None,
+) -> Query | Queries | None:
+    """The query of a family with the least noise of which `n` more fit; None where none does.
+
+    Args:
+        filter: any filter; nothing is spent.
+        mechanism_family: a query, whose noise is turned (scale, sigma, or eps and mu the other
+            way); or a list of queries, all turned by the same factor, of which `n` whole rounds are
+            to fit; or a function from a positive parameter to a query that loses less as the
+            parameter grows.
+        n: how many are to fit.
+        state: where counting starts; by default where the filter is now.
+        relation: the neighbouring relation for mechanisms.
+
+    Returns:
+        The query, or a tuple of them for a list. Its noise is within six digits of the least where
+        more noise never fits worse, and `n` more of it are checked to be admitted.
+    """
+    filter, n = as_filter(filter), checks.count("n", n)
+    checks.require(n > 0, "n", "at least 1", n)
+    state = filter.state if state is None else filter.own(state)
+
+    def fits(queries: Queries) -> bool:
+        return are_admitted(filter, state, queries, n * len(queries), relation)
+
+    many = isinstance(mechanism_family, list | tuple)
+    if callable(mechanism_family):
+        found = least(_from_function(mechanism_family), fits)
+    else:
+        template = as_queries(mechanism_family)
+        if any(scaled(query, 2.0) is None for query in template):
+            return None
+        found = least(_from_template(template), fits)
+    if found is None:
+        return None
+    return found if many else found[0]
+
+
+def _from_template(template: Queries) -> Noisy:
+    def scale(ratio: float, digits: int | None) -> Queries | None:
+        made = [scaled(query, ratio, digits) for query in template]
+        whole = tuple(query for query in made if query is not None)
+        return whole if len(whole) == len(made) else None
+
+    return scale
+
+
+def _from_function(family: Callable[[float], Query]) -> Noisy:
+    def make(noise: float, digits: int | None) -> Queries | None:
+        return (as_query(family(private_side(noise, digits, True)), "mechanism_family(noise)"),)
+
+    return make

@@ -29,15 +29,13 @@ from residua import checks
 from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.additive.renyi import order
-from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.divergence import renyi_cost
-from residua.filters.losses import largest_loss, missing_mass
+from residua.filters.costs import largest_loss, missing_mass, renyi_cost, split, stated_renyi
 from residua.filters.query import Query, as_query, described, relation_of
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
-_PRECISION = 40
 _SLACK = Decimal("1e-30")
+"""Covers the roundings of decimals of forty digits."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,12 @@ class Odometer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", order("alpha", self.alpha))
-        delta = checks.real("delta", self.delta, "in (0, 1)")
-        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", _check_delta(self.delta))
 
     @classmethod
     def expecting(cls, rho: float, delta: float) -> Odometer:
         """The odometer that reads least when, all in all, about `rho`-zCDP is spent."""
-        rho = checks.positive("rho", rho)
-        delta = checks.real("delta", delta, "in (0, 1)")
-        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+        rho, delta = checks.positive("rho", rho), _check_delta(delta)
         best = 1.0 + math.sqrt(-math.log(delta) / rho)
         return cls(float(f"{min(max(best, 1.0 + 1e-6), 1e9):.6g}"), delta)
 
@@ -90,7 +84,7 @@ class Odometer:
                 raise ArgumentError(
                     f"relation must be {self.relation}, as of earlier queries, got {meant!r}"
                 )
-        stated, rest = split(asked, meant, lambda box: _stated(box, self.alpha))
+        stated, rest = split(asked, meant, lambda box: _declared_cost(box, self.alpha))
         cost = renyi_cost(rest, self.alpha)
         if cost is None:
             raise ArgumentError(
@@ -106,7 +100,7 @@ class Odometer:
     @property
     def reading(self) -> Reading:
         """An upper bound on the loss so far."""
-        with localcontext(Context(prec=_PRECISION)):
+        with localcontext(Context(prec=40)):
             log = -Decimal(self.delta).ln() / (Decimal(self.alpha) - 1)
             raised = log * (1 + _SLACK)
         exact = self.spent + Fraction(Context(prec=30, rounding=ROUND_CEILING).plus(raised))
@@ -121,11 +115,17 @@ class Odometer:
         )
 
 
+def _check_delta(value: float) -> float:
+    delta = checks.real("delta", value, "in (0, 1)")
+    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+    return delta
+
+
 def _largest(loss: Pld) -> Fraction | None:
     return None if missing_mass(loss) > 0 else largest_loss(loss)
 
 
-def _stated(mechanism: Mechanism, alpha: float) -> tuple[Fraction, ...] | None:
+def _declared_cost(mechanism: Mechanism, alpha: float) -> tuple[Fraction, ...] | None:
     cost = stated_renyi(mechanism, alpha)
     return None if cost is None else (cost,)
 

@@ -10,7 +10,6 @@ filter admits all of it.
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from residua.planning.comparison import (
     compare_filters,
     count_admitted,
 )
-from residua.planning.workload import Run, Workload
+from residua.planning.workload import Run, Workload, is_within
 from residua.pld.pld import Pld
 
 _RESTS_ON = (
@@ -77,7 +76,7 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        from residua.filters.describe import as_mechanism
+        from residua.filters.query import as_mechanism
 
         queries = [
             {"mechanism": as_mechanism(run.query).to_dict(), "repeat": run.times}
@@ -96,11 +95,10 @@ class Recommendation:
         return "\n".join([*lines, self.reason, "", self.comparison.table()])
 
     def _repr_html_(self) -> str:
-        """The reason, the curve that is promised, and what every filter admits, for notebooks."""
-        from residua.figures.svg import profiles
+        """What notebooks show."""
+        from residua.figures.notebook import recommendation_html
 
-        curve = profiles({"guarantee": self.filter.guarantee})
-        return f"<p>{html.escape(self.reason)}</p>{curve}{self.comparison._repr_html_()}"
+        return recommendation_html(self)
 
 
 def recommend(
@@ -116,46 +114,59 @@ def recommend(
 ) -> Recommendation:
     """The filter that admits most of a workload within `(eps, delta)`, and the noise to use.
 
-    `workload` is as for `compare_filters`, but a single one. With `n`, that many rounds of it are
-    all to be answered; without, a workload that ends is to be answered whole, and one that repeats
-    as often as fits, with its noise as it is. `filters` are the kinds to choose from.
+    Args:
+        eps: the budget's epsilon, at most 600.
+        delta: the budget's delta, in (0, 1).
+        workload: as for `compare_filters`, but a single one.
+        n: how many rounds of the workload are all to be answered. Without it a workload that ends
+            is to be answered whole, and one that repeats as often as fits, with its noise as it is.
+        filters: the kinds to choose from.
+        most: where counting ends.
+        relation: the neighbouring relation for mechanisms.
+        progress: called before each measurement.
+
+    Returns:
+        The filter, the reason, and the queries with the noise to use.
+
+    Raises:
+        ArgumentError: an argument is out of range, or the workload has no noise to turn.
     """
     checks.require(workload != "suite", "workload", "a single one", workload)
     found = as_workloads(workload)
     checks.require(len(found) == 1, "workload", "a single one", workload)
-    asked = found[0] if n is None else _rounds(found[0], checks.count("n", n))
+    target = found[0] if n is None else _rounds(found[0], checks.count("n", n))
     table = compare_filters(
-        eps, delta, asked, filters, most=most, relation=relation, progress=progress
+        eps, delta, target, filters, most=most, relation=relation, progress=progress
     )
-    setting = Setting(table.eps, table.delta, asked, relation)
+    setting = Setting(table.eps, table.delta, target, relation)
     made = {one.name: one.build for one in candidates(filters)}
     name, admitted = _best(table)
     row = table.rows[0]
     filter, why = made[name](setting), _why(name, admitted, table)
-    if asked.repeat:
-        return Recommendation(filter, why, asked.queries, 1.0, table)
-    whole = admitted == asked.round
+    if target.repeat:
+        return Recommendation(filter, why, target.queries, 1.0, table)
+    whole = admitted == target.round
     # A plan holds all that fits at all; where none is wanted, the best of the others is turned.
-    taken = "plan" if "plan" in made else name
-    turned = _turned(setting, made[taken], taken == "plan", most)
+    chosen = "plan" if "plan" in made else name
+    turned = _least_noise(setting, made[chosen], chosen == "plan", most)
     if turned is None:
         if whole:
-            return Recommendation(filter, why, asked.queries, 1.0, table)
+            return Recommendation(filter, why, target.queries, 1.0, table)
         raise ArgumentError(
-            f"workload must have noise to turn, since only {row.optimum} of {asked.round} queries"
-            f" fit, got {described(asked.queries[0].query)}"
+            f"workload must have noise to turn, since only {row.optimum} of {target.round} queries"
+            f" fit, got {described(target.queries[0].query)}"
         )
     noise, queries = turned
     if whole:
-        why += f" All of it fits, and would with {noise:.4g} times the noise and {taken}."
-        return Recommendation(filter, why, asked.queries, 1.0, table)
+        why += f" All of it fits, and would with {noise:.4g} times the noise and {chosen}."
+        return Recommendation(filter, why, target.queries, 1.0, table)
     why = (
-        f"{taken}: of {asked.round} queries {row.optimum} fit as they are; with {noise:.4g} times"
+        f"{chosen}: of {target.round} queries {row.optimum} fit as they are; with {noise:.4g} times"
         " the noise all of them do"
     )
-    why += ", if they are known in advance." if taken == "plan" else "."
-    fitted = setting._replace(workload=Workload(asked.name, queries, expected=queries))
-    return Recommendation(made[taken](fitted), why, queries, noise, table)
+    why += ", if they are known in advance." if chosen == "plan" else "."
+    fitted = setting._replace(workload=Workload(target.name, queries, expected=queries))
+    return Recommendation(made[chosen](fitted), why, queries, noise, table)
 
 
 def _rounds(workload: Workload, n: int) -> Workload:
@@ -190,7 +201,7 @@ def _why(name: str, admitted: int, table: FilterComparison) -> str:
     return text
 
 
-def _turned(
+def _least_noise(
     setting: Setting, build: Callable[[Setting], Filter], planned: bool, most: int
 ) -> tuple[float, tuple[Run, ...]] | None:
     """The workload with the least noise with which all of it is admitted, and the factor."""
@@ -198,44 +209,39 @@ def _turned(
     kinds = tuple(dict.fromkeys(run.query for run in runs))
     tried: dict[Queries, float] = {}
 
-    def made(ratio: float, digits: int | None) -> Queries | None:
+    def scale(ratio: float, digits: int | None) -> Queries | None:
         moved = tuple(one for q in kinds if (one := scaled(q, ratio, digits)) is not None)
         if len(moved) < len(kinds):
             return None
         tried[moved] = ratio
         return moved
 
-    def turned(moved: Queries) -> tuple[Run, ...]:
+    def runs_of(moved: Queries) -> tuple[Run, ...]:
         known = dict(zip(kinds, moved, strict=True))
         return tuple(Run(known[run.query], run.times) for run in runs)
 
-    def admitted(moved: Queries) -> bool:
-        workload = Workload("turned", turned(moved))
+    def is_admitted(moved: Queries) -> bool:
+        workload = Workload("scaled", runs_of(moved))
         filter = build(setting._replace(workload=workload))
         return count_admitted(filter, workload, most, setting.relation) == workload.round
 
-    def composed(moved: Queries) -> bool:
-        workload = Workload("turned", turned(moved))
+    def is_within_budget(moved: Queries) -> bool:
+        workload = Workload("scaled", runs_of(moved))
         counts: Counter[Pld] = Counter()
         for query, times in workload.queries:
             counts[loss_of(query, setting.relation)] += times
         delta = usable_delta(counts, setting.eps, setting.delta)
-        return _within(workload.composed(workload.round, setting.relation), setting.eps, delta)
+        return is_within(workload.composed(workload.round, setting.relation), setting.eps, delta)
 
     if any(scaled(query, 2.0) is None for query in kinds):
         return None
-    found = least(made, composed if planned else admitted)
+    found = least(scale, is_within_budget if planned else is_admitted)
     if found is None:
         return None
     # Bisection went by the composition alone: the plan itself has the last word.
-    if planned and not admitted(found):
+    if planned and not is_admitted(found):
         raise ArgumentError(f"workload must be one that a plan can hold, got {runs!r}")
-    return tried[found], turned(found)
-
-
-def _within(loss: Pld, eps: float, delta: float) -> bool:
-    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return all(float(one.delta(eps)) <= delta for one in ends)
+    return tried[found], runs_of(found)
 
 
 __all__ = ["Recommendation", "recommend"]

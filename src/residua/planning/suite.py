@@ -42,9 +42,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.candidates import gaussian_budget
-from residua.planning.optimum import checked_budget
-from residua.planning.workload import Run, Workload
-from residua.pld.pld import Pld
+from residua.planning.workload import Run, Workload, checked_budget, is_within
 from residua.work_limit import remembered
 
 FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
@@ -65,24 +63,13 @@ COUNT = 60
 FEWEST, MOST = 3, 1000
 """How many copies of a query fit: the range of the targets."""
 
-_RATES = (0.002, 0.05)
-_NOISES = (0.8, 3.0)
-_SPREAD = 1.5
-_SIZES = (2, 4)
-_BURSTS = 300
-"""Bursts before a workload of bursts starts again: more than any budget here needs."""
-_BURST_ENDS = 0.3
-"""The probability that a burst ends after a query."""
 _ENDLESS = 10**6
 """Queries in the last stage of a workload with stages."""
 _FADE = (0.4, 0.3, 0.2, 0.1)
 """How the queries of a size that gives way to the next one are divided among the blocks."""
-_ATTEMPTS = 100
 _PER_DECADE = 900
 _LEAST_NOISE, _MOST_NOISE = -2 * _PER_DECADE, 15 * _PER_DECADE
 """Noise between 0.01 and 1e15, as indices of three-digit numbers."""
-_PRECISION = 100
-"""The number of steps that fit is found to one part in this many."""
 
 _Item = TypeVar("_Item")
 
@@ -198,20 +185,20 @@ def suite_draws(
 ) -> tuple[Draw, ...]:
     """The draws that make up a suite.
 
-    Families and shapes are each gone through in a shuffled order. Their numbers have no common
+    Families and shapes are each gone through in a shuffle order. Their numbers have no common
     divisor, so this reaches every pair, and every prefix is balanced in both.
     """
     seed, count = checks.count("seed", seed), checks.count("count", count)
     checks.require(count > 0, "count", "a positive integer", count)
     draws = _Draws("suite", seed)
-    families: Sequence[str] = draws.shuffled(FAMILIES)
-    shapes: Sequence[str] = draws.shuffled(SHAPES)
+    families: Sequence[str] = draws.shuffle(FAMILIES)
+    shapes: Sequence[str] = draws.shuffle(SHAPES)
     if family is not None:
         families = (checks.one_of("family", family, FAMILIES),)
     if shape is not None:
         shapes = (checks.one_of("shape", shape, SHAPES),)
     pairs = len(families) * len(shapes)
-    expects = draws.shuffled([place % 2 == 0 for place in range(pairs)])
+    expects = draws.shuffle([place % 2 == 0 for place in range(pairs)])
     seeds: dict[int, None] = {}
     while len(seeds) < count:
         seeds[draws.below(10**9)] = None
@@ -242,7 +229,7 @@ class _Draws:
     def choice(self, items: Sequence[_Item]) -> _Item:
         return items[self.below(len(items))]
 
-    def shuffled(self, items: Sequence[_Item]) -> list[_Item]:
+    def shuffle(self, items: Sequence[_Item]) -> list[_Item]:
         keys = [self._uniform() for _ in items]
         return [items[place] for place in sorted(range(len(items)), key=keys.__getitem__)]
 
@@ -256,9 +243,8 @@ class _Draws:
 def _draw_sizes(
     draws: _Draws, family: str, shape: str, eps: float, delta: float
 ) -> tuple[_Size, ...]:
-    least, most = _SIZES
-    many = 1 if shape == "constant" else least + draws.below(most - least + 1)
-    for _ in range(_ATTEMPTS):
+    many = 1 if shape == "constant" else 2 + draws.below(3)
+    for _ in range(100):
         sizes = _try_sizes(draws, family, many, eps, delta)
         if len(sizes) == many:
             return sizes
@@ -273,8 +259,8 @@ def _try_sizes(
 ) -> tuple[_Size, ...]:
     """Different sizes; fewer than `many` if the sampling rate and its noise leave no room."""
     sampling = _Sampling(
-        _digits(_index(draws.log_uniform(*_RATES), up=False)),
-        draws.log_uniform(*_NOISES),
+        _digits(_index(draws.log_uniform(0.002, 0.05), up=False)),
+        draws.log_uniform(0.8, 3.0),
         draws.chance(0.5),
     )
     sizes: dict[Mechanism, _Size] = {}
@@ -282,7 +268,7 @@ def _try_sizes(
         kind = draws.choice(FAMILIES[:-1]) if family == "mixed" else family
         target = round(draws.log_uniform(FEWEST, MOST))
         if kind == "subsampled":
-            factor = draws.log_uniform(1 / _SPREAD, _SPREAD) if sampling.varies else 1.0
+            factor = draws.log_uniform(1 / 1.5, 1.5) if sampling.varies else 1.0
             sigma = _digits(_index(sampling.noise * factor, up=True))
             size = _subsampled(sigma, sampling.rate, target, eps, delta)
             if size is None:
@@ -301,7 +287,7 @@ def _least_noise(family: str, count: int, eps: float, delta: float) -> Mechanism
     make = _MADE[family]
 
     def fits(index: int) -> bool:
-        return _within(count * make(index).pld(), eps, delta)
+        return is_within(count * make(index).pld(), eps, delta)
 
     # The Gaussian answer is near the others too.
     low = high = _index(math.sqrt(count) / gaussian_budget(eps, delta), up=True)
@@ -333,18 +319,12 @@ def _steps_that_fit(sigma: float, rate: float, eps: float, delta: float) -> int:
     """How many steps are proven to fit, to within a hundredth."""
     loss = SubsampledGaussian(sigma, rate).pld()
     low, high = 0, 1
-    while high < 1 << 40 and _within(high * loss, eps, delta):
+    while high < 1 << 40 and is_within(high * loss, eps, delta):
         low, high = high, 2 * high
-    while high - low > max(1, low // _PRECISION):
+    while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        low, high = (middle, high) if _within(middle * loss, eps, delta) else (low, middle)
+        low, high = (middle, high) if is_within(middle * loss, eps, delta) else (low, middle)
     return low
-
-
-def _within(loss: Pld, eps: float, delta: float) -> bool:
-    """Whether a loss is proven to be within `(eps, delta)`, in both directions."""
-    ends = (loss,) if loss.is_symmetric else (loss, loss.reverse())
-    return all(float(one.delta(eps)) <= delta for one in ends)
 
 
 def _digits(index: int) -> float:
@@ -374,15 +354,15 @@ _MADE: dict[str, Callable[[int], Mechanism]] = {
 _Arranged = tuple[tuple[Run, ...], bool]
 
 
-def _in_turn(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
+def _in_turn(_draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
     return tuple(Run(size.query) for size in sizes), True
 
 
 def _bursts(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
     runs = []
-    for _ in range(_BURSTS):
+    for _ in range(300):  # more than any budget needs before the bursts start again
         query, times = draws.choice(sizes).query, 1
-        while not draws.chance(_BURST_ENDS):
+        while not draws.chance(0.3):
             times += 1
         runs.append(Run(query, times))
     return tuple(runs), True
@@ -395,7 +375,7 @@ def _stages(sizes: Sequence[_Size]) -> _Arranged:
     return (*runs, Run(last.query, _ENDLESS)), False
 
 
-def _drifting(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
+def _drifting(_draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
     """Blocks in which each size becomes rarer and the next one more frequent.
 
     A size has half of its share while it comes in and half while it gives way; the first one has
@@ -404,7 +384,7 @@ def _drifting(draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
     shares = [_share(size, sizes) for size in sizes]
     runs = [Run(sizes[0].query, -(-shares[0] // 2))]
     for (old, leaves), (new, comes) in pairwise(zip(sizes, shares, strict=True)):
-        fading, rising = _divided(leaves // 2, _FADE), _divided(-(-comes // 2), _FADE[::-1])
+        fading, rising = _divide(leaves // 2, _FADE), _divide(-(-comes // 2), _FADE[::-1])
         for less, more in zip(fading, rising, strict=True):
             runs += [Run(old.query, less)] if less else []
             runs += [Run(new.query, more)] if more else []
@@ -416,7 +396,7 @@ def _share(size: _Size, sizes: Sequence[_Size]) -> int:
     return max(1, round(size.fits / len(sizes)))
 
 
-def _divided(total: int, weights: Sequence[float]) -> list[int]:
+def _divide(total: int, weights: Sequence[float]) -> list[int]:
     """`total` in whole parts that are proportional to the weights, which add up to one."""
     ends = [round(total * sum(weights[:place])) for place in range(1, len(weights))]
     return [end - start for start, end in zip([0, *ends], [*ends, total], strict=True)]
@@ -426,8 +406,8 @@ _ARRANGED: dict[str, Callable[[_Draws, Sequence[_Size]], _Arranged]] = {
     "constant": _in_turn,
     "bursts": _bursts,
     "drifting": _drifting,
-    "small then large": lambda draws, sizes: _stages(sorted(sizes, key=lambda one: -one.fits)),
-    "large then small": lambda draws, sizes: _stages(sorted(sizes, key=lambda one: one.fits)),
+    "small then large": lambda _, sizes: _stages(sorted(sizes, key=lambda one: -one.fits)),
+    "large then small": lambda _, sizes: _stages(sorted(sizes, key=lambda one: one.fits)),
     "alternating": _in_turn,
 }
 """The order of the queries for each shape, and whether it starts again."""

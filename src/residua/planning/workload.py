@@ -10,6 +10,11 @@ As JSON,
 says whether the whole list starts again when it ends (false without it). `expected`, of the same
 form as `queries` and always repeating, is what the analyst planned for in advance; without
 it that is the workload itself.
+
+**The non-adaptive optimum**, which filters are compared with: the most queries `t` of a workload
+with `L1 ⊕ … ⊕ Lt ⪯ R_{eps,delta}`, that is with `h(e^eps) <= delta` for the composition and for its
+reversal. No filter that keeps the promise admits more of that sequence. Longer prefixes lose more,
+so `t` is found by bisection.
 """
 
 from __future__ import annotations
@@ -23,14 +28,12 @@ from typing import Any, NamedTuple
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.filters.describe import as_mechanism
-from residua.filters.query import Query, as_query, loss_of
+from residua.filters.counting import MOST
+from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.mechanisms.codec import from_dict as mechanism_from_dict
 from residua.mechanisms.codec import parsed_json
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld, composition
-
-_MOST = 1 << 53
 
 
 class Run(NamedTuple):
@@ -114,8 +117,7 @@ class Workload:
     def from_json(cls, given: Any, name: str = "workload") -> Workload:
         """Read a workload (text or parsed); `name` is for one that has none."""
         data = parsed_json("workload", given)
-        if not isinstance(data, Mapping):
-            raise ArgumentTypeError(f"workload must be a JSON object, got {checks.shown(data)}")
+        checks.instance("workload", data, Mapping, "a JSON object")
         for field in data:
             if field not in ("name", "queries", "repeat", "expected"):
                 takes = "name, queries, repeat, expected"
@@ -143,15 +145,14 @@ class Workload:
 
 
 def _runs(name: str, given: Any) -> tuple[Run, ...]:
-    if not isinstance(given, list | tuple):
-        raise ArgumentTypeError(f"{name} must be a list of queries, got {checks.shown(given)}")
+    checks.instance(name, given, list | tuple, "a list of queries")
     return tuple(_run(f"{name}[{place}]", one) for place, one in enumerate(given))
 
 
 def _run(name: str, given: Any) -> Run:
     query, count = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
     count = checks.count(f"repeat of {name}", count)
-    checks.require(1 <= count <= _MOST, f"repeat of {name}", "between 1 and 2**53", count)
+    checks.require(1 <= count <= 1 << 53, f"repeat of {name}", "between 1 and 2**53", count)
     return Run(as_query(query, name), count)
 
 
@@ -161,8 +162,7 @@ def _plain(run: Run) -> dict[str, Any]:
 
 
 def _parsed(name: str, given: Any) -> tuple[Any, ...]:
-    if not isinstance(given, list | tuple):
-        raise ArgumentTypeError(f"{name} must be a list of queries, got {checks.shown(given)}")
+    checks.instance(name, given, list | tuple, "a list of queries")
     return tuple(_parsed_run(f"{name}[{place}]", one) for place, one in enumerate(given))
 
 
@@ -173,3 +173,52 @@ def _parsed_run(name: str, given: Any) -> Any:
         if field not in ("mechanism", "repeat"):
             raise ArgumentError(f"{name} takes mechanism, repeat, got the unknown field {field!r}")
     return mechanism_from_dict(given["mechanism"]), given.get("repeat", 1)
+
+
+def checked_budget(eps: Any, delta: Any) -> tuple[float, float]:
+    """A budget with an optimum: `eps` in (0, 600], `delta` in (0, 1)."""
+    eps = checks.real("eps", eps, "positive and at most 600")
+    checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", eps)
+    delta = checks.real("delta", delta, "in (0, 1)")
+    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
+    return eps, delta
+
+
+def optimum(
+    eps: float, delta: float, workload: Workload, *, most: int = MOST, relation: str | None = None
+) -> int:
+    """The most queries of the workload within `(eps, delta)`, looking at all of them at once.
+
+    Never less than the truth: the next one is proven to be too many, unless the workload ends
+    or `most` is reached.
+    """
+    end = most if workload.longest is None else min(most, workload.longest)
+
+    def within(count: int) -> bool:
+        return not exceeds(workload.composed(count, relation), eps, delta)
+
+    low, high = 0, 1
+    while high < end and within(high):
+        low, high = high, 2 * high
+    if high >= end:
+        if within(end):
+            return end
+        high = end
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
+
+
+def exceeds(loss: Pld, eps: float, delta: float) -> bool:
+    """Whether a loss is proven not to be within `(eps, delta)`."""
+    return any(float(one.delta_bounds(eps).lo) > delta for one in _directions(loss))
+
+
+def is_within(loss: Pld, eps: float, delta: float) -> bool:
+    """Whether a loss is proven to be within `(eps, delta)`, in both directions."""
+    return all(float(one.delta(eps)) <= delta for one in _directions(loss))
+
+
+def _directions(loss: Pld) -> tuple[Pld, ...]:
+    return (loss,) if loss.is_symmetric else (loss, loss.reverse())

@@ -110,11 +110,10 @@ class Pld:
         return " + ".join(text if n == 1 else f"{n} * {text}" for text, n in parts)
 
     def _repr_html_(self) -> str:
-        """The privacy profile as a picture, for notebooks."""
-        from residua.figures.svg import profiles, table
+        """What notebooks show."""
+        from residua.figures.notebook import pld_html
 
-        worst = {"": self} if self.is_symmetric else {"forward": self, "reversed": self.reverse()}
-        return table([("PLD", repr(self))]) + profiles(worst)
+        return pld_html(self)
 
     # -- structure --------------------------------------------------------------------
 

@@ -11,14 +11,17 @@ A leaf of a description (what is not made of other mechanisms) has one of these 
     sampled    a Poisson sample of a finite or central one
     drawn      a sample of fixed size of a finite one
     nothing    no loss at all
+
+Its parameters must be within ranges for which proofs do not take too long.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from residua.provable.ranges import Description
+from residua.sizes import LARGEST_PROVABLE_COUNT, LONGEST_PROVABLE_LIST
 
 MOST_OUTCOMES = 1 << 11
 """Of the queries of a batch that is committed to, or of all but the Gaussians of a plan, together:
@@ -112,3 +115,109 @@ def _outcomes(leaf: Description) -> int:
         return int(leaf["sensitivity"]) + 1
     sampled = leaf["kind"] == "randomized_response" or leaf.get("delta")
     return 3 if sampled else 2
+
+
+# -- ranges ----------------------------------------------------------------------------------
+
+
+Description = Mapping[str, Any]
+
+LEAST_SIZE = 1e-9
+LARGEST_SIZE = 600.0
+"""Of `eps`, `mu`, and of sensitivities divided by the noise, where they are not 0."""
+LARGEST_MIXTURE = 20.0
+"""Of sensitivities divided by the noise, on a sample."""
+LEAST_SHARE = 1e-9
+"""Of probabilities and sampling rates, where they are not 0."""
+LEAST_MASS = 1e-300
+"""Of `delta` and of masses of atoms, where they are not 0."""
+LEAST_CONVERTED = 1e-8
+"""Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
+LARGEST_CUT = 600.0
+"""Of the bound of truncated noise divided by its scale."""
+LARGEST_SHIFT = 256
+"""Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
+LARGEST_SIGMA = 128.0
+"""Of discrete Gaussian noise, likewise."""
+
+_CLOSED_FORMS = {
+    "discrete_laplace": ("pure", "basic"),
+    "discrete_gaussian": ("renyi", "renyi_curve", "renyi_commit", "zcdp", "approximate_zcdp"),
+}
+"""The filters under which the cost of integer noise is known without its losses."""
+
+
+def out_of_range(leaf: Description, filter: str | None = None) -> str | None:
+    """Which parameter of a mechanism is too extreme for a proof, or None.
+
+    `filter` is the kind of the filter that charges for it, if that is known.
+    """
+    for name, value, low, high in size_ranges(leaf, filter):
+        if value and not low <= abs(value) <= high:
+            return (
+                f"{name} of {leaf['kind']} must be 0 or between {low:g} and {high:g}, got {value!r}"
+            )
+    inner = leaf.get("mechanism")
+    return None if inner is None else out_of_range(inner)
+
+
+def size_ranges(
+    f: Description, filter: str | None = None
+) -> Iterator[tuple[str, float, float, float]]:
+    """A parameter that must be 0 or within a range: name, value and ends."""
+    kind = f["kind"]
+    listed = filter not in _CLOSED_FORMS.get(kind, ())
+    noise = "scale" if "scale" in f else "sigma"
+    most = (
+        LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
+    )
+    if "sensitivity" in f:
+        yield f"sensitivity / {noise}", ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
+    if kind in ("discrete_laplace", "discrete_gaussian") and listed:
+        yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT
+    if kind == "discrete_gaussian" and listed:
+        yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
+    if kind == "truncated_laplace":
+        yield "bound / scale", ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
+        reach = ratio(f["sensitivity"], f["bound"])
+        yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
+    if kind == "mixture_of_gaussians":
+        for each in f["sensitivities"]:
+            yield "sensitivity / sigma", ratio(each, f["sigma"]), LEAST_SIZE, most
+    for name in ("eps", "mu", "xi", "rho"):
+        if name in f:
+            least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
+            if name == "rho" and filter == "basic":
+                least = LEAST_CONVERTED
+            yield name, f[name], least, LARGEST_SIZE
+    for name in ("delta", "mass_at_infinity"):
+        if name in f:
+            yield name, f[name], LEAST_MASS, 1.0 - LEAST_SHARE
+    if "sampling_rate" in f:
+        yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
+    if "noise_parameter" in f:
+        yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
+    for name, least in (("probabilities", LEAST_SHARE), ("masses", LEAST_MASS)):
+        for each in f.get(name, ()):
+            yield name, each, least, 1.0
+    for each in f.get("losses", ()):
+        yield "losses", each, LEAST_SIZE, LARGEST_SIZE
+    for each in f.get("epsilons", ()):
+        yield "epsilons", each, LEAST_SIZE**2, LARGEST_SIZE
+    for name in ("losses", "orders", "alphas", "sensitivities"):
+        if name in f:
+            yield f"the number of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
+    if kind == "sampled_without_replacement":
+        rate = ratio(f["sample_size"], f["source_size"])
+        yield "sample_size / source_size", rate, LEAST_SHARE, 1.0
+    if kind == "randomized_response":
+        yield "num_buckets", f["num_buckets"], 2, LARGEST_PROVABLE_COUNT
+
+
+def ratio(top: float, bottom: float) -> float:
+    """The quotient, to a few ulps; the least float where it underflows, inf where it overflows."""
+    try:
+        quotient = top / bottom
+    except OverflowError:
+        return math.inf
+    return quotient or (math.ulp(0.0) if top else 0.0)

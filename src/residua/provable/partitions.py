@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from residua.provable.ranges import LARGEST_SIZE, Description
+from residua.provable.forms import LARGEST_SIZE, Description
 
 _POINTS = (
     *("pure", "basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "plan"),

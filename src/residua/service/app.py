@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from residua.errors import ResiduaError
 from residua.service import logs, pages, problems
-from residua.service.api.described import add_kinds
-from residua.service.api.routes import asking, budgets, curves, history, plan, status
+from residua.service.api.openapi import complete
+from residua.service.api.routes import asking, budgets, history, planning, status
 from residua.service.context import Office
 from residua.service.middleware import (
     Authentication,
@@ -59,8 +59,7 @@ def description() -> FastAPI:
         asking.router,
         budgets.router,
         history.router,
-        curves.router,
-        plan.router,
+        planning.router,
         status.router,
     ):
         app.include_router(router)
@@ -70,7 +69,7 @@ def description() -> FastAPI:
     plain = app.openapi
 
     def described() -> dict[str, Any]:
-        return completed(plain())
+        return complete(plain())
 
     app.openapi = described  # type: ignore[method-assign]
     return app
@@ -109,27 +108,3 @@ def _problem(error: Exception) -> Problem | None:
             return Problem(404, "not-found", "there is nothing at this address", headers)
         return Problem(error.status_code, "invalid-request", str(error.detail), headers)
     return problems.problem_of(error)
-
-
-def completed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The description with the token and all kinds, without FastAPI's default for status 422."""
-    if "securitySchemes" in schema.get("components", {}):
-        return schema
-    components = schema.setdefault("components", {})
-    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    add_kinds(components)
-    schema["security"] = [{"token": []}]
-    for path, methods in schema["paths"].items():
-        for operation in methods.values():
-            if path in ("/v1/health", "/v1/ready"):
-                operation["security"] = []
-            for code, response in operation["responses"].items():
-                if code.isdigit() and int(code) >= 400:
-                    content = response.setdefault("content", {})
-                    content.clear()
-                    content[problems.MEDIA_TYPE] = {
-                        "schema": {"$ref": "#/components/schemas/ProblemDetails"}
-                    }
-    for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
-    return schema

@@ -19,8 +19,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from residua.service import logs
 
-MOST = 10_000
-"""Requests on more connections than this get the error that the service is overloaded."""
 Address = tuple[str, int]
 """The host and port of the other side, by which an application knows its connection."""
 
@@ -28,7 +26,8 @@ Address = tuple[str, int]
 class Connections:
     """Open connections, and until when each must have sent a head. For one event loop."""
 
-    def __init__(self, head_within: float, most: int = MOST):
+    def __init__(self, head_within: float, most: int = 10_000):
+        """Requests on more than `most` connections get the error that the service is overloaded."""
         self._within, self._most = head_within, most
         self._open: dict[Address, tuple[asyncio.Transport, asyncio.TimerHandle | None]] = {}
 

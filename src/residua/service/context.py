@@ -1,9 +1,16 @@
-"""The context of a running service: the ledger, tokens, threads, processes and counts."""
+"""The context of a running service: the ledger, tokens, threads, processes and counts.
+
+`Readiness` says whether the store answers. Anyone may ask that, so asking must not cost the store
+anything: it is looked at once a second at most, however many callers ask, and nobody waits for a
+store that is slow, or for other work.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -12,22 +19,18 @@ from starlette.requests import Request
 
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.early_rulings import Compute
-from residua.service.auth.access import Caller, Gatekeeper
-from residua.service.auth.token_store import TokenStore
+from residua.service.auth import Caller, Gatekeeper, TokenStore
 from residua.service.connections import Connections
 from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Workers
 from residua.service.metrics import Metrics
 from residua.service.pool import NotHere, Pool, not_here, while_connected
 from residua.service.problems import Problem
-from residua.service.readiness import Readiness
 from residua.service.settings import Settings
 from residua.service.verification import Verifier
 from residua.work_limit import OPERATIONS, limited
 
 T = TypeVar("T")
 
-SPENDING = 64
-"""Threads for decisions that are quick: the ledger commits those that wait together."""
 MOST_WORK = 3 * OPERATIONS
 """Of an answer that commits nothing: a decision, its reason, and what is left."""
 QUEUE = 1024
@@ -161,7 +164,8 @@ def opened(settings: Settings, ledger: Ledger) -> Office:
         gatekeeper=Gatekeeper(tokens.find, settings.dev),
         metrics=metrics,
         connections=Connections(settings.head_within),
-        spending=Workers("residua-spend", SPENDING, QUEUE),
+        # Many: they wait together for one commit.
+        spending=Workers("residua-spend", 64, QUEUE),
         working=Workers("residua-work", settings.threads, QUEUE),
         pool=Pool(settings.workers, settings.compute_within, settings.worker_memory),
         looking_up=Workers("residua-tokens", 2, QUEUE),
@@ -180,3 +184,42 @@ def caller_of(request: Request) -> Caller:
 def office_of(request: Request) -> Office:
     """The context of the service that handles a request."""
     return cast(Office, request.app.state.office)
+
+
+class Readiness:
+    """Looks at the store in a separate thread. Asked from one event loop."""
+
+    EVERY = 1.0
+    """Seconds for which an answer is good."""
+    PATIENCE = 2.0
+    """Seconds after which a store that does not answer is not ready."""
+
+    def __init__(self, look: Callable[[], object], clock: Callable[[], float] = time.monotonic):
+        self._look, self._clock = look, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="residua-ready")
+        self._looking: asyncio.Future[bool] | None = None
+        self._begun = float("-inf")
+
+    async def is_ready(self) -> bool:
+        """Whether the store answered within the last second, or answers soon."""
+        if self._looking is None or (
+            self._looking.done() and self._clock() >= self._begun + self.EVERY
+        ):
+            self._begun = self._clock()
+            self._looking = asyncio.get_running_loop().run_in_executor(self._thread, self._answers)
+        rest = self._begun + self.PATIENCE - self._clock()
+        if not self._looking.done() and rest > 0:
+            await asyncio.wait({self._looking}, timeout=rest)
+        return self._looking.done() and self._looking.result()
+
+    def _answers(self) -> bool:
+        try:
+            self._look()
+        except Exception:
+            # Whatever it is: a store that cannot be read is not ready.
+            return False
+        return True
+
+    def close(self) -> None:
+        """Look no more."""
+        self._thread.shutdown(wait=True)

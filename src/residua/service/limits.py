@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 STRANGERS_RATE = 10.0
 STRANGERS_BURST = 50
-_MOST = 10_000
 BODY_WITHIN = 30.0
 """Seconds in which the body of a request must have come."""
 READ_WITHIN = 30.0
@@ -32,6 +31,9 @@ READ_WITHIN = 30.0
 
 class Rate:
     """Buckets by name. Used from one thread, that of the event loop."""
+
+    _MOST = 10_000
+    """Buckets that are kept: a few megabytes."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic):
         self._rate, self._burst, self._clock = rate, float(burst), clock
@@ -52,7 +54,7 @@ class Rate:
                 f"rate limit of {self._rate:g} requests a second exceeded; retry in {wait} s",
                 {"Retry-After": str(wait)},
             )
-        if len(self._buckets) >= _MOST and name not in self._buckets:
+        if len(self._buckets) >= self._MOST and name not in self._buckets:
             self._forget(now)
         self._buckets[name] = (level - 1.0, now)
 
@@ -70,7 +72,7 @@ class Rate:
             if level + (now - then) * self._rate >= self._burst
         ]
         oldest = sorted(self._buckets, key=lambda name: self._buckets[name][1])
-        for name in full or oldest[: _MOST // 2]:
+        for name in full or oldest[: self._MOST // 2]:
             del self._buckets[name]
 
 

@@ -5,6 +5,8 @@ Each application has its own registry, so that several can live in one process.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -18,7 +20,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 __all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 disable_created_metrics()  # type: ignore[no-untyped-call,unused-ignore]
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+M = TypeVar("M", Counter, Gauge)
 
 
 class Metrics:
@@ -26,44 +30,33 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "residua_requests",
-            "Requests answered.",
-            ("route", "method", "status"),
-            registry=self.registry,
+
+        def made(kind: type[M], name: str, text: str, *labels: str) -> M:
+            return kind(f"residua_{name}", text, labels, registry=self.registry)
+
+        self._requests = made(
+            Counter, "requests", "Requests answered.", "route", "method", "status"
         )
         self._seconds = Histogram(
             "residua_request_seconds",
             "Time to answer.",
             ("route",),
-            buckets=SECONDS,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
             registry=self.registry,
         )
-        self._decisions = Counter(
-            "residua_decisions",
-            "Decisions of the ledger.",
-            ("verb", "outcome"),
-            registry=self.registry,
+        self._decisions = made(Counter, "decisions", "Decisions of the ledger.", "verb", "outcome")
+        self.in_flight = made(Gauge, "requests_in_flight", "Requests being answered.")
+        self.workers = made(Gauge, "workers", "Processes that compute.")
+        self._computations = made(
+            Counter, "computations", "Requests that a worker computed for.", "outcome"
         )
-        self.in_flight = Gauge(
-            "residua_requests_in_flight", "Requests being answered.", registry=self.registry
+        self.read_only = made(
+            Gauge, "ledger_read_only", "Whether the ledger is read-only: behind its anchor."
         )
-        self.workers = Gauge("residua_workers", "Processes that compute.", registry=self.registry)
-        self._computations = Counter(
-            "residua_computations",
-            "Requests that a worker computed for.",
-            ("outcome",),
-            registry=self.registry,
-        )
-        self.read_only = Gauge(
-            "residua_ledger_read_only",
-            "Whether the ledger is read-only: behind its anchor.",
-            registry=self.registry,
-        )
-        self.verified = Gauge(
-            "residua_ledger_verified",
+        self.verified = made(
+            Gauge,
+            "ledger_verified",
             "1 if the last verification found nothing wrong, 0 if it did, -1 before the first.",
-            registry=self.registry,
         )
         self.verified.set(-1)
 

@@ -44,8 +44,6 @@ SINGLE = frozenset(
 )  # fmt: skip
 """Headers that mean one thing: two of them could be read in two ways."""
 VERSIONS = frozenset({"1.0", "1.1"})
-CLOSING = frozenset({400, 408, 415})
-"""After these the connection is closed: what comes next may be the rest of what was misread."""
 WITHOUT_TOKEN = frozenset({"/v1/health", "/v1/ready", "/v1/openapi.json"})
 
 
@@ -78,7 +76,8 @@ class Observation:
                 ours = HEADERS if scope["path"].startswith("/v1/") else PAGES
                 given += [one for one in ours if one[0] not in named]
                 given.append((b"x-request-id", id.encode()))
-                if status in CLOSING:
+                if status in (400, 408, 415):
+                    # What comes next may be the rest of what was misread.
                     given.append((b"connection", b"close"))
             await send(message)
 

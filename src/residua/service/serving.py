@@ -8,7 +8,9 @@ in any case.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -26,8 +28,10 @@ from residua.service.settings import Settings
 
 _YOUNG = 20_000
 """Objects made since the last look for garbage: some hundred requests."""
-LARGEST_HEAD = 64 * 1024
-"""Bytes that the head of a request may have."""
+_ARENAS = 2
+"""Heaps of the C library that threads share; each keeps what was freed in it for itself."""
+_LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
+"""Bytes from which a block is mapped by itself, and free bytes that a heap may keep."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -39,6 +43,7 @@ def run(settings: Settings, started: Callable[[str], None] = lambda url: None) -
 
 def _serve(settings: Settings, started: Callable[[str], None]) -> None:
     as_many_as_allowed()
+    limit_heaps()
     ledger = open_ledger(
         settings.store,
         anchor=settings.anchor,
@@ -103,7 +108,7 @@ def config(office: Office) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(office),
         http=timed(office.connections),
-        h11_max_incomplete_event_size=LARGEST_HEAD,
+        h11_max_incomplete_event_size=64 * 1024,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -127,11 +132,30 @@ def as_many_as_allowed() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def limit_heaps() -> None:
+    """Have the C library give back memory that is free, where it is glibc.
+
+    It makes a heap for each of many threads, and learns from the first large block that is freed
+    to keep blocks of that size: a service of a hundred threads then holds more and more of what
+    nothing uses. Settings in the environment (`MALLOC_ARENA_MAX` and others) come first.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.gnu_get_libc_version  # noqa: B018 (there is none elsewhere)
+        for name, parameter, value in (
+            ("MALLOC_ARENA_MAX", -8, _ARENAS),
+            ("MALLOC_MMAP_THRESHOLD_", -3, _LARGE),
+            ("MALLOC_TRIM_THRESHOLD_", -1, _KEPT_FREE),
+        ):
+            if name not in os.environ:
+                library.mallopt(parameter, value)
+
+
 def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG, 20, 20)
+    gc.set_threshold(20_000, 20, 20)  # Objects of some hundred requests.
 
 
 def _tell(office: Office, url: str, started: Callable[[str], None]) -> None:

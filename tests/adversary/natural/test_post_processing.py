@@ -13,10 +13,8 @@ import pytest
 
 import adversary_oracles as oracles
 import residua as rz
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
-from residua.adversary.natural.guarantee import Plan
-from residua.adversary.natural.post_processing import (
-    FAIL,
+from residua.adversary.natural.additive_profile import (
+    AdditiveProfileFilter,
     View,
     _flip,
     _next,
@@ -27,8 +25,11 @@ from residua.adversary.natural.post_processing import (
     post_processed,
     view,
 )
+from residua.adversary.natural.guarantee import Plan
 from residua.adversary.strategy import STOP
 
+FAIL = (-1,)
+"""Stands for the transcript of a run that had no copy left."""
 PROFILE_FILTER = AdditiveProfileFilter(1.0, 0.02, 6)
 PLAN, ROUNDS = PROFILE_FILTER.plan, PROFILE_FILTER.rounds
 KERNELS = 1e-7

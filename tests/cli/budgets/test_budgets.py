@@ -64,8 +64,30 @@ def test_eps_is_enough_for_a_budget_and_for_a_query(store: str, monkeypatch: Any
     for given in ("nan", "-1", "much"):
         assert f"got {given}" in refusal("spend", "web", f"--eps={given}").replace("'", "")
     assert "--eps must be followed by a number" in refusal("spend", "web", "--eps")
+    assert "--eps must be followed by a number" in refusal("spend", "web", "--eps", "--key=k")
     budgets = run_json("budget", "list")["budgets"]
     assert {each["name"]: each["seq"] for each in budgets} == {"web": 2, "all": 0}
+
+
+def test_eps_and_delta_are_a_query_in_either_order(store: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("RESIDUA_STORE", store)
+    run("budget", "create", "all", "--filter", "basic eps=1,delta=1e-6")
+    for given in (("--eps", "0.1", "--delta", "1e-8"), ("--delta=1e-8", "--key", "b", "--eps=0.1")):
+        assert run_json("spend", "all", *given)["admitted"]
+    items = run_json("history", "all")["items"][1:]
+    meant = {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-8}
+    assert [each["mechanism"] for each in items] == [meant, meant]
+    run_json("spend", "all", "--eps", "0.1", "--eps", "0.2", "--delta", "1e-8")
+    composed = run_json("history", "all")["items"][-1]["mechanism"]["mechanisms"]
+    assert [each["kind"] for each in composed] == ["pure_dp", "approximate_dp"]
+    assert "--delta must come with --eps" in refusal("spend", "all", "--delta", "1e-8")
+    assert "--delta must be followed" in refusal("spend", "all", "--eps", "1", "--delta")
+
+
+@pytest.mark.parametrize("query", [(), ("--eps", "0.3"), ('{"kind": "pure_dp", "eps": 0.3}',)])
+def test_a_missing_budget_is_named(query: tuple[str, ...]) -> None:
+    said = refusal("spend", *query)
+    assert "BUDGET is missing" in said and "residua spend web --eps 0.3" in said
 
 
 def test_no_query_becomes_the_value_of_another_option(

@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.filters.potential.grid import Grid, Step, grid_for, step_of
-from residua.filters.potential.value_table import PARTS, Item, Table, value_table
+from residua.filters.potential.grid import (
+    PARTS,
+    Grid,
+    Item,
+    Step,
+    Table,
+    grid_for,
+    step_of,
+    value_table,
+)
 from residua.filters.query import loss_of
 
 GRID = Grid(1.0, 1e-6, 100, 160)

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import residua as rz
 from residua import mechanisms
 from residua.errors import ArgumentError
-from residua.filters.divergence import gaussian_variance
+from residua.filters.costs import gaussian_variance
 
 QUERIES = {
     "response": rz.pure_dp(0.2),

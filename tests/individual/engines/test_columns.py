@@ -12,14 +12,14 @@ import pytest
 
 import residua as rz
 from individual.engines import state_of
-from residua.individual.engines import columns
-from residua.individual.engines.columns import Columns
+from residua.individual.cost_model import quote
+from residua.individual.engines import memory
+from residua.individual.engines.memory import Columns
 from residua.individual.header import header
 from residua.individual.losses import combine_fingerprints, fingerprint
-from residua.individual.pricing.cost_model import quote
 
 FILTER = rz.GdpFilter(mu=1.0)
-OURS = {columns.__file__, columns.__file__}
+OURS = {memory.__file__, memory.__file__}
 
 
 def held(texts: bool) -> Columns:
@@ -82,7 +82,7 @@ def test_too_many_epochs_charge_no_subject(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the limit two keys would have one code."""
-    monkeypatch.setattr(columns, "MOST_EPOCHS", 3)
+    monkeypatch.setattr(memory, "MOST_EPOCHS", 3)
     state = make("memory", epochs=True)
     state.spend({"subject": [1, 1, 1, 2], "epoch": [0, 1, 2, 0], "nu": [0.1] * 4}, spend_id="q")
     before = state_of(state)

@@ -9,8 +9,8 @@ import pytest
 import residua as rz
 from residua.filters.amounts import written
 from residua.filters.state import Left
-from residua.individual.pricing.cost_model import IndividualFilter, quote, units_of
-from residua.individual.pricing.pricing import default_levels, quotient
+from residua.individual.cost_model import IndividualFilter, quote, units_of
+from residua.individual.pricing import default_levels, quotient
 
 M = rz.mechanisms
 FILTERS: list[IndividualFilter] = [

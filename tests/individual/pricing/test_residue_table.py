@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.individual.pricing.cost_model import largest_eps, quote
-from residua.individual.pricing.pricing import default_levels
-from residua.individual.pricing.residue_table import (
+from residua.individual.cost_model import largest_eps, quote
+from residua.individual.pricing import Units, default_levels, look_up
+from residua.individual.residue_table import (
     ResidueTable,
     cost_of_leaving,
-    look_up,
     response_table,
     shared_table,
 )
-from residua.individual.pricing.units import Units
 
 PROMISED = 1e-4
 

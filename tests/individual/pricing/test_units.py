@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import residua as rz
 from residua.filters.amounts import reported, root_down, written
-from residua.individual.pricing.cost_model import (
+from residua.individual.cost_model import (
     capacities_in_units,
     in_parameter,
     units_of,
 )
-from residua.individual.pricing.units import Units
+from residua.individual.pricing import Units
 
 CAPACITIES = st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(600), Fraction(1, 10**9)])
 

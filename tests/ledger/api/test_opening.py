@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import insert, inspect, select, text, update
 
 import residua as rz
-from residua.ledger.storage import mounts, schema
+from residua.ledger.storage import schema, sqlite
 from residua.ledger.storage.migrations import HOME, facts_in, set_fact
-from residua.ledger.storage.mounts import network_filesystem
-from residua.ledger.storage.url import place
+from residua.ledger.storage.sqlite import network_filesystem
+from residua.ledger.storage.store import place
 
 Open = Callable[..., rz.Ledger]
 
@@ -126,7 +126,7 @@ def test_a_ledger_on_a_network_filesystem_is_refused(
     table = tmp_path / "mountinfo"
     line = f"9 1 0:52 / {tmp_path}/far rw - {kind} somewhere rw"
     table.write_text(f"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n{line}\n")
-    monkeypatch.setattr(mounts, "TABLE", table)
+    monkeypatch.setattr(sqlite, "TABLE", table)
     (tmp_path / "file.db").symlink_to(tmp_path / "far" / "c.db")
     for path in (tmp_path / "far" / "a.db", tmp_path / "link" / "b.db", tmp_path / "file.db"):
         if not far:

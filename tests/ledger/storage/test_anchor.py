@@ -16,7 +16,7 @@ from residua.errors import BrokenRecord
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, FileAnchor
 from residua.ledger.storage.database_anchor import DatabaseAnchor
-from residua.ledger.storage.url import place
+from residua.ledger.storage.store import place
 from residua.records import digest, follows
 
 Open = Callable[..., rz.Ledger]

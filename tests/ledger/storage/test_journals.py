@@ -24,8 +24,7 @@ import pytest
 import residua as rz
 from ledger.conftest import idle_drivers
 from residua.ledger.storage import sqlite
-from residua.ledger.storage.mounts import is_read_only
-from residua.ledger.storage.sqlite import wal_is_safe
+from residua.ledger.storage.sqlite import is_read_only, wal_is_safe
 from residua.ledger.storage.store import Unsure
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
-from residua.filters.describe import as_mechanism
-from residua.filters.query import described
+from residua.filters.query import as_mechanism, described
 from residua.ledger.domain.receipts import plain
-from residua.service.api import examples, models
+from residua.service.api import models, openapi
 from residua.service.api.responses import shaped
 from residua.service.middleware import encoded
 from service.running import Service
@@ -48,10 +47,10 @@ def test_no_text_spoils_an_answer(text: str) -> None:
     assert encoded({"a": text}).isascii() and json.loads(encoded(text)) == text
 
 
-@pytest.mark.parametrize("name", examples.ANSWERS)
+@pytest.mark.parametrize("name", openapi.ANSWERS)
 def test_an_answer_of_another_shape_is_not_sent(name: str) -> None:
     model = getattr(models, name)
-    for example in examples.ANSWERS[name]:
+    for example in openapi.ANSWERS[name]:
         assert json.loads(shaped(model, example)) == json.loads(json.dumps(example))
         with pytest.raises(ValueError):
             shaped(model, {**example, "more": 1})

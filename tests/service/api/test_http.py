@@ -10,7 +10,7 @@ import pytest
 
 import residua as rz
 from residua.records import from_line
-from residua.service.api.drawn import widest
+from residua.service.api.routes.planning import widest
 from service.running import FILTER, LAPLACE, Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -361,7 +361,7 @@ def test_the_description_has_what_the_library_writes(service: Service) -> None:
     import jsonschema_rs
 
     from mechanisms.examples import EXAMPLES
-    from residua.filters.kinds import KINDS
+    from residua.filters.codec import KINDS
     from service.pages.test_pages import FILTERS
 
     described = service.http("GET", "/v1/openapi.json", None).json()

@@ -21,8 +21,8 @@ import pytest
 
 import residua as rz
 from residua.errors import OutcomeUnknown, StoreUnavailable, UnknownHold
-from residua.service.auth import tokens
-from residua.service.auth.token_store import TokenStore
+from residua.service import auth
+from residua.service.auth import TokenStore
 from service import proxy
 from service.client.history import CAPACITY, Entry, Request, check, requests
 from service.running import process
@@ -163,7 +163,7 @@ def prepared(store: str, anchor: Path) -> str:
     with rz.open_ledger(store, anchor=anchor) as ledger:
         for name, eps in CAPACITY.items():
             ledger.create_budget(name, rz.PureFilter(eps=eps))
-        made, token = tokens.made("engine", principal="engine")
+        made, token = auth.new_token("engine", principal="engine")
         TokenStore(ledger).add(made)
     return token
 

@@ -19,8 +19,8 @@ import pytest
 
 import residua as rz
 from residua.errors import OutcomeUnknown, ServiceError, StoreUnavailable
-from residua.service.auth import tokens
-from residua.service.auth.token_store import TokenStore
+from residua.service import auth
+from residua.service.auth import TokenStore
 from residua.service.client.calls import RETRY_FOR, Answered, Attempts, Call, Failed, Retries
 from service.proxy import FAULTS, instead, nonsense, proxied, reset
 from service.running import LAPLACE, Service, process
@@ -128,7 +128,7 @@ def test_a_spend_outlives_a_restart(tmp_path: Path, end: signal.Signals) -> None
     store, anchor = f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor"
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("web", rz.PureFilter(eps=500.0))
-        made, token = tokens.made("engine", principal="engine")
+        made, token = auth.new_token("engine", principal="engine")
         TokenStore(ledger).add(made)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -176,10 +176,13 @@ def test_a_spend_outlives_a_restart(tmp_path: Path, end: signal.Signals) -> None
 KEYS = """
 import os, sys
 import residua as rz
-from residua.service.client import verbs
-made = [verbs.spend("web", rz.laplace(scale=4.0), None, False) for _ in range(2)]
+class Keys(rz.Client):
+    def _run(self, steps):
+        return next(steps).key
+client = Keys("http://budgets.example")
 child = os.fork()
-os.write(1, f"{next(made[0]).key}\\n".encode())
+key = client.spend("web", rz.laplace(scale=4.0))
+os.write(1, f"{key}\\n".encode())
 if child == 0:
     os._exit(0)
 os.waitpid(child, 0)

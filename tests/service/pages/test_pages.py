@@ -14,7 +14,7 @@ import pytest
 
 import residua as rz
 from cli.running import run
-from residua.service.pages import gauge
+from residua.service.pages import content
 from service.browser import PHONE, Visit, launched
 from service.running import Service, serving
 
@@ -485,10 +485,10 @@ def test_every_filter_has_words_and_a_gauge_that_falls(
     service.budget(name, filter=filter)
     ledger = service.office.ledger
     budget = ledger.budget(name)
-    before = gauge.left(budget, budget.balance)
+    before = content.left(budget, budget.balance)
     assert service.spend(name, mechanism=LAPLACE).json()["admitted"]
     budget = ledger.budget(name)
-    after = gauge.left(budget, budget.balance)
+    after = content.left(budget, budget.balance)
     assert after["details"] != before["details"] or filter["kind"] in ("menu", "natural")
     assert after["text"] != before["text"]
     assert before["share"] == 1.0 > after["share"] > 0.0

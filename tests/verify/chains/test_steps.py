@@ -15,8 +15,8 @@ from filters.catalogue import CATALOGUE, DESCRIBED
 from mechanisms.examples import GOLDEN
 from residua import mechanisms as m
 from residua.filters import amounts
-from residua.filters.describe import as_mechanism
 from residua.filters.potential.renyi_commit import Commit
+from residua.filters.query import as_mechanism
 from residua.filters.state import Left
 from residua.provable import unprovable
 from residua.records import canonical, digest
@@ -420,7 +420,7 @@ def test_what_is_only_not_shown_is_not_refuted() -> None:
     """Bounds from above that a state falls short of; what the exact law needs is refuted."""
     from residua.verify.descriptions.mechanisms import loss_of
     from residua.verify.losses.factors import Loss, Mixture
-    from residua.verify.proofs.filters import Asked, prove_step
+    from residua.verify.proofs.filters import StepQuery, prove_step
 
     sampled = m.SubsampledGaussian(sigma=2.0, sampling_rate=0.1)
     with_noise = m.Composed((sampled, m.Laplace(scale=3.0)))
@@ -446,7 +446,7 @@ def test_what_is_only_not_shown_is_not_refuted() -> None:
         before = filter.initial()
         assert isinstance(before, Left)
         after = dataclasses.replace(before, left=(before.left[0] - spent,))
-        asked = Asked(query.to_dict(), relation, {}, {})
+        asked = StepQuery(query.to_dict(), relation, {}, {})
         found = prove_step(filter.to_dict(), plain(filter, before), plain(filter, after), asked)
         assert found.verdict == verdict, (filter, query, relation, found)
     ((two, _),) = loss_of(sampled.to_dict(), "replace-one").factors
@@ -545,7 +545,7 @@ def test_what_lies_close_to_its_charge_is_proven_all_the_same() -> None:
 
 def test_single_queries_are_compared_by_their_curves() -> None:
     from residua.verify.descriptions.mechanisms import loss_of
-    from residua.verify.proofs.comparing import single_below
+    from residua.verify.proofs.order import single_below
 
     queries: list[m.Mechanism] = [
         m.Laplace(10.0), m.Laplace(9.0), m.DiscreteLaplace(20.0), m.DiscreteLaplace(11.0),

@@ -16,9 +16,9 @@ from residua.errors import ResiduaError
 from residua.filters.union.auto import COMPONENTS, components_for
 from residua.records import canonical
 from residua.verify import verify_records
-from residua.verify.descriptions.states import amount, fingerprint
-from residua.verify.proofs.auto import first_state
-from residua.verify.proofs.filters import Asked, prove_first, prove_step
+from residua.verify.descriptions.configurations import amount, fingerprint
+from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
+from residua.verify.proofs.union import first_state
 from residua.verify.proofs.verdict import Proof
 from verify.chains import described, plain, written_by
 from verify.mutations import mutated
@@ -53,7 +53,9 @@ def test_honest_runs_are_proven(auto: rz.AutoFilter, queries: list[m.Mechanism])
 
 
 def _step(before: Any, after: Any, query: Any, auto: rz.AutoFilter = AUTO) -> Proof:
-    return prove_step(auto.to_dict(), before, after, Asked(described(query), "add-remove", {}, {}))
+    return prove_step(
+        auto.to_dict(), before, after, StepQuery(described(query), "add-remove", {}, {})
+    )
 
 
 def _run(*queries: m.Mechanism, auto: rz.AutoFilter = AUTO) -> list[Any]:

@@ -9,11 +9,10 @@ import pytest
 
 import residua as rz
 from residua import mechanisms as m
-from residua.provable import unprovable, unprovable_filter
-from residua.provable.plans import MOST_PLANNED
+from residua.provable import MOST_PLANNED, unprovable, unprovable_filter
 from residua.verify import verify_records
-from residua.verify.descriptions.states import fingerprint
-from residua.verify.proofs.filters import Asked, prove_first, prove_step
+from residua.verify.descriptions.configurations import fingerprint
+from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
 from residua.verify.proofs.verdict import Proof
 from verify.chains import described, plain, written_by
 
@@ -51,7 +50,7 @@ def test_honest_runs_are_proven(filter: rz.PlanFilter, queries: list[m.Mechanism
 
 
 def _step(before: Any, after: Any, query: Any, filter: rz.PlanFilter = MIXED) -> Proof:
-    asked = Asked(described(query), "add-remove", {}, {})
+    asked = StepQuery(described(query), "add-remove", {}, {})
     return prove_step(filter.to_dict(), before, after, asked)
 
 

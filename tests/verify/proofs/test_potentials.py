@@ -87,7 +87,7 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
 
     from residua.verify.arithmetic.balls import bits
     from residua.verify.descriptions.mechanisms import loss_of
-    from residua.verify.losses.curves import curve
+    from residua.verify.losses.hockey_stick import curve
 
     loss = loss_of(query.to_dict(), relation)
     above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> N
 
 def test_order_of_bounded_compositions() -> None:
     from residua.verify.descriptions.mechanisms import loss_of
-    from residua.verify.proofs.comparing import bounded_below
+    from residua.verify.proofs.order import bounded_below
 
     def word(one: m.Mechanism, two: m.Mechanism) -> str:
         below = bounded_below(*(loss_of(q.to_dict(), None) for q in (one, two)))

@@ -7,7 +7,7 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.verify import verify_records
-from residua.verify.proofs.filters import Asked, prove_step
+from residua.verify.proofs.filters import StepQuery, prove_step
 from verify.chains import described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
@@ -29,7 +29,7 @@ def test_a_reserve_never_rises(query: m.Mechanism) -> None:
     """Also at a query whose only factor is mass at infinity."""
     before = plain(FILTER, FILTER.initial())
     after = plain(FILTER, FILTER.decide(FILTER.initial(), query).state)
-    asked = Asked(described(query), "add-remove", {}, {})
+    asked = StepQuery(described(query), "add-remove", {}, {})
     assert prove_step(FILTER.to_dict(), before, after, asked).verdict == "proven"
     forged = {**after, "reserves": ["1000000", *after["reserves"][1:]]}
     assert prove_step(FILTER.to_dict(), before, forged, asked).verdict == "refuted"

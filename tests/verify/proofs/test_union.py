@@ -17,8 +17,8 @@ from residua.filters.potential.renyi_commit import Commit
 from residua.provable import unprovable, unprovable_filter
 from residua.records import canonical
 from residua.verify import Report, verify_records
-from residua.verify.descriptions.states import fingerprint
-from residua.verify.proofs.filters import Asked, prove_first, prove_step
+from residua.verify.descriptions.configurations import fingerprint
+from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
 from residua.verify.proofs.verdict import Proof
 from verify.chains import Written, described, plain, written_by
 from verify.mutations import mutated
@@ -65,7 +65,7 @@ def test_honest_runs_are_proven(union: rz.UnionFilter, queries: list[m.Mechanism
 
 
 def _step(before: Any, after: Any, query: Any, union: rz.UnionFilter = UNION) -> Proof:
-    asked = Asked(described(query), "add-remove", {}, {})
+    asked = StepQuery(described(query), "add-remove", {}, {})
     return prove_step(union.to_dict(), before, after, asked)
 
 

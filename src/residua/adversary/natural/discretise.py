@@ -52,8 +52,6 @@ from residua.work_limit import work
 
 SLACK = 1.0 + 1e-9
 """Covers the roundings of totals and probabilities."""
-HIGH_ENOUGH = 0.5
-"""Larger heights of `H` need not be computed."""
 
 
 def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
@@ -66,7 +64,7 @@ def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
     first = int(eps / e)
     values = [0.0] * (min(first, rounds) + 1)
     query = pure_dp(e)
-    enough = HIGH_ENOUGH
+    enough = 0.5
     for m in range(len(values), rounds + 1):
         values.append(max(float((m * query).delta_bounds(eps).lo), values[-1]))
         if values[-1] > delta >= values[-2]:
@@ -81,7 +79,8 @@ def largest_total(e: float, eps: float, delta: float, rounds: int) -> float:
 
     Args:
         e: a size of loss, positive.
-        eps, delta: the promise that the queries, composed, keep.
+        eps: that of the promise which the queries, composed, keep.
+        delta: that of the same promise.
         rounds: the most queries there are.
 
     Returns:

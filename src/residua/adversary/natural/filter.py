@@ -8,7 +8,7 @@ out when the filter is made, and where nothing is proven it is not made:
   they never exceed `eps` in size; then no adaptive choice of them does. The guarantee is `B`.
 * **a family that is free for every budget**: `"gaussian"`, `"pure_delta"`, or a catalogue whose
   compositions are totally ordered however many they are. The guarantee is `B`.
-* **a finite catalogue**: the exact `V_k` (`cost.py`); `B` where `V_k ⪯ B` is proven, else
+* **a finite catalogue**: the exact `V_k` (`attack.py`); `B` where `V_k ⪯ B` is proven, else
   `V_k` itself, from above.
 * **any queries, budget `R_{eps,delta}`, a number of rounds**: the computed `(eps', delta')`
   (`guarantee.py`), which is for symmetric queries.
@@ -30,35 +30,30 @@ from residua import checks
 from residua.adversary.attack import attack
 from residua.adversary.finite import ACCURACY
 from residua.adversary.freeness import free_family
-from residua.adversary.natural.cost import NaturalRule
 from residua.adversary.natural.guarantee import (
     UNBOUNDED_EPS,
     Guarantee,
     best_plan,
     natural_guarantee,
 )
-from residua.adversary.rule import as_catalogue, as_queries, as_rounds
+from residua.adversary.rule import NaturalRule, as_catalogue, as_queries, as_rounds
 from residua.bounds import Verdict
-from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residua.errors import ArgumentError, TooLargeError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
+from residua.filters.costs import gaussian_variance, response_point
 from residua.filters.decision import Decision, make_decision
-from residua.filters.describe import as_mechanism
-from residua.filters.divergence import gaussian_variance
-from residua.filters.query import Query, as_query, described, loss_of
+from residua.filters.query import Query, as_mechanism, as_query, described, loss_of
 from residua.filters.state import State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict
 from residua.pld.constructors import identity
-from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 
 FAMILIES = ("gaussian", "pure_delta")
-CONTINUOUS_ACCURACY = 0.01
-"""The accuracy of continuous losses in the worst case, in `eps`."""
 
 
 @dataclass(frozen=True)
@@ -224,13 +219,11 @@ class NaturalFilter(Filter):
             return ()
         whole = gaussian_variance(self.budget)
         left = whole - gaussian_variance(state.loss)
-        return (*self._rounds_left(state), make_detail(self.kind, SQUARES, left, whole))
-
-    def _rounds_left(self, state: Spent) -> tuple[Detail, ...]:
+        detail = make_detail(self.kind, SQUARES, left, whole)
         if self.rounds is None:
-            return ()
-        left, whole = Fraction(self.rounds - state.rounds), Fraction(self.rounds)
-        return (make_detail(self.kind, "rounds", left, whole),)
+            return (detail,)
+        rounds = Fraction(self.rounds - state.rounds), Fraction(self.rounds)
+        return make_detail(self.kind, "rounds", *rounds), detail
 
     def remaining_in(self, state: State) -> NaturalBudget:
         assert isinstance(state, Spent)
@@ -241,9 +234,9 @@ class NaturalFilter(Filter):
         assert isinstance(state, Spent)
         return state.loss
 
-    def tables(self, state: State) -> dict[str, bytes]:
+    def tables(self, _state: State) -> dict[str, bytes]:
         """The guarantee for any queries, and the plan that shows it, for verifiers."""
-        found, point = self.proven.computed, _approximate_dp(self.budget)
+        found, point = self.proven.computed, response_point(self.budget)
         if found is None or point is None or self.rounds is None:
             return {}
         table: dict[str, Any] = {"eps": min(found.eps, UNBOUNDED_EPS), "delta": found.delta, "v": 1}
@@ -253,10 +246,9 @@ class NaturalFilter(Filter):
             table |= {"points": plan.points, "draws": plan.draws}
         return {"guarantee": json.dumps(table, sort_keys=True, separators=(",", ":")).encode()}
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> Spent:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> Spent:
         of = fields["of"]
-        if not isinstance(of, str):
-            raise ArgumentTypeError(f"of must be of type str, got {checks.shown(of)}")
+        checks.instance("of", of, str, "of type str")
         loss = loss_of(from_dict(fields["loss"]))
         return Spent(of, loss, checks.count("rounds", fields["rounds"]))
 
@@ -288,7 +280,7 @@ def _proven(
 ) -> Proven:
     if budget.is_identity:
         return Proven(budget, True, "nothing but Id is admitted")
-    point = _approximate_dp(budget)
+    point = response_point(budget)
     if point is not None and point[1] == 0.0:
         return Proven(budget, True, "losses of a history add up")
     if family is not None:
@@ -304,7 +296,7 @@ def _proven(
         )
     try:
         finite = all(member.is_finite for member in members)
-        accuracy = ACCURACY if finite else CONTINUOUS_ACCURACY
+        accuracy = ACCURACY if finite else 0.01
         rule = NaturalRule(members, budget, lenient=True)
         found = attack(rule, budget, rounds, accuracy=accuracy)
     except TooLargeError:
@@ -329,12 +321,3 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
     if found.pld.is_infinite:
         reason += "; it is trivial (delta = 1): nothing is guaranteed"
     return Proven(found.pld, False, reason, found)
-
-
-def _approximate_dp(budget: Pld) -> tuple[float, float] | None:
-    """`(eps, delta)` where the budget is `R_{eps,delta}`."""
-    if budget.gaussian is None and len(budget.terms) == 1:
-        ((factor, n),) = budget.terms.items()
-        if isinstance(factor, RandomizedResponse) and n == 1:
-            return factor.eps, factor.delta
-    return None

@@ -55,20 +55,9 @@ from residua.work_limit import remembered, work
 
 UNBOUNDED_EPS = 1000.0
 """Stands for no finite `eps` in tables and configurations: nothing is kept beyond LARGEST_EPS."""
-GRID_POINTS = 64
-"""Candidate points below `eps`."""
-MOST_DRAWS = 96
-"""The most draws beyond a size that a plan allows."""
 TILTS, PRICES = np.geomspace(0.15, 20.0, 14), np.geomspace(1e-3, 3.0, 8)
-"""Orders of moments and prices of overflow for which a shortest path is searched."""
-LEAST_TARGET = 1e-300
-"""For prices alone, which choose what is tried; they must stay finite."""
-PLANS_EVALUATED = 6
-"""How many of the best plans are evaluated with proven bounds."""
-MOST_ROUNDS = 100_000
-"""The most rounds for which a guarantee is computed."""
-LEAST_NATURAL_EPS, LARGEST_NATURAL_EPS = 1e-250, 100.0
-"""The budgets for which a guarantee is computed."""
+"""Orders of moments and prices of overflow for which a shortest path is searched: more of either
+find better plans and take longer."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +97,8 @@ def natural_guarantee(
     """The least proven `eps'` of the natural filter for symmetric queries chosen adaptively.
 
     Args:
-        eps, delta: queries are admitted while their composition is `(eps, delta)`-DP.
+        eps: queries are admitted while their composition is `(eps, delta)`-DP.
+        delta: the other parameter of that promise.
         rounds: the most queries there are.
         target_delta: the delta of the guarantee, ten times `delta` by default.
         points: the sizes to cut losses at: "paper", "remark" or a list of them; by default the
@@ -125,7 +115,7 @@ def natural_guarantee(
     found = _best_bound(eps, delta, rounds, target, given)
     # The search may do better in more rounds than in fewer; the guarantee must not.
     for fewer in _smaller_powers(rounds):
-        if _composed(eps, delta, fewer, target) > found.eps:
+        if _composed_eps(eps, delta, fewer, target) > found.eps:
             before = _best_bound(eps, delta, fewer, target, given)
             found = before if found.eps < before.eps < math.inf else found
     return found
@@ -141,7 +131,7 @@ def _best_bound(
     eps: float, delta: float, rounds: int, target: float, points: tuple[float, ...] | str | None
 ) -> Guarantee:
     """The better of the two bounds."""
-    whole = _composed(eps, delta, rounds, target)
+    whole = _composed_eps(eps, delta, rounds, target)
     if rounds == 1:
         return Guarantee(whole, target, "one round")
     _, reached = best_plan(eps, delta, rounds, target, points)
@@ -151,7 +141,7 @@ def _best_bound(
 
 
 @remembered(maxsize=256)
-def _composed(eps: float, delta: float, rounds: int, target: float) -> float:
+def _composed_eps(eps: float, delta: float, rounds: int, target: float) -> float:
     """The budget composed with itself."""
     return float((rounds * approximate_dp(eps, delta)).epsilon(target))
 
@@ -166,13 +156,11 @@ def check_arguments(
 ) -> tuple[float, float, int, float]:
     """Check the arguments of a natural filter's guarantee."""
     e = checks.real("eps", eps, "between 1e-250 and 100")
-    checks.require(
-        LEAST_NATURAL_EPS <= e <= LARGEST_NATURAL_EPS, "eps", "between 1e-250 and 100", eps
-    )
+    checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
     d = checks.real("delta", delta, "in (0, 1)")
     checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
     k = checks.count("rounds", rounds)
-    checks.require(1 <= k <= MOST_ROUNDS, "rounds", f"between 1 and {MOST_ROUNDS}", rounds)
+    checks.require(1 <= k <= 100_000, "rounds", "between 1 and 100000", rounds)
     target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
     target = checks.real("target_delta", target, "between delta and 1")
     checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
@@ -196,16 +184,22 @@ def best_plan(
 
 def evaluate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
     """The proven `eps'` of one plan (inf if its overflow alone exceeds the target)."""
-    failure = total(plan.points[-1], eps, delta, rounds)
-    for low, draws in zip(plan.points, plan.draws, strict=False):
-        if draws < rounds:
-            failure += overflow(total(low, eps, delta, rounds), draws)
     copies = plan.copies(rounds)
-    left = target - failure * (1.0 + 1e-12)
+    left = target - failure(plan, eps, delta, rounds) * (1.0 + 1e-12)
     if min(copies) < 0 or not left > 0.0:
         return math.inf
     composed = sum((n * pure_dp(e) for n, e in zip(copies, plan.points, strict=True)), identity())
     return float(composed.epsilon(left))
+
+
+def failure(plan: Plan, eps: float, delta: float, rounds: int) -> float:
+    """The probability that more sizes are drawn than a plan allows, upper bound but for the sum."""
+    overflows = (
+        overflow(total(low, eps, delta, rounds), draws)
+        for low, draws in zip(plan.points, plan.draws, strict=False)
+        if draws < rounds
+    )
+    return total(plan.points[-1], eps, delta, rounds) + math.fsum(overflows)
 
 
 @remembered(maxsize=1 << 14)
@@ -214,28 +208,26 @@ def total(e: float, eps: float, delta: float, rounds: int) -> float:
     return largest_total(e, eps, delta, rounds)
 
 
-_SEARCHED = 150_000_000
-"""Operations of a search for plans, about: its tables are of fixed sizes."""
-
-
 @remembered(maxsize=64)
 def _plans(
     eps: float, delta: float, rounds: int, target: float, given: tuple[float, ...] | str | None
 ) -> list[Plan]:
     """The most promising plans, by their exponential moments."""
-    work(_SEARCHED)
+    work(150_000_000)  # about: the tables of the search are of fixed sizes
     points = _grid(eps, rounds, given)
     totals = np.array([total(float(e), eps, delta, rounds) for e in points])
-    counts = np.arange(MOST_DRAWS + 1)
+    counts = np.arange(97)  # draws beyond a size that a plan may allow
     failures = np.array([[overflow(float(s), int(b)) for b in counts] for s in totals])
     found: dict[Plan, float] = {}
     for tilt in TILTS:
         lengths = _moment(points, float(tilt))
-        for price in PRICES / max(target, LEAST_TARGET):
+        # Prices only choose what is tried; they must stay finite.
+        for price in PRICES / max(target, 1e-300):
             plan = _shortest(points, lengths, failures, totals, float(price), rounds)
             if plan is not None and plan not in found:
                 found[plan] = _estimate(plan, eps, delta, rounds, target)
-    return sorted(found, key=lambda plan: found[plan])[:PLANS_EVALUATED]
+    # Few, since each is then evaluated with proven bounds.
+    return sorted(found, key=lambda plan: found[plan])[:6]
 
 
 def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Floats:
@@ -246,7 +238,7 @@ def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Flo
         return np.array([largest / 2.0**i for i in reversed(range(halvings + 1))])
     if given is not None:
         return np.array(given)
-    low = np.geomspace(eps / (4.0 * rounds), eps, GRID_POINTS)
+    low = np.geomspace(eps / (4.0 * rounds), eps, 64)
     top = eps + np.concatenate([[0.02, 0.05], np.geomspace(0.1, 8.0, 14)])
     fractions = [eps / j * 1.0001 for j in range(1, 6)]
     return np.unique([float(f"{e:.4g}") for e in (*low, *top, *fractions)])
@@ -254,8 +246,7 @@ def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Flo
 
 def _moment(e: Floats, tilt: float) -> Floats:
     """`ln E e^{λZ}` of `RR_e`, per unit of `λ`."""
-    length: Floats = (_log_cosh((tilt + 0.5) * e) - _log_cosh(0.5 * e)) / tilt
-    return length
+    return np.asarray((_log_cosh((tilt + 0.5) * e) - _log_cosh(0.5 * e)) / tilt)
 
 
 def _log_cosh(x: Any) -> Any:
@@ -290,16 +281,13 @@ def _shortest(
 
 def _estimate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
     """What the plan reaches, by exponential moments: quick and close, and not a proof."""
-    failure = total(plan.points[-1], eps, delta, rounds)
-    for low, draws in zip(plan.points, plan.draws, strict=False):
-        failure += overflow(total(low, eps, delta, rounds), draws)
-    copies = plan.copies(rounds)
-    if failure >= target or min(copies) < 0:
+    copies, left = plan.copies(rounds), target - failure(plan, eps, delta, rounds)
+    if left <= 0.0 or min(copies) < 0:
         return math.inf
     tilts = np.geomspace(0.05, 60.0, 80)
     sums: Any = sum(
         n * (_log_cosh((tilts + 0.5) * e) - _log_cosh(0.5 * e))
         for n, e in zip(copies, plan.points, strict=True)
     )
-    reach = (sums - math.log(target - failure) - np.log1p(tilts)) / tilts
+    reach = (sums - math.log(left) - np.log1p(tilts)) / tilts
     return float(np.min(reach))

@@ -35,37 +35,33 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from residua import checks
-from residua.adversary.rule import Rule, as_catalogue, as_queries
+from residua.adversary.rule import CatalogueRule
 from residua.bounds import Floats
 from residua.errors import ArgumentError
 from residua.filters.additive.renyi import order
 from residua.filters.amounts import written
-from residua.filters.conversion import renyi_budget
-from residua.filters.divergence import renyi_cost
+from residua.filters.costs import renyi_cost
 from residua.filters.query import Query
+from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_pair
 from residua.pld.pld import Pld
 
-PRECISION, DIGITS_KEPT = 50, 20
-"""Decimal digits that are worked with, and those of the result."""
 SLACK = Decimal("1e-30")
-"""The share of each term that is taken off for roundings."""
-BRACKET = Decimal("1e-12")
-"""The relative width of the interval that holds the minimum."""
+"""The share of each term that is taken off for the roundings of fifty digits."""
 
 
 @lru_cache(maxsize=64)
 def optimal_renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
     """`rho*` from below: `D_α <= rho` implies `(eps, delta)`-DP for every `rho` up to it."""
     with localcontext() as context:
-        context.prec = PRECISION
+        context.prec = 50
         a, e, d = (Decimal(v.numerator) / Decimal(v.denominator) for v in (alpha, eps, delta))
         slope = e.exp()
         # Right of `high` F rises, or p would exceed 1; left of `low` it falls.
         low, high = d / slope, (1 - d) / slope
         while _curve(a, slope, d, low)[1] > 0:
             low /= 2
-        while high - low > BRACKET * high:
+        while high - low > Decimal("1e-12") * high:
             middle = (low * high).sqrt() if high > 2 * low else (low + high) / 2
             falls = _curve(a, slope, d, middle)[1] <= 0
             low, high = (middle, high) if falls else (low, middle)
@@ -75,7 +71,7 @@ def optimal_renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fra
         rho -= (abs(rho) + 1 / (a - 1)) * SLACK
     if rho <= 0:
         return Fraction(0)
-    return Fraction(Context(prec=DIGITS_KEPT, rounding=ROUND_FLOOR).create_decimal(rho))
+    return Fraction(Context(prec=20, rounding=ROUND_FLOOR).create_decimal(rho))
 
 
 def _curve(a: Decimal, slope: Decimal, delta: Decimal, q: Decimal) -> tuple[Decimal, Decimal]:
@@ -95,7 +91,7 @@ CONVERSIONS: dict[str, Callable[[Fraction, Fraction, Fraction], Fraction]] = {
 
 
 @dataclass(frozen=True)
-class AnyOrderRenyi(Rule):
+class AnyOrderRenyi(CatalogueRule):
     """Admits while at least one order has budget left; states are what was spent at each."""
 
     eps: float
@@ -105,19 +101,14 @@ class AnyOrderRenyi(Rule):
     conversion: str = "canonne"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         orders = tuple(order(f"orders[{i}]", a) for i, a in enumerate(self.orders))
         if not orders:
             raise ArgumentError("orders must hold at least one order, got []")
-        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
         delta = checks.probability("delta", self.delta)
         checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
         checks.one_of("conversion", self.conversion, tuple(CONVERSIONS))
-        object.__setattr__(self, "orders", orders)
-        object.__setattr__(self, "catalogue", as_queries(self.catalogue))
-
-    @cached_property
-    def losses(self) -> tuple[Pld, ...]:
-        return as_catalogue(self.catalogue)
+        checks.set_fields(self, eps=checks.positive("eps", self.eps), delta=delta, orders=orders)
 
     @cached_property
     def budgets(self) -> tuple[Fraction, ...]:
@@ -126,18 +117,16 @@ class AnyOrderRenyi(Rule):
         budget = CONVERSIONS[self.conversion]
         return tuple(budget(written(a), eps, delta) for a in self.orders)
 
-    def _costs(self, loss: Pld) -> list[Fraction | None]:
-        return [renyi_cost(loss, a) for a in self.orders]
-
     @property
     def start(self) -> tuple[Fraction | None, ...]:
         return (Fraction(0),) * len(self.orders)
 
     def _allowed(self, state: tuple[Fraction | None, ...]) -> Iterable[tuple[Pld, Hashable]]:
         for loss in self.losses:
+            costs = [renyi_cost(loss, a) for a in self.orders]
             after = tuple(
                 None if spent is None or cost is None else spent + cost
-                for spent, cost in zip(state, self._costs(loss), strict=True)
+                for spent, cost in zip(state, costs, strict=True)
             )
             within = (s is not None and s <= b for s, b in zip(after, self.budgets, strict=True))
             if any(within):

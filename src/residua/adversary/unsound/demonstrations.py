@@ -1,32 +1,204 @@
-"""Rules that are known not to keep what they promise, each with the queries that break it."""
+"""Rules that do not keep what they promise, each with the queries that break it.
+
+**Several budgets kept open at once.** Each of several rules keeps its own promise. Admitting what
+*any* of them still admits lets the analyst look at answers first and then choose the budget: after
+`L` the value is `L ⊕ sup_j V_j`, not `sup_j (L ⊕ V_j)`, and `⊕` does not distribute over `sup`.
+
+**One shared delta.** The rule is that of a union of filters: a query is admitted if a live
+component admits it, and the components that do not are stopped for good. What is wrong is the
+promise: the analyst looks at answers before choosing which component goes on, so the deltas of all
+components add up; the largest of them is not enough.
+
+**Revived components.** A component that does not admit a query stays as it was, and may admit a
+later one. The queries that it did not admit are paid for by the others alone, so no component knows
+the whole loss, and the sum of their deltas bounds nothing.
+
+**A ledger that cancels by replay.** Queries may be reserved, run later, or cancelled; a cancel
+replays the history without the reserved query. The filter under it is sound, but the analyst can
+look at later answers before deciding whether the reserved query runs, that is, between two budgets.
+(The sound form folds the filter over queries in the order they *run*.) Moves are what is released:
+reserving and cancelling release nothing and count as a round. At any time what is left may be asked
+for at once, as one query that costs all of it; the game ends there.
+
+**Rényi accounting at whichever order is best** is in `any_order_renyi.py`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
+from residua import checks
 from residua.adversary.attack import Attack, attack
 from residua.adversary.finite import ACCURACY
 from residua.adversary.freeness import triple_budget
-from residua.adversary.natural.cost import NaturalRule
-from residua.adversary.rule import PlanRule, Rule
+from residua.adversary.rule import (
+    CatalogueRule,
+    FilterRule,
+    NaturalRule,
+    PlanRule,
+    Rule,
+    as_rule,
+)
 from residua.adversary.unsound.any_order_renyi import AnyOrderRenyi, best_query, fitted_query
-from residua.adversary.unsound.replay_rule import ReplayRule
-from residua.adversary.unsound.unions import RevivedUnion, SeveralBudgets, SharedDelta
+from residua.errors import ArgumentError
+from residua.filters.additive.basic import PureFilter
 from residua.filters.additive.gdp import GdpFilter
-from residua.filters.additive.pure import PureFilter
 from residua.filters.amounts import reported
-from residua.filters.divergence import renyi_cost
+from residua.filters.base import Filter
+from residua.filters.costs import renyi_cost
 from residua.filters.potential.plan import PlanFilter
+from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import GdpResidueFilter
+from residua.filters.state import State
 from residua.filters.union.union import UnionFilter
 from residua.pld.constructors import (
     approximate_dp,
     gaussian,
+    identity,
     pure_dp,
 )
 from residua.pld.pld import Pld
+
+_CLOSED = "closed"
+
+
+class RuleUnion(Rule):
+    """Base of the rules that admit whatever any of several rules admits."""
+
+    rules: Sequence[Rule]
+
+    @property
+    def start(self) -> tuple[Hashable, ...]:
+        return tuple(rule.start for rule in self.rules)
+
+    @abstractmethod
+    def _refused(self, state: Hashable) -> Hashable:
+        """The next state of a rule that does not admit a query."""
+
+    def _allowed(self, state: tuple[Hashable, ...]) -> Iterable[tuple[Pld, Hashable]]:
+        found: dict[Pld, list[Hashable]] = {}
+        for i, (rule, own) in enumerate(zip(self.rules, state, strict=True)):
+            for loss, after in rule.moves(own)[1:] if own != _CLOSED else ():
+                found.setdefault(loss, [self._refused(one) for one in state])[i] = after
+        for loss, afters in found.items():
+            yield loss, tuple(afters)
+
+
+@dataclass(frozen=True)
+class SeveralBudgets(RuleUnion):
+    """Admits what any of the rules admits; a rule that would have refused is closed."""
+
+    rules: Sequence[Rule]
+
+    def __post_init__(self) -> None:
+        checks.set_fields(self, rules=tuple(self.rules))
+        if not self.rules:
+            raise ArgumentError("rules must hold at least one rule, got []")
+        for i, rule in enumerate(self.rules):
+            checks.instance(f"rules[{i}]", rule, Rule, "a Rule")
+
+    def _refused(self, _state: Hashable) -> Hashable:
+        return _CLOSED
+
+
+@dataclass(frozen=True, eq=False)
+class RevivedUnion(RuleUnion):
+    """Admits what any component admits; those that do not keep their state and stay live."""
+
+    union: UnionFilter
+    catalogue: tuple[Query, ...]
+
+    def __post_init__(self) -> None:
+        checks.instance("union", self.union, UnionFilter, "a union")
+
+    @cached_property
+    def rules(self) -> tuple[FilterRule, ...]:  # type: ignore[override]
+        """The components by themselves."""
+        return tuple(as_rule(each, self.catalogue) for each in self.union.filters)
+
+    def _refused(self, state: Hashable) -> Hashable:
+        return state
+
+    @property
+    def promise(self) -> Pld:
+        """What the union keeps, and this rule does not."""
+        return self.union.guarantee
+
+
+@dataclass(frozen=True, eq=False)
+class SharedDelta(FilterRule):
+    """A union over a catalogue that promises the largest `delta` of its components."""
+
+    def __post_init__(self) -> None:
+        checks.instance("filter", self.filter, UnionFilter, "a union")
+        super().__post_init__()
+
+    @property
+    def promise(self) -> Pld:
+        """What the rule claims, and does not keep."""
+        assert isinstance(self.filter, UnionFilter) and self.filter.eps is not None
+        return approximate_dp(self.filter.eps, max(self.filter.deltas))
+
+
+Event = tuple[int, bool]
+"""Which query, and whether it has run."""
+
+
+_ENDED = "ended"
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayRule(CatalogueRule):
+    """Reserve, run and cancel over a filter; states are the events as the ledger has them."""
+
+    filter: Filter
+    catalogue: Sequence[Query]
+
+    def __post_init__(self) -> None:
+        checks.instance("filter", self.filter, Filter, "a Filter")
+        super().__post_init__()
+
+    @property
+    def start(self) -> tuple[Event, ...]:
+        return ()
+
+    def _allowed(self, state: tuple[Event, ...] | str) -> Iterable[tuple[Pld, Hashable]]:
+        if isinstance(state, str):
+            return
+        left = self._fold(tuple(j for j, _ in state))
+        assert left is not None, "a part of what was admitted is admitted"
+        rest = self.filter.remaining_in(left)
+        if isinstance(rest, Pld) and not rest.is_identity:
+            yield rest, _ENDED
+        for i, loss in enumerate(self.losses):
+            if self._fold((*(j for j, _ in state), i)) is not None:
+                yield identity(), (*state, (i, False))
+                yield loss, (*state, (i, True))
+        for place, (i, ran) in enumerate(state):
+            if not ran:
+                yield identity(), (*state[:place], *state[place + 1 :])
+                yield self.losses[i], (*state[:place], (i, True), *state[place + 1 :])
+
+    @cached_property
+    def _fold(self) -> Callable[[tuple[int, ...]], State | None]:
+        """The filter's state after these queries in this order; None if it refuses one."""
+
+        @cache
+        def fold(queries: tuple[int, ...]) -> State | None:
+            if not queries:
+                return self.filter.initial()
+            before = fold(queries[:-1])
+            if before is None:
+                return None
+            decision = self.filter.decide(before, self.losses[queries[-1]])
+            return decision.state if decision.admitted else None
+
+        return fold
+
 
 APPROXIMATE_BUDGET = approximate_dp(1.395, 0.509)
 STEADY, GAMBLE = approximate_dp(1.404, 0.0208), approximate_dp(0.0847, 0.478)
@@ -108,10 +280,8 @@ def any_order_attack(
 
 def _any_order() -> tuple[Rule, Pld]:
     eps, delta = 1.0, 1e-3
-    return (
-        any_order_attack(eps, delta, (9.0, 40.0), pure_dp(0.04), 0.04),
-        approximate_dp(eps, delta),
-    )
+    rule = any_order_attack(eps, delta, (9.0, 40.0), pure_dp(0.04), 0.04)
+    return rule, approximate_dp(eps, delta)
 
 
 def _any_order_optimal() -> tuple[Rule, Pld]:

@@ -146,19 +146,20 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
 
 
 def _attack_all(kinds: tuple[str, ...], as_json: bool) -> bool:
-    from residua.adversary import suite
+    from residua.adversary import attack
+    from residua.adversary.unsound.demonstrations import UNSOUND
     from residua.filters import KINDS
 
     chosen = kinds or tuple(KINDS)
     survived: list[dict[str, Any]] = []
-    whole = len(chosen) * len(suite.catalogues()) + (0 if kinds else len(suite.UNSOUND))
+    whole = len(chosen) * len(attack.catalogues()) + (0 if kinds else len(UNSOUND))
     with output.progress("attacks") as report:
-        for kind, name, found in suite.survivors(chosen):
+        for kind, name, found in attack.survivors(chosen):
             about = {"filter": kind, "catalogue": name, "about": OWN_GUARANTEE}
             survived.append({**about, **_as_json(found)})
             report(f"{kind} against {name}", len(survived), whole)
         caught: list[dict[str, Any]] = []
-        for rule in () if kinds else suite.UNSOUND:
+        for rule in () if kinds else UNSOUND:
             about = {"rule": rule.name, "about": BUDGET}
             caught.append({**about, **_as_json(rule.attack())})
             report(rule.name, len(survived) + len(caught), whole)
@@ -251,7 +252,7 @@ def cost(
     Example:
       residua natural cost --budget 'gdp mu=1' --rounds 2 --pure-dp eps=0.5 --pure-dp eps=0.8
     """
-    from residua.adversary.natural.cost import natural_cost
+    from residua.adversary.attack import natural_cost
 
     losses = [descriptions.parse_mechanism(text).pld(relation=relation) for text in query]
     promised = descriptions.parse_composed(budget).pld(relation=relation)

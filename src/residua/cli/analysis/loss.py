@@ -280,7 +280,7 @@ def _several(scale: float) -> list[float]:
 def _figure(directions: list["Direction"], scale: float) -> "Figure":
     import numpy as np
 
-    from residua.figures.curves import curves
+    from residua.figures.plots import curves
 
     return curves(
         {_label(one): one.above for one in directions},

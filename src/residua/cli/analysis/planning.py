@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-LONGEST_NAME = 40
-"""A longer query is not used as the name of its workload."""
-LONGEST_FILTER_SHOWN = 300
-"""Letters of a description that a table shows."""
-MOST_QUERIES_SHOWN = 12
-"""Queries that a recommendation shows."""
 
 
 @app.command(cls=options.QueryCommand)
@@ -142,7 +136,7 @@ def _drawn(
     filter: "Filter", start: "State", out: Path, relation: str | None, report: "Progress"
 ) -> tuple[Path | None, str]:
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
-    from residua.figures.plans import frontier as draw
+    from residua.figures.plots import frontier as draw
     from residua.planning.frontier import frontier
 
     fresh = filter.initial()
@@ -154,13 +148,13 @@ def _drawn(
 
 
 def _plain(query: "Query") -> dict[str, Any]:
-    from residua.filters.describe import as_mechanism
+    from residua.filters.query import as_mechanism
 
     return as_mechanism(query).to_dict()
 
 
 def _json(query: "Query") -> str:
-    from residua.filters.describe import as_mechanism
+    from residua.filters.query import as_mechanism
 
     return as_mechanism(query).to_json()
 
@@ -218,12 +212,12 @@ def recommend(
         shown = f"{kind} (of losses under {relation}, to be made in Python)"
     else:
         text = found.filter.to_json()
-        shown = text if len(text) <= LONGEST_FILTER_SHOWN else f"{kind} (--json shows all of it)"
+        shown = text if len(text) <= 300 else f"{kind} (--json shows all of it)"
     rows = [("filter", shown)]
     rows.append(("reason", found.reason))
     if found.noise != 1.0:
         scaled = dict.fromkeys(f"{run.query!r}" for run in found.queries)
-        rows += [("query", one) for one in list(scaled)[:MOST_QUERIES_SHOWN]]
+        rows += [("query", one) for one in list(scaled)[:12]]
     output.print_fields(rows)
     print()
     print(found.comparison.table())
@@ -308,7 +302,7 @@ def compare(
         raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")
     asked: Workload | str = workload or "suite"
     if query:
-        short = len(query) == 1 and len(query[0]) <= LONGEST_NAME
+        short = len(query) == 1 and len(query[0]) <= 40
         asked = _workload(query[0] if short else "workload", query)
     with output.progress("comparing") as report:
         found = compare_filters(
@@ -325,7 +319,7 @@ def compare(
         )
     picture, trouble = None, ""
     if out is not None:
-        from residua.figures.plans import draw_comparison
+        from residua.figures.plots import draw_comparison
 
         picture, trouble = output.save_picture(
             lambda: draw_comparison(found), out / "comparison.png"

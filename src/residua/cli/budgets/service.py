@@ -10,7 +10,7 @@ import typer
 from residua.cli import output, stores
 
 if TYPE_CHECKING:
-    from residua.service.auth.tokens import Token
+    from residua.service.auth import Token
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -122,10 +122,10 @@ def create(
       residua token create --store sqlite:///budgets.db --role admin --json
     """
     stores.need("sqlalchemy")
-    from residua.service.auth import tokens
-    from residua.service.auth.token_store import TokenStore
+    from residua.service import auth
+    from residua.service.auth import TokenStore
 
-    made, text = tokens.made(role, name, budget or None, days)
+    made, text = auth.new_token(role, name, budget or None, days)
     with stores.ledger_at(store, create=True) as ledger:
         TokenStore(ledger).add(made)
     if as_json:
@@ -149,7 +149,7 @@ def revoke(
       residua token revoke ID
     """
     stores.need("sqlalchemy")
-    from residua.service.auth.token_store import TokenStore
+    from residua.service.auth import TokenStore
 
     # The id of a whole token is between its underscores.
     id = id.split("_")[1] if id.startswith("rz_") and id.count("_") >= 2 else id
@@ -173,7 +173,7 @@ def every(
       residua token list --json
     """
     stores.need("sqlalchemy")
-    from residua.service.auth.token_store import TokenStore
+    from residua.service.auth import TokenStore
 
     with stores.ledger_at(store, create=False) as ledger:
         found = TokenStore(ledger).every()

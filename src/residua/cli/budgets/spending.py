@@ -137,7 +137,7 @@ def _warn_of_others(ledger: Any, key: str | None) -> None:
     from sqlalchemy import select
 
     from residua.ledger.storage.schema import keys
-    from residua.service.auth.token_store import TokenStore
+    from residua.service.auth import TokenStore
 
     known = {"local", ledger.principal, *(one.principal for one in TokenStore(ledger).every())}
     query = select(keys.c.principal).where(keys.c.principal.in_(known), keys.c.key == key)

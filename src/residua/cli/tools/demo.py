@@ -12,7 +12,7 @@ from residua.cli import output
 from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
-    from residua.adversary.natural.cost import NaturalCost
+    from residua.adversary.attack import NaturalCost
     from residua.filters.base import Filter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.domain.receipts import Receipt
@@ -160,8 +160,8 @@ def demo(
 
 def _filters() -> dict[str, "Filter"]:
     """Filters that promise the same."""
-    from residua.filters.additive.approximate_zcdp import ApproximateZcdpFilter
     from residua.filters.additive.basic import BasicFilter
+    from residua.filters.additive.zcdp import ApproximateZcdpFilter
     from residua.filters.potential.renyi_commit import RenyiCommitFilter
     from residua.filters.residue.gdp_residue import GdpResidueFilter
     from residua.filters.union.auto import AutoFilter
@@ -231,7 +231,7 @@ class Violation(NamedTuple):
 
 def _break_natural_filter() -> Violation:
     """Two kinds of approximate-DP queries, and a budget that either way just fits."""
-    from residua.adversary.natural.cost import natural_cost
+    from residua.adversary.attack import natural_cost
     from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
 
     cost = natural_cost([GAMBLE, STEADY], APPROXIMATE_BUDGET, 2)

@@ -12,15 +12,14 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.balance import Detail, make_details
 from residua.filters.base import Filter, checked_relation
+from residua.filters.costs import split
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split
-from residua.filters.kinds import KINDS
 from residua.filters.query import Query
 from residua.filters.state import Left, State
 from residua.filters.wording import Amounts
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
-from residua.work_limit import prepaid, remembered_property
+from residua.work_limit import remembered_property
 
 
 class Additive(Filter):
@@ -29,14 +28,18 @@ class Additive(Filter):
     fixed_costs: ClassVar[bool] = False
     """Whether a query takes the same whatever is left."""
 
-    @abstractmethod
-    def _amounts(self) -> tuple[Fraction, ...]:
-        """The amounts at the start."""
-
     @property
     @abstractmethod
     def _units(self) -> tuple[str, ...]:
         """The names of the amounts."""
+
+    def _amounts(self) -> tuple[Fraction, ...]:
+        """The amounts at the start: by default the fields that the units name."""
+        return tuple(amounts.written(getattr(self, unit)) for unit in self._units)
+
+    def _budget(self, numbers: tuple[float, ...]) -> Any:
+        """A budget of these amounts, for people."""
+        return numbers
 
     def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
         """The amounts of what another budget leaves; None where it has none of these units."""
@@ -67,13 +70,9 @@ class Additive(Filter):
     def initial(self) -> Left:
         return Left(self.fingerprint, self._whole)
 
-    def own(self, state: Any) -> State:
+    def own(self, state: Any) -> Left:
         """Check that a state is one of this filter's, and holds no more than it ever gave."""
-        if type(state) is Left and state.within == self.fingerprint:
-            return state
-        state = super().own(state)
-        # Not counted: a state that was checked before is not checked again.
-        whole = prepaid(lambda: self._whole)
+        state, whole = super().own(state), self._whole
         if (
             not isinstance(state, Left)
             or type(state.left) is not tuple
@@ -85,19 +84,7 @@ class Additive(Filter):
             )
         if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
-        return state.found_within()
-
-    def state_to_json(self, state: State) -> str:
-        """The same text as the general method's, assembled; it is written often, and cached."""
-        own = self.own(state)
-        if type(own) is not Left or self.kind not in KINDS or self.version != 1:
-            return super().state_to_json(own)
-        known = own.text
-        if known is None:
-            left = ",".join([f'"{amounts.text(each)}"' for each in own.left])
-            known = f'{{"kind":"{self.kind}","left":[{left}],"of":"{own.of}"}}'
-            object.__setattr__(own, "text", known)
-        return known
+        return state
 
     @property
     def skips(self) -> bool:
@@ -129,25 +116,32 @@ class Additive(Filter):
             if rest is None:
                 return make_decision(self, state, None, costs, query, relation)
             left.append(rest)
-        after = Left(state.of, tuple(left)).found_within()
+        after = Left(state.of, tuple(left))
         return make_decision(self, state, after, costs, query, relation)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """In closed form where costs are fixed and no subtraction on the way is rounded."""
-        state = self.own(state)
-        assert isinstance(state, Left)
+        own = self.own(state)
         if not self.fixed_costs or not queries:
-            return 0, state
+            return 0, own
         paid = []
         for query in queries:
-            costs = self._prices(state.left, self._asked(query), checked_relation(relation))
+            costs = self._prices(own.left, self._asked(query), checked_relation(relation))
             if isinstance(costs, str):
-                return 0, state
+                return 0, own
             paid.append(costs)
-        rounds, left = amounts.whole_rounds(state.left, paid, most)
-        return rounds, Left(state.of, left)
+        rounds, left = amounts.whole_rounds(own.left, paid, most)
+        return rounds, Left(own.of, left)
+
+    def _cost_value(self, costs: tuple[Fraction, ...]) -> Any:
+        charged = tuple(map(amounts.charged, costs))
+        return charged[0] if len(charged) == 1 else self._budget(charged)
+
+    def remaining_in(self, state: State) -> Any:
+        assert isinstance(state, Left)
+        return self._budget(tuple(map(amounts.reported, state.left)))
 
     def spent_in(self, state: State) -> Any:
         assert isinstance(state, Left)

@@ -1,26 +1,76 @@
-"""The basic composition filter: `eps` and `delta` add up (Dwork et al. 2006; Rogers et al. 2016).
+"""Filters under which losses add up: basic composition, without and with `delta`.
 
-A query takes its largest finite loss and its mass at infinity. A query whose finite losses are
-unbounded (Gaussian noise) is charged at a point of its curve that the caller chooses, by asking
-for `approximate_dp(loss.epsilon(d), d)`.
+* **Pure** (Dwork et al. 2006; Rogers et al. 2016): a query takes the least `eps` with `L ⪯ R_eps`,
+  its largest absolute loss, and `R_{eps-eps_L} ⊕ L ⪯ R_eps`: the residue condition.
+* **Basic** (the same authors): `eps` and `delta` add up. A query takes its largest finite loss and
+  its mass at infinity. One whose finite losses are unbounded (Gaussian noise) is charged at a point
+  of its curve that the caller chooses, by asking for `approximate_dp(loss.epsilon(d), d)`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.budgets import ApproximateDpBudget
-from residua.filters.declared_costs import stated_eps
-from residua.filters.losses import largest_eps, largest_loss, missing_mass, without_infinity
-from residua.filters.state import Left, State
+from residua.filters.costs import (
+    largest_eps,
+    largest_loss,
+    missing_mass,
+    response_eps,
+    stated_eps,
+    without_infinity,
+)
+from residua.filters.state import State
 from residua.mechanisms.mechanism import Mechanism
-from residua.pld.constructors import approximate_dp
+from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
+
+
+@dataclass(frozen=True)
+class PureFilter(Additive):
+    """Admits while the largest losses sum to at most `eps`."""
+
+    eps: float
+
+    kind: ClassVar[str] = "pure"
+    fixed_costs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.set_fields(self, eps=largest_eps(self.eps))
+        super().__post_init__()
+
+    def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        eps = stated_eps(mechanism)
+        return None if eps is None else (eps,)
+
+    def _costs(self, left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        largest = largest_loss(loss)
+        if largest is None or missing_mass(loss) > 0:
+            return "has unbounded losses, which no eps covers"
+        return (largest,)
+
+    @property
+    def _units(self) -> tuple[str, ...]:
+        return ("eps",)
+
+    def _amounts_of(self, left: Any) -> tuple[Fraction, ...] | None:
+        eps = response_eps(left)
+        return None if eps is None else (amounts.written(eps),)
+
+    def _budget(self, numbers: tuple[float, ...]) -> Pld:
+        return pure_dp(*numbers)
+
+    def spent_in(self, state: State) -> Pld:
+        return pure_dp(super().spent_in(state))
+
+    @property
+    def guarantee(self) -> Pld:
+        return pure_dp(self.eps)
 
 
 @dataclass(frozen=True)
@@ -40,9 +90,6 @@ class BasicFilter(Additive):
         checks.set_fields(self, eps=eps, delta=delta + 0.0)
         super().__post_init__()
 
-    def _amounts(self) -> tuple[Fraction, ...]:
-        return (amounts.written(self.eps), amounts.written(self.delta))
-
     def _stated(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         eps = stated_eps(mechanism)
         return None if eps is None else (eps, Fraction(0))
@@ -60,13 +107,8 @@ class BasicFilter(Additive):
     def _units(self) -> tuple[str, ...]:
         return ("eps", "delta")
 
-    def _cost_value(self, costs: tuple[Fraction, ...]) -> ApproximateDpBudget:
-        return ApproximateDpBudget(amounts.charged(costs[0]), amounts.charged(costs[1]))
-
-    def remaining_in(self, state: State) -> ApproximateDpBudget:
-        assert isinstance(state, Left)
-        eps, delta = state.left
-        return ApproximateDpBudget(amounts.reported(eps), amounts.reported(delta))
+    def _budget(self, numbers: tuple[float, ...]) -> ApproximateDpBudget:
+        return ApproximateDpBudget(*numbers)
 
     @property
     def guarantee(self) -> Pld:

@@ -13,8 +13,7 @@ from typing import ClassVar
 from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.declared_costs import stated_gdp
-from residua.filters.divergence import gaussian_variance, without_gaussian
+from residua.filters.costs import gaussian_variance, stated_gdp, without_gaussian
 from residua.filters.state import Left, State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
@@ -88,9 +87,6 @@ class Gaussians(Additive):
 
     def _amounts_of(self, left: Pld) -> tuple[Fraction, ...] | None:
         return None if left.terms else (gaussian_variance(left),)
-
-    def _cost_value(self, costs: tuple[Fraction, ...]) -> float:
-        return amounts.charged(costs[0])
 
     def remaining_in(self, state: State) -> Pld:
         assert isinstance(state, Left)

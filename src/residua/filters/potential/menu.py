@@ -1,6 +1,6 @@
 """The menu filter: a price list for known queries, whose whole cost is worked out ahead.
 
-Queries have integer prices, and a value table (`value_table.py`) says what any use of them can come
+Queries have integer prices, and a value table (`grid.py`) says what any use of them can come
 to; the highest level that fits the target is what there is to spend. A query on the menu takes its
 price. Any other query, and one on the menu whose price is not left, takes the least part of the
 table that the residue condition allows.
@@ -29,17 +29,13 @@ from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
-from residua.filters.conversion import order_for
+from residua.filters.costs import renyi_cost, response_eps
 from residua.filters.decision import Decision, make_decision
-from residua.filters.describe import named
-from residua.filters.divergence import renyi_cost
-from residua.filters.losses import response_eps
 from residua.filters.noise import largest_response
-from residua.filters.potential.grid import Grid, grid_for, step_of
-from residua.filters.potential.value_table import PARTS, Item, Table, value_table
-from residua.filters.query import Query, as_list, loss_of
+from residua.filters.potential.grid import PARTS, Grid, Item, Table, grid_for, step_of, value_table
+from residua.filters.query import Query, as_list, loss_of, named
 from residua.filters.state import State
-from residua.filters.target import alone_words, moderate_target, needed_alone
+from residua.filters.target import alone_words, moderate_target, needed_alone, order_for
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import largest_mu

@@ -32,11 +32,9 @@ from residua.errors import ArgumentError
 from residua.filters import amounts
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
+from residua.filters.costs import gaussian_variance, leaves, without_gaussian
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import leaves
-from residua.filters.describe import named
-from residua.filters.divergence import gaussian_variance, without_gaussian
-from residua.filters.query import Query, as_list, as_query, described, loss_of
+from residua.filters.query import Query, as_list, as_query, described, loss_of, named
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
@@ -49,8 +47,8 @@ from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
+from residua.provable import LARGEST_SHARE
 from residua.provable.forms import MOST_OUTCOMES
-from residua.provable.plans import LARGEST_SHARE
 from residua.work_limit import remembered, remembered_property
 
 _MARGIN, _LEAST_MARGIN = 1e-2, 1e-6

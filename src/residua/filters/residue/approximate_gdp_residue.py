@@ -26,10 +26,14 @@ from residua.bounds import float_down
 from residua.filters import amounts, wording
 from residua.filters.additive.base import Additive
 from residua.filters.additive.gdp import lifted
+from residua.filters.costs import (
+    gaussian_variance,
+    missing_mass,
+    stated_gdp,
+    without_gaussian,
+    without_infinity,
+)
 from residua.filters.decision import Decision
-from residua.filters.declared_costs import stated_gdp
-from residua.filters.divergence import gaussian_variance, without_gaussian
-from residua.filters.losses import missing_mass, without_infinity
 from residua.filters.noise import least_above, least_noise
 from residua.filters.query import Query, as_query, loss_of
 from residua.filters.state import Left, State
@@ -154,9 +158,6 @@ class ApproximateGdpResidueFilter(Additive):
         if rest != approximate_dp(0.0, amounts.reported(missing_mass(rest))):
             return None
         return gaussian_variance(left), missing_mass(rest)
-
-    def _cost_value(self, price: tuple[Fraction, ...]) -> tuple[float, float]:
-        return amounts.charged(price[0]), amounts.charged(price[1])
 
     def remaining_in(self, state: State) -> Pld:
         assert isinstance(state, Left)

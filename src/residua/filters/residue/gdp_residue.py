@@ -14,9 +14,8 @@ from typing import ClassVar
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import Gaussians, lifted
 from residua.filters.base import DecreasingCost
+from residua.filters.costs import gaussian_variance, split, without_gaussian
 from residua.filters.decision import Decision
-from residua.filters.declared_costs import split
-from residua.filters.divergence import gaussian_variance, without_gaussian
 from residua.filters.query import Query, loss_of
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import closed_form_parameter, gdp_parameter

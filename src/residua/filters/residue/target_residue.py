@@ -50,15 +50,19 @@ from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lifted
 from residua.filters.balance import RESERVES, Detail, counted_details, make_detail
 from residua.filters.base import MOST_EPS, Filter
-from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split, stated_gdp, stated_renyi
-from residua.filters.divergence import gaussian_variance, renyi_cost, without_gaussian
-from residua.filters.losses import (
+from residua.filters.costs import (
+    gaussian_variance,
     largest_loss,
     may_lose_everything,
     missing_mass,
+    renyi_cost,
+    split,
+    stated_gdp,
+    stated_renyi,
+    without_gaussian,
     without_infinity,
 )
+from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
@@ -218,7 +222,7 @@ class TargetResidueFilter(Filter):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
         of = fields["of"]
         if not isinstance(of, str):
             raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")

@@ -17,8 +17,8 @@ from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
+from residua.filters.costs import largest_loss, missing_mass
 from residua.filters.decision import Decision, make_decision
-from residua.filters.losses import largest_loss, missing_mass
 from residua.filters.query import Query, described, loss_of
 from residua.filters.state import State
 from residua.pld.order.compare import dominated

@@ -12,7 +12,6 @@ on no answer.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -23,29 +22,26 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
-from residua.filters.additive.pure import PureFilter
+from residua.filters.additive.basic import PureFilter
 from residua.filters.balance import Detail
 from residua.filters.base import Filter
+from residua.filters.costs import may_lose_everything, split, stated_renyi
 from residua.filters.decision import Decision, make_decision
-from residua.filters.declared_costs import split, stated_renyi
-from residua.filters.describe import named
-from residua.filters.losses import may_lose_everything
-from residua.filters.noise import largest_response, least_noise
+from residua.filters.noise import largest_response
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
-from residua.filters.query import Query, as_list, loss_of
+from residua.filters.query import Query, as_list, loss_of, named
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
 from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
-from residua.filters.union.union import Parts, UnionFilter
+from residua.filters.union.union import Parts, UnionFilter, adopt_parts
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
-from residua.provable import unprovable_filter
-from residua.provable.plans import MOST_PLANNED
+from residua.provable import MOST_PLANNED, unprovable_filter
 from residua.work_limit import remembered
 
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_FLOOR)
@@ -279,10 +275,6 @@ class AutoFilter(Filter):
         own = self.own(state)
         return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps)))
 
-    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        own = self.own(before)
-        return least_noise(query, lambda asked: self.admits(own, asked, relation))
-
     # -- states -------------------------------------------------------------------------
 
     def own(self, state: Any) -> Open:
@@ -298,42 +290,23 @@ class AutoFilter(Filter):
 
     def _adopted(self, state: State) -> State:
         assert isinstance(state, Open)
-        parts = (
-            None if part is None else component._adopted(part)
-            for component, part in zip(state.filters, state.parts, strict=True)
-        )
-        return super()._adopted(replace(state, parts=tuple(parts)))
+        return super()._adopted(replace(state, parts=adopt_parts(state.filters, state.parts)))
 
     def state_to_json(self, state: State) -> str:
+        from residua.filters.codec import canonical, plain_states
+
         own = self.own(state)
-        parts = [
-            None if part is None else json.loads(component.state_to_json(part))
-            for component, part in zip(own.filters, own.parts, strict=True)
-        ]
         filters = [component.to_dict() for component in own.filters]
-        written = {"kind": self.kind, "of": own.of, "filters": filters, "parts": parts}
-        return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        parts = plain_states(own.filters, own.parts)
+        return canonical({"kind": self.kind, "of": own.of, "filters": filters, "parts": parts})
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
-        from residua.filters.codec import from_dict
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
+        from residua.filters.codec import from_dict, states_from_plain
 
-        of, filters, parts = (fields[name] for name in ("of", "filters", "parts"))
-        if not isinstance(of, str):
-            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
-        if not isinstance(filters, list):
-            raise ArgumentTypeError(
-                f"filters must be a list of filters, got {checks.shown(filters)}"
-            )
-        if not isinstance(parts, list) or len(parts) != len(filters):
-            raise ArgumentTypeError(
-                f"parts must be a list of {len(filters)} states, got {checks.shown(parts)}"
-            )
-        components = tuple(map(from_dict, filters))
-        read = [
-            None if part is None else component.state_from_json(part)
-            for component, part in zip(components, parts, strict=True)
-        ]
-        return Open(of, components, tuple(read))
+        filters = tuple(
+            map(from_dict, checks.items("filters", fields["filters"], "a list of filters"))
+        )
+        return Open(fields["of"], filters, states_from_plain(filters, fields["parts"]))
 
     # -- wording ------------------------------------------------------------------------
 

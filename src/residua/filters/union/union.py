@@ -25,7 +25,6 @@ guarantee at `eps`, the larger of both directions. A pure component has `delta_j
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,24 +35,21 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
-from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
+from residua.filters.balance import ONE_QUERY, Detail, largest_query, percent_words, ratio, share_of
 from residua.filters.base import Filter, is_unspent, unspent_copy
+from residua.filters.costs import largest_eps, response_eps, response_point
 from residua.filters.decision import Decision, make_decision
-from residua.filters.describe import as_mechanism
-from residua.filters.losses import largest_eps
 from residua.filters.noise import largest_response
-from residua.filters.query import Query, relation_of
+from residua.filters.query import Query, as_mechanism, directions, relation_of
 from residua.filters.state import State
-from residua.filters.union.refusals import admits_or_not, need_words
 from residua.filters.wording import joined, listed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, pure_dp
-from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable import unprovable
 from residua.sizes import MOST_COMPONENTS
-from residua.work_limit import OPERATIONS, remembered_property
+from residua.work_limit import OPERATIONS, attempt, remembered_property
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,8 @@ class UnionFilter(Filter):
     def deltas(self) -> tuple[float, ...]:
         """The `delta` of each component at `eps`, rounded up."""
         assert self.eps is not None
-        return tuple(_delta_at(_promise(component), self.eps) for component in self.filters)
+        promises = [directions(_promise(component)) for component in self.filters]
+        return tuple(max(float(each.delta(self.eps)) for each in both) for both in promises)
 
     @remembered_property
     def delta(self) -> float:
@@ -175,8 +172,7 @@ class UnionFilter(Filter):
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
         own = self.own(state)
-        assert self.eps is not None
-        return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps), None))
+        return largest_response(self.most_eps, lambda eps: self.admits(own, pure_dp(eps), None))
 
     def admits(self, state: State, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query, without working out the state that follows."""
@@ -185,7 +181,7 @@ class UnionFilter(Filter):
         return any(
             part is not None
             and why is None
-            and admits_or_not(component, part, query, relation, self._share)
+            and _admits_or_not(component, part, query, relation, self._share)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
@@ -280,34 +276,19 @@ class UnionFilter(Filter):
 
     def _adopted(self, state: State) -> State:
         assert isinstance(state, Parts)
-        parts = (
-            None if part is None else component._adopted(part)
-            for component, part in zip(self.filters, state.parts, strict=True)
-        )
-        return super()._adopted(replace(state, parts=tuple(parts)))
+        return super()._adopted(replace(state, parts=adopt_parts(self.filters, state.parts)))
 
     def state_to_json(self, state: State) -> str:
-        own = self.own(state)
-        parts = [
-            None if part is None else json.loads(component.state_to_json(part))
-            for component, part in zip(self.filters, own.parts, strict=True)
-        ]
-        written = {"kind": self.kind, "of": own.of, "parts": parts}
-        return json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        from residua.filters.codec import canonical, plain_states
 
-    def state_from_fields(self, first: State, fields: Mapping[str, Any]) -> State:
-        of, parts = fields["of"], fields["parts"]
-        if not isinstance(of, str):
-            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
-        if not isinstance(parts, list) or len(parts) != len(self.filters):
-            raise ArgumentTypeError(
-                f"parts must be a list of {len(self.filters)} states, got {checks.shown(parts)}"
-            )
-        read = [
-            None if part is None else component.state_from_json(part)
-            for component, part in zip(self.filters, parts, strict=True)
-        ]
-        return Parts(of, tuple(read))
+        own = self.own(state)
+        parts = plain_states(self.filters, own.parts)
+        return canonical({"kind": self.kind, "of": own.of, "parts": parts})
+
+    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
+        from residua.filters.codec import states_from_plain
+
+        return Parts(fields["of"], states_from_plain(self.filters, fields["parts"]))
 
     def tables(self, state: State) -> dict[str, bytes]:
         """The tables of the live components, each under the place of its component."""
@@ -321,18 +302,14 @@ class UnionFilter(Filter):
     # -- wording ------------------------------------------------------------------------
 
     def _cost_value(self, price: tuple[Decision | None, ...]) -> dict[str, Any]:
+        both = zip(self.names, price, strict=True)
         return {
-            name: each.cost
-            for name, each in zip(self.names, price, strict=True)
-            if each is not None and each.cost is not None
+            name: each.cost for name, each in both if each is not None and each.cost is not None
         }
 
     def cost_words(self, decision: Decision) -> str:
-        costs = [
-            f"{name} {each.cost_words}"
-            for name, each in zip(self.names, decision._price, strict=True)
-            if each is not None and each.admitted
-        ]
+        both = zip(self.names, decision._price, strict=True)
+        costs = [f"{name} {each.cost_words}" for name, each in both if each and each.admitted]
         stopped = self.stops_of(decision)
         return joined(costs) + (f" and stops {joined(stopped)}" if stopped else "")
 
@@ -342,7 +319,15 @@ class UnionFilter(Filter):
         assert isinstance(before, Parts) and self.eps is not None
         live = [self.names[i] for i in before.live]
         answers = dict(zip(self.names, decision._price, strict=True))
-        return need_words(answers, live, self.share_in(before), self.eps)
+        return _need_words(answers, live, self.share_in(before), self.eps)
+
+
+def adopt_parts(
+    filters: Sequence[Filter], parts: Sequence[State | None]
+) -> tuple[State | None, ...]:
+    """States of other copies of these filters, as states of these."""
+    both = zip(filters, parts, strict=True)
+    return tuple(None if part is None else each._adopted(part) for each, part in both)
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
@@ -385,12 +370,8 @@ def _largest_guaranteed(components: Sequence[Filter]) -> float:
 def _guaranteed_eps(component: Filter) -> float | None:
     """The `eps` of a component whose guarantee is `R_{eps,delta}`; None for any other."""
     promise = _promise(component)
-    if promise.is_identity:
-        return 0.0
-    match list(promise.terms.items()):
-        case [(RandomizedResponse(eps=eps), 1)] if promise.gaussian is None:
-            return eps
-    return None
+    point = (0.0, 0.0) if promise.is_identity else response_point(promise)
+    return None if point is None else point[0]
 
 
 def _promise(component: Filter) -> Pld:
@@ -403,19 +384,10 @@ def _promise(component: Filter) -> Pld:
     return promise
 
 
-def _delta_at(promise: Pld, eps: float) -> float:
-    ends = (promise,) if promise.is_symmetric else (promise, promise.reverse())
-    return max(float(each.delta(eps)) for each in ends)
-
-
 def _answer(
     component: Filter, part: State, query: Query, relation: str | None, why: str | None, share: int
 ) -> Decision | UnsupportedError:
-    """A component's decision; a refusal where its step could not be verified.
-
-    Nor does it where the decision takes more than its share of the limit on work: the same
-    everywhere, so that this is a refusal like any other.
-    """
+    """A component's decision; a refusal where its step has no proof or takes too much work."""
     if why is not None:
         why = f"has no proof: {why}"
         return make_decision(component, part, None, None, query, relation, why)
@@ -460,3 +432,67 @@ def _without_proofs(
         # What has no description is decided in memory alone.
         return (None,) * len(filters)
     return found if None in found else (None,) * len(filters)
+
+
+# -- refusals: the binding component, with a note on the others ------------------------------
+
+
+def _need_words(
+    answers: Mapping[str, Decision | None], live: Sequence[str], share: float, eps: float
+) -> str:
+    """The text of `UnionFilter._need`, from each component's refusal and the names of live ones."""
+    notes, stopped = [], [name for name in answers if name not in live]
+    if stopped:
+        notes.append(f"{listed(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
+    refused = {name: each for name, each in answers.items() if each is not None}
+    if not refused:
+        return "; ".join([f"is not supported by {listed(live)}", *notes])
+    needs = {name: each.need for name, each in refused.items()}
+    if not any(map(_lacks_budget, needs.values())):
+        why = listed([f"{name} (it {need})" for name, need in needs.items()])
+        return "; ".join([f"is refused by {why}", *notes])
+    room = {name: _rank(refused[name], need, eps) for name, need in needs.items()}
+    name = max(room, key=lambda each: room[each])
+    text, binding = f"{needs[name]} under {name}", refused[name]
+    others = [each for each in live if each != name]
+    if others:
+        notes.insert(0, f"{listed(others)} {'refuses' if len(others) == 1 else 'refuse'} it too")
+        text += ", the binding component"
+        own = share_of(binding._filter, binding._before)
+        if own < share:
+            text += f" with {percent_words(own)} left"
+    return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+def _lacks_budget(need: str) -> bool:
+    """Whether a component would take such a query if it had more left, from what it says."""
+    return need.startswith("needs") or "left" in need
+
+
+def _rank(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]:
+    """Orders refusals of components; the largest one binds.
+
+    A component that lacks budget comes before one that never takes such a query, then the one with
+    the larger `R_e` to three digits, then one that says what the query needs.
+    """
+
+    def admits(e: float) -> bool:
+        component, before = decision._filter, decision._before
+        return _admits_or_not(component, before, pure_dp(e), None, decision.spare)
+
+    largest = response_eps(largest_response(eps, admits)) or 0.0
+    return _lacks_budget(need), float(f"{largest:.3g}"), need.startswith("needs")
+
+
+def _admits_or_not(
+    component: Filter, part: State, query: Query, relation: str | None, share: int
+) -> bool:
+    """Whether a component admits a query.
+
+    What it cannot take, or not decide with its share of the limit on work, it does not admit.
+    """
+    try:
+        found = attempt("it", share, lambda: component.admits(part, query, relation))
+    except UnsupportedError:
+        return False
+    return found is True

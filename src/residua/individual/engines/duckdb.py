@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,10 +27,17 @@ import duckdb
 import pyarrow as pa
 
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, StateUnavailable
-from residua.individual.engines import duckdb_sql as sql
-from residua.individual.engines.engine import Store, priced_reader
+from residua.individual.cost_model import check_request
+from residua.individual.engines.engine import (
+    InspectedSpend,
+    SpendRequest,
+    SpendResult,
+    Store,
+    priced_reader,
+)
 from residua.individual.header import Header
 from residua.individual.losses import (
+    LARGEST_EXACT,
     as_table,
     check_loss_type,
     check_no_duplicates,
@@ -38,18 +46,12 @@ from residua.individual.losses import (
     key_type,
     loss_column,
     newcomers,
+    normalise,
     path_of,
-    uniform,
 )
-from residua.individual.pricing.cost_model import check_request
-from residua.individual.spend_request import InspectedSpend, SpendRequest, SpendResult
 
 ATTEMPTS = 50
 """How often a spend is tried when other transactions come first."""
-UPDATED_SHARE = 16
-"""A spend on less than one row in this many updates in place; others rewrite the table."""
-BATCH_ROWS = 1 << 18
-"""Rows that pass through the kernel at a time."""
 _REGISTER = Lock()
 _LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -57,13 +59,13 @@ _LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 class DuckStore(Store):
     """One DuckDB file."""
 
-    def __init__(self, path: Path, where: str, asked: Header | None):
+    def __init__(self, path: Path, where: str, requested: Header | None):
         name, _, settings = str(path).partition("?")
         self.where, self._path = where, name
         if name.startswith(":memory:"):
             raise ArgumentError(f"address must be that of a file, got {where!r}: use 'memory:'")
         new = not Path(name).exists()
-        if new and asked is None:
+        if new and requested is None:
             raise ArgumentError(f"address must be that of a state, got nothing at {name!r}")
         try:
             self._connection = duckdb.connect(name, config=dict(parse_qsl(settings)))
@@ -73,7 +75,7 @@ class DuckStore(Store):
         self._lock = _lock_of(name)
         try:
             with self._lock, self._translated_errors():
-                self.header = self._open_state(asked)
+                self.header = self._open_state(requested)
         except BaseException:
             self._connection.close()
             raise
@@ -88,23 +90,23 @@ class DuckStore(Store):
             failed = StateUnavailable(f"{self.where} cannot be used: {_safe_message(error)}")
         raise failed
 
-    def _open_state(self, asked: Header | None) -> Header:
+    def _open_state(self, requested: Header | None) -> Header:
         connection = self._connection
         known = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        if not known and asked is not None:
+        if not known and requested is not None:
             connection.execute("BEGIN")
-            for statement in sql.catalogue():
+            for statement in _create_catalogue():
                 connection.execute(statement)
-            kept = [("header", asked.to_json()), ("version", "0")]
+            kept = [("header", requested.to_json()), ("version", "0")]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", kept)
             connection.execute("COMMIT")
             self._merge(connection)
-            return asked
+            return requested
         if ("meta",) not in known or ("spends",) not in known:
             raise ArgumentError(f"{self.where} must hold a state of subjects, got another database")
         stored = Header.from_dict(json.loads(_meta(connection, "header")), self.where)
-        if asked is not None:
-            stored.check_same(asked, self.where)
+        if requested is not None:
+            stored.check_same(requested, self.where)
         return stored
 
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
@@ -201,7 +203,7 @@ class DuckStore(Store):
             spend.check_same(earlier[0][0])
             active = self._active(cursor, header, int(earlier[0][1]))
             return None, SpendResult(request.spend_id, True, active)
-        repeated = cursor.execute(sql.count_repeated(header, f"({losses})")).fetchall()
+        repeated = cursor.execute(_count_repeated(header, f"({losses})")).fetchall()
         check_no_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
         active = self._charge(cursor, reader, spend, losses)
@@ -213,11 +215,11 @@ class DuckStore(Store):
         """The header with its key types, the loss column, and the losses for both connections."""
         if path is None:
             column = loss_column(self.header, table.column_names)
-            header, table = uniform(self.header, table, column)
+            header, table = normalise(self.header, table, column)
             cursor.register("given_losses", table)
             reader.register("given_losses", table)
-            return header, column, sql.source(header, "given_losses", column and "loss")
-        given = sql.parquet(Path(path))
+            return header, column, _select_losses(header, "given_losses", column and "loss")
+        given = _read_parquet(Path(path))
         try:
             schema = _arrow(reader.sql(f"SELECT * FROM {given} LIMIT 0")).schema
         except duckdb.Error:
@@ -229,13 +231,13 @@ class DuckStore(Store):
             kind = schema.field(column).type
             check_loss_type(column, kind)
             whole = pa.types.is_integer(kind)
-        return header, column, sql.source(header, given, column, whole)
+        return header, column, _select_losses(header, given, column, whole)
 
     def _ready(self, cursor: Any, header: Header) -> None:
         """The tables, once the types of keys are known."""
         if self.header.subject_type is not None:
             return
-        for statement in sql.tables(header):
+        for statement in _create_tables(header):
             cursor.execute(statement)
         cursor.execute("UPDATE meta SET value = ? WHERE name = 'header'", [header.to_json()])
 
@@ -244,19 +246,20 @@ class DuckStore(Store):
         first = self.header.subject_type is None
         size = 0 if first else _count(reader, "budgets")
         asked = int(reader.execute(f"SELECT count(*) FROM ({losses})").fetchall()[0][0])
-        whole = size < UPDATED_SHARE * asked
+        # A spend on less than one row in sixteen updates in place; others rewrite the table.
+        whole = size < 16 * asked
         if first:
             # The reading connection does not see the table yet.
-            reader.execute(sql.tables(header)[0].replace("CREATE", "CREATE TEMP", 1))
-        rows = sql.join_budgets(header, losses, spend.column, whole and not first)
+            reader.execute(_create_tables(header)[0].replace("CREATE", "CREATE TEMP", 1))
+        rows = _join_budgets(header, losses, spend.column, whole and not first)
         priced = priced_reader(header, spend.pricing(), _batches(reader, rows))
         cursor.register("priced_batches", priced)
         cursor.execute("CREATE TEMP TABLE priced AS SELECT * FROM priced_batches")
-        cursor.execute(sql.decide(header))
+        cursor.execute(_decide(header))
         number = _count(cursor, "spends") + 1
-        keys = sql.names(header)
+        keys = _key_names(header)
         cursor.execute(f"INSERT INTO active SELECT {number}, {keys} FROM decided WHERE taking_part")
-        for statement in sql.rewrite(header) if whole else sql.update(header):
+        for statement in _rewrite(header) if whole else _update(header):
             cursor.execute(statement)
         cursor.execute(
             "INSERT INTO spends VALUES (?, ?, ?)", [spend.request.spend_id, number, spend.digest]
@@ -267,21 +270,21 @@ class DuckStore(Store):
         return active
 
     def _active(self, cursor: Any, header: Header, number: int) -> Any:
-        keys = sql.names(header)
+        keys = _key_names(header)
         return _arrow(cursor.sql(f"SELECT {keys} FROM active WHERE number = {number}"))
 
     def _enroll(self, cursor: Any, table: Any) -> tuple[Header, None]:
         header, new = newcomers(self.header, table)
         cursor.register("newcomers", new)
-        repeated = cursor.execute(sql.count_repeated(header, "newcomers")).fetchall()
+        repeated = cursor.execute(_count_repeated(header, "newcomers")).fetchall()
         check_no_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
         known = cursor.execute(
-            f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({sql.names(header)})"
+            f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({_key_names(header)})"
         ).fetchall()[0][0]
         if known:
             raise ArgumentError("subjects must be new, got some that are there already")
-        cursor.execute(f'INSERT INTO budgets SELECT {sql.names(header)}, "left" FROM newcomers')
+        cursor.execute(f'INSERT INTO budgets SELECT {_key_names(header)}, "left" FROM newcomers')
         return header, None
 
     def everything(self) -> Any:
@@ -290,7 +293,7 @@ class DuckStore(Store):
             header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
             if header.subject_type is None:
                 return None
-            keys = sql.names(header)
+            keys = _key_names(header)
             return _arrow(cursor.sql(f'SELECT {keys}, "left" FROM budgets'))
 
     def close(self) -> None:
@@ -305,11 +308,12 @@ def _lock_of(name: str) -> Any:
 
 
 def _batches(connection: Any, query: str) -> Iterator[Any]:
+    """The rows of a query, 262,144 at a time."""
     relation = connection.sql(query)
     # The name has changed more than once since DuckDB 1.0.
     names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
     read = next(found for name in names if (found := getattr(relation, name, None)) is not None)
-    return iter(read(BATCH_ROWS))
+    return iter(read(1 << 18))
 
 
 def _arrow(relation: Any) -> Any:
@@ -333,3 +337,115 @@ def _safe_message(error: duckdb.Error) -> str:
     text = _first_line(error)
     plain = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException)
     return text if plain or text.startswith("Corrupt database") else type(error).__name__
+
+
+_SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
+
+
+def _key_names(header: Header, prefix: str = "") -> str:
+    """The key columns."""
+    return ", ".join(f"{prefix}{key}" for key in header.keys)
+
+
+def _key_columns(header: Header) -> str:
+    kinds = zip(header.keys, header.key_types, strict=True)
+    return ", ".join(f"{key} {_SQL_TYPES[kind or 'int64']}" for key, kind in kinds)
+
+
+def _create_catalogue() -> tuple[str, ...]:
+    """The tables that every state has."""
+    return (
+        "CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)",
+        "CREATE TABLE spends (spend_id VARCHAR PRIMARY KEY, number BIGINT NOT NULL,"
+        " digest VARCHAR NOT NULL)",
+    )
+
+
+def _create_tables(header: Header) -> tuple[str, ...]:
+    """The tables that need the types of keys."""
+    keys = _key_columns(header)
+    return (
+        f'CREATE TABLE budgets ({keys}, "left" BIGINT)',
+        f"CREATE TABLE active (number BIGINT, {keys})",
+    )
+
+
+def _read_parquet(path: Path) -> str:
+    """Files to select from; their names are names, not patterns."""
+    literal = re.sub(r"([*?\[])", r"[\1]", str(path)) + ("/**/*.parquet" if path.is_dir() else "")
+    quoted = literal.replace("'", "''")
+    return f"read_parquet('{quoted}')"
+
+
+def _select_losses(header: Header, given: str, column: str | None, whole: bool = False) -> str:
+    """Losses with the types that the engine uses.
+
+    Where they are `whole` numbers, those that no float is equal to become NaN, and are refused.
+    """
+    types = [_SQL_TYPES[kind or "int64"] for kind in header.key_types]
+    kinds = zip(header.keys, types, strict=True)
+    keys = ", ".join(f"CAST({key} AS {kind}) AS {key}" for key, kind in kinds)
+    if column is None:
+        return f"SELECT {keys} FROM {given}"
+    loss = f"CAST({column} AS DOUBLE)"
+    if whole:
+        loss = f"CASE WHEN {column} > {LARGEST_EXACT} THEN 'NaN'::DOUBLE ELSE {loss} END"
+    return f"SELECT {keys}, {loss} AS loss FROM {given}"
+
+
+def _count_repeated(header: Header, relation: str) -> str:
+    """How many rows have a key that another row has."""
+    keys = _key_names(header)
+    return (
+        f"SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM {relation}"
+        f" GROUP BY {keys} HAVING count(*) > 1)"
+    )
+
+
+def _join_budgets(header: Header, losses: str, column: str | None, whole: bool) -> str:
+    """Losses beside what is left: of the subjects that are asked, or of all."""
+    keys = ", ".join(f"coalesce(l.{key}, b.{key}) AS {key}" for key in header.keys)
+    loss = "" if column is None else ", l.loss AS loss"
+    kind = "FULL OUTER" if whole else "LEFT"
+    on = " AND ".join(f"l.{key} = b.{key}" for key in header.keys)
+    return (
+        f'SELECT {keys}, b."left" AS before, l.subject IS NOT NULL AS asked{loss}'
+        f" FROM ({losses}) l {kind} JOIN budgets b ON {on}"
+    )
+
+
+def _decide(header: Header) -> str:
+    """From what each row would have left to who takes part."""
+    fits = "asked AND after >= 0"
+    if header.unknown == "exclude":
+        fits += " AND before IS NOT NULL"
+    if header.all_or_none:
+        alone = f"coalesce(NOT asked OR ({fits}), false)"
+        fits = f"asked AND bool_and({alone}) OVER (PARTITION BY subject)"
+    return (
+        f"CREATE TEMP TABLE decided AS SELECT {_key_names(header)}, before, after,"
+        f" coalesce({fits}, false) AS taking_part FROM priced"
+    )
+
+
+def _rewrite(header: Header) -> tuple[str, ...]:
+    """A new table of budgets in place of the old one."""
+    keys = _key_names(header)
+    return (
+        f"CREATE TABLE next_budgets AS SELECT {keys}, CASE WHEN taking_part THEN after"
+        ' ELSE before END AS "left" FROM decided WHERE taking_part OR before IS NOT NULL',
+        "DROP TABLE budgets",
+        "ALTER TABLE next_budgets RENAME TO budgets",
+    )
+
+
+def _update(header: Header) -> tuple[str, ...]:
+    """The same in place, for few rows."""
+    keys = _key_names(header)
+    on = " AND ".join(f"budgets.{key} = d.{key}" for key in header.keys)
+    return (
+        f'UPDATE budgets SET "left" = d.after FROM decided d WHERE {on} AND d.taking_part'
+        " AND d.before IS NOT NULL",
+        f"INSERT INTO budgets SELECT {keys}, after FROM decided"
+        " WHERE taking_part AND before IS NULL",
+    )

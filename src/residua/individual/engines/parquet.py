@@ -38,10 +38,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, ResiduaError, StateUnavailable
-from residua.individual.engines.engine import Store, TableEngine
+from residua.individual.engines.engine import SpendRequest, SpendResult, Store, TableEngine
 from residua.individual.header import Header
 from residua.individual.losses import as_table, newcomers
-from residua.individual.spend_request import SpendRequest, SpendResult
 
 
 def sync_directory(path: Path) -> None:
@@ -134,20 +133,20 @@ class _Current:
 class ParquetStore(Store):
     """One directory, and the engine that works on it."""
 
-    def __init__(self, path: Path, where: str, asked: Header | None, engine: TableEngine):
+    def __init__(self, path: Path, where: str, requested: Header | None, engine: TableEngine):
         self.where, self._root, self._engine = where, path.absolute(), engine
         with self._translated_errors():
             if not (self._root / "state.json").exists():
-                self._create(asked)
+                self._create(requested)
             stored = self._current().header
-        if asked is not None:
-            stored.check_same(asked, where)
+        if requested is not None:
+            stored.check_same(requested, where)
         self.header = stored
 
-    def _create(self, asked: Header | None) -> None:
+    def _create(self, requested: Header | None) -> None:
         root = self._root
         nothing = ArgumentError(f"address must be that of a state, got nothing at {str(root)!r}")
-        if asked is None and not all((root / name).is_dir() for name in _FOLDERS):
+        if requested is None and not all((root / name).is_dir() for name in _FOLDERS):
             raise nothing
         if root.exists():
             names = {path.name for path in root.iterdir()} if root.is_dir() else {"file"}
@@ -162,13 +161,13 @@ class ParquetStore(Store):
                 raise StateUnavailable(
                     f"{self.where} is damaged: state.json is missing; restore it from a backup"
                 )
-            if asked is None:
+            if requested is None:
                 raise nothing
-            self._replace(_Current(asked, 0, 0, None, {}))
+            self._replace(_Current(requested, 0, 0, None, {}))
 
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
         with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._whole()
+            now = self._check_whole()
             opened = self._engine.open_losses(now.header, request, losses, self._root / "scratch")
             spend = request.inspect(opened.header, opened.column, opened.findings)
             earlier = self._record(request.spend_id)
@@ -195,7 +194,7 @@ class ParquetStore(Store):
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
         with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._whole()
+            now = self._check_whole()
             header, new = newcomers(now.header, table)
             name = self._next_name(now)
             after = self._root / "budgets" / name
@@ -206,7 +205,7 @@ class ParquetStore(Store):
 
     def everything(self) -> Any:
         with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._whole()
+            now = self._check_whole()
             budgets = self._budgets(now)
             if budgets is None:
                 return None
@@ -253,7 +252,7 @@ class ParquetStore(Store):
                 raise
         raise ArgumentError(f"{self.where} must hold a state of subjects, got another state.json")
 
-    def _whole(self) -> _Current:
+    def _check_whole(self) -> _Current:
         """The current version, swept, with all that belongs to it."""
         now = self._current()
         self._sweep(now)

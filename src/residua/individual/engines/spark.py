@@ -28,7 +28,14 @@ from residua.errors import (
     ResiduaError,
     StateUnavailable,
 )
-from residua.individual.engines.engine import Opened, TableEngine, priced_batch, priced_schema
+from residua.individual.cost_model import check_request
+from residua.individual.engines.engine import (
+    Losses,
+    SpendRequest,
+    TableEngine,
+    priced_batch,
+    priced_schema,
+)
 from residua.individual.header import Header
 from residua.individual.losses import (
     LARGEST_EXACT,
@@ -38,12 +45,10 @@ from residua.individual.losses import (
     check_types,
     inspect_batch,
     loss_column,
+    normalise,
     path_of,
-    uniform,
 )
-from residua.individual.pricing.cost_model import check_request
-from residua.individual.pricing.pricing import Pricing
-from residua.individual.spend_request import SpendRequest
+from residua.individual.pricing import Pricing
 
 _INTEGERS = ("bigint", "int", "smallint", "tinyint")
 _NUMBERS = (*_INTEGERS, "double", "float")
@@ -85,11 +90,11 @@ class SparkEngine(TableEngine):
 
     def open_losses(
         self, header: Header, request: SpendRequest, losses: Any, scratch: Path
-    ) -> Opened:
+    ) -> Losses:
         with _translated_errors(ArgumentError, "losses cannot be read by Spark"):
             return self._open(header, request, losses, scratch)
 
-    def _open(self, header: Header, request: SpendRequest, losses: Any, scratch: Path) -> Opened:
+    def _open(self, header: Header, request: SpendRequest, losses: Any, scratch: Path) -> Losses:
         frame = self._frame(header, losses, scratch)
         kinds = dict(frame.dtypes)
         column = loss_column(header, list(frame.columns))
@@ -113,16 +118,26 @@ class SparkEngine(TableEngine):
                 yield pa.RecordBatch.from_pydict({"found": [text]})
 
         rows = frame.mapInArrow(inspect, "found string").collect()
-        return Opened(header, column, frame, [_findings(row.found) for row in rows])
+        return Losses(header, column, frame, [_findings(row.found) for row in rows])
 
     def charge(
-        self, opened: Opened, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+        self,
+        opened: Losses,
+        pricing: Pricing,
+        budgets: Path | None,
+        after: Path,
+        active: Path,
     ) -> None:
         with _translated_errors(StateUnavailable, "Spark could not charge, nothing was spent"):
             self._charge(opened, pricing, budgets, after, active)
 
     def _charge(
-        self, opened: Opened, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+        self,
+        opened: Losses,
+        pricing: Pricing,
+        budgets: Path | None,
+        after: Path,
+        active: Path,
     ) -> None:
         from pyspark.sql import functions as sf
         from pyspark.sql.window import Window
@@ -139,7 +154,7 @@ class SparkEngine(TableEngine):
             left = self._budgets(header, budgets).withColumnRenamed("left", "before")
             rows = left.join(asked, keys, "full_outer")
             rows = rows.withColumn("asked", sf.coalesce(sf.col("asked"), sf.lit(False)))
-        priced = self._priced(header, pricing, rows)
+        priced = self._price(header, pricing, rows)
         fits = sf.col("asked") & (sf.col("after") >= 0)
         if header.unknown == "exclude":
             fits &= sf.col("before").isNotNull()
@@ -173,7 +188,7 @@ class SparkEngine(TableEngine):
             new = old.unionByName(new)
         _write(new, after)
 
-    def _priced(self, header: Header, pricing: Pricing, rows: Any) -> Any:
+    def _price(self, header: Header, pricing: Pricing, rows: Any) -> Any:
         shared = self.session.sparkContext.broadcast(pricing)
         schema = priced_schema(header)
 
@@ -200,7 +215,7 @@ class SparkEngine(TableEngine):
         if path is None:
             table = as_table(losses)
             column = loss_column(header, table.column_names)
-            _, table = uniform(header, table, column)
+            _, table = normalise(header, table, column)
             if column is not None:
                 table = table.rename_columns([*header.keys, column])
             folder = scratch / uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""dp_accounting's events as mechanisms.
+"""dp_accounting's events as mechanisms, and its accountant on our core.
 
 An event says what was run; which loss that is depends on the neighbouring relation, so the
 mechanism is made for one relation and must be asked for under it. A Gaussian or Laplace event says
@@ -19,6 +19,10 @@ Poisson sampled Gaussian of sensitivity 2, and mixing over it loses no more (joi
 a record is exchanged or blanked, another is displaced on both sides: no pair of this form.
 
 What has no proven loss is refused by name.
+
+**The accountant interface on our core.** Composition is exact, per direction of the neighbouring
+relation, and every answer is an upper bound that is proven: nothing is discretised, and nothing is
+truncated.
 """
 
 from __future__ import annotations
@@ -29,20 +33,23 @@ from fractions import Fraction
 from typing import Any
 
 import dp_accounting
-from dp_accounting import dp_event
+from dp_accounting import NeighboringRelation, dp_event
+from dp_accounting import PrivacyAccountant as Interface
 
 from residua import checks
 from residua.bounds import float_down
-from residua.errors import ArgumentTypeError, UnsupportedError
+from residua.errors import UnsupportedError
 from residua.interop.dp_accounting.repeat_and_select import repeat_and_select
 from residua.mechanisms import relations
 from residua.mechanisms.black_boxes import ApproximateDp, FromTradeoff, PureDp, Zcdp
 from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteLaplace, Gaussian, Laplace, MixtureOfGaussians
-from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
+from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT, directions
 from residua.mechanisms.sampled import PoissonSampled, SampledWithoutReplacement, SubsampledGaussian
 from residua.mechanisms.selection import RandomizedResponse
+from residua.pld.pld import Pld
+from residua.pld.running_composition import RunningComposition
 
 _RELATIONS = {
     "ADD_OR_REMOVE_ONE": ADD_REMOVE,
@@ -67,8 +74,7 @@ def from_dp_event(event: Any, relation: Any = ADD_REMOVE) -> Mechanism:
     Raises:
         UnsupportedError: no loss is proven; the message names the event.
     """
-    if not isinstance(event, dp_accounting.DpEvent):
-        raise ArgumentTypeError(f"event must be a DpEvent, got {checks.shown(event)}")
+    checks.instance("event", event, dp_accounting.DpEvent, "a DpEvent")
     relation = relation_of(relation)
     try:
         return _translate(event, relation)
@@ -89,14 +95,9 @@ def relation_of(relation: Any) -> str:
     return relations.relation(relation)
 
 
-def is_nothing(mechanism: Mechanism) -> bool:
-    """Whether a mechanism is the translation of an event that reveals nothing."""
-    return mechanism == _NOTHING
-
-
-def is_everything(mechanism: Mechanism) -> bool:
+def _reveals_everything(mechanism: Mechanism) -> bool:
     """Whether a mechanism reveals everything, or some part of it does."""
-    return mechanism == _EVERYTHING or any(map(is_everything, mechanism.parts))
+    return mechanism == _EVERYTHING or any(map(_reveals_everything, mechanism.parts))
 
 
 _NOTHING = PureDp(0.0)
@@ -193,16 +194,15 @@ def _epsilon_delta(event: Any, relation: str) -> Mechanism:
 def _self_composed(event: Any, relation: str) -> Mechanism:
     count = checks.count("count", event.count)
     inner = _translate(event.event, relation)
-    if is_nothing(inner) or count == 0:
+    if inner == _NOTHING or count == 0:
         return _NOTHING
     return inner if count == 1 or inner == _EVERYTHING else SelfComposed(inner, count)
 
 
 def _composed(event: Any, relation: str) -> Mechanism:
-    if not isinstance(event.events, list | tuple):
-        raise ArgumentTypeError(f"events must be a list, got {checks.shown(event.events)}")
+    checks.instance("events", event.events, list | tuple, "a list")
     every = [_translate(one, relation) for one in event.events]
-    parts = tuple(one for one in every if not is_nothing(one))
+    parts = tuple(one for one in every if one != _NOTHING)
     if not parts:
         return _NOTHING
     if _EVERYTHING in parts:
@@ -224,9 +224,9 @@ def _tree(event: Any, relation: str) -> Mechanism:
 
 def _repeat_and_select(event: Any, relation: str) -> Mechanism:
     inner = _translate(event.event, relation)
-    if is_nothing(inner):
+    if inner == _NOTHING:
         return _NOTHING
-    if is_everything(inner):
+    if _reveals_everything(inner):
         return _EVERYTHING
     return repeat_and_select(inner, relation, event.mean, event.shape)
 
@@ -238,7 +238,7 @@ def _poisson_sampled(event: Any, relation: str) -> Mechanism:
     rate = checks.probability("sampling_probability", event.sampling_probability)
     # The sampled mechanism knows itself what an exchange of two records does to the sum.
     inner = _sampled_noise(event.event, ADD_REMOVE if relation == REPLACE_ONE else relation)
-    if rate == 0.0 or is_nothing(inner):
+    if rate == 0.0 or inner == _NOTHING:
         return _NOTHING
     if inner == _EVERYTHING:
         return _EVERYTHING
@@ -269,7 +269,7 @@ def _sampled_without_replacement(event: Any, relation: str) -> Mechanism:
     source = checks.count("source_dataset_size", event.source_dataset_size)
     size = checks.count("sample_size", event.sample_size)
     inner = _sampled_noise(event.event, relation)
-    if size == 0 or is_nothing(inner):
+    if size == 0 or inner == _NOTHING:
         return _NOTHING
     if inner == _EVERYTHING:
         return _EVERYTHING
@@ -326,8 +326,8 @@ def _noise_of(inverse: Fraction) -> float:
 
 
 _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
-    "NoOpDpEvent": lambda event, relation: _NOTHING,
-    "NonPrivateDpEvent": lambda event, relation: _EVERYTHING,
+    "NoOpDpEvent": lambda _, __: _NOTHING,
+    "NonPrivateDpEvent": lambda _, __: _EVERYTHING,
     "GaussianDpEvent": _gaussian,
     "LaplaceDpEvent": _laplace,
     "DiscreteLaplaceDpEvent": _discrete_laplace,
@@ -350,4 +350,51 @@ _REFUSED = {
     "and no dominating pair for that is proven here",
 }
 
-__all__ = ["from_dp_event", "is_everything", "is_nothing", "relation_of"]
+
+class PrivacyAccountant(Interface):  # type: ignore[misc]
+    """Composes events and answers with proven upper bounds, for any neighbouring relation."""
+
+    def __init__(
+        self, neighboring_relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    ):
+        super().__init__(neighboring_relation)
+        self._relation = relation_of(neighboring_relation)
+        self._losses = {side: RunningComposition() for side in directions(self._relation)}
+        self._everything = False
+
+    def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
+        try:
+            mechanism = from_dp_event(event, self._relation)
+        except UnsupportedError as error:
+            return self.CompositionErrorDetails(
+                invalid_event=error.culprit, error_message=str(error)
+            )
+        if do_compose:
+            checks.require(count > 0, "count", "positive", count)
+            self._everything |= _reveals_everything(mechanism)
+            for direction, loss in mechanism.plds(self._relation).items():
+                self._losses[direction].compose(count * loss)
+        return None
+
+    @property
+    def plds(self) -> dict[str, Pld]:
+        """The composed loss of each direction."""
+        return {direction: loss.pld for direction, loss in self._losses.items()}
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """The least `eps` at `target_delta`, in the worst direction, from above."""
+        delta = checks.probability("target_delta", target_delta)
+        # By their convention nothing makes up for an event without privacy, not even delta = 1.
+        if self._everything:
+            return math.inf
+        return max(loss.epsilon(delta) for loss in self._losses.values())
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """The least `delta` at `target_epsilon`, in the worst direction, from above."""
+        eps = checks.real("target_epsilon", target_epsilon)
+        checks.require(eps >= 0.0, "target_epsilon", "non-negative", target_epsilon)
+        if self._everything:
+            return 1.0
+        if eps == math.inf:
+            return max(loss.pld.mass_at_infinity for loss in self._losses.values())
+        return max(loss.delta(eps) for loss in self._losses.values())

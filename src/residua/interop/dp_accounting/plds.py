@@ -53,12 +53,6 @@ LEAST_MASS = 2.0**-1000
 """Smaller masses go to infinity."""
 LARGEST_LOSS = 650.0
 """The largest loss that is read or written."""
-MOST_PLACES = 1 << 20
-"""Of a distribution that is written."""
-GRID_BITS = 320
-"""Heights and masses are multiples of `2^-GRID_BITS`, or finer ones."""
-TAIL = 1e-20
-"""Tails are followed down to this height."""
 DIRECTIONS = ("remove", "add")
 
 
@@ -75,10 +69,9 @@ def from_google_pld(pld: Any, direction: str | None = None, side: Side = "above"
     Raises:
         ArgumentError: the side does not go with the PLD, or its losses are out of range.
     """
-    if not isinstance(pld, PrivacyLossDistribution):
-        raise ArgumentTypeError(
-            f"pld must be a PrivacyLossDistribution of dp_accounting, got {checks.shown(pld)}"
-        )
+    checks.instance(
+        "pld", pld, PrivacyLossDistribution, "a PrivacyLossDistribution of dp_accounting"
+    )
     way = checks.one_of("direction", "remove" if direction is None else direction, DIRECTIONS)
     checks.one_of("side", side, ("above", "below"))
     pmf = pld._pmf_remove if way == "remove" else pld._pmf_add
@@ -212,12 +205,12 @@ def _from_below(places: Floats, masses: Floats, at_infinity: float, interval: fl
 def _pmf_above(pld: Pld, interval: float) -> Any:
     if pld.is_infinite:
         return _pmf({0: 0.0}, interval, 1.0, True)
-    ends = [_end(side, interval) for side in (pld.reverse(), pld)]
+    ends, most = [_end(side, interval) for side in (pld.reverse(), pld)], 1 << 20
     checks.require(
-        ends[0] + ends[1] < MOST_PLACES,
+        ends[0] + ends[1] < most,
         "value_discretization_interval",
         f"such that losses from {-ends[0] * interval:.3g} to {ends[1] * interval:.3g} take at most"
-        f" {MOST_PLACES} places",
+        f" {most} places",
         interval,
     )
     places = np.arange(-ends[0], ends[1] + 1)
@@ -225,7 +218,7 @@ def _pmf_above(pld: Pld, interval: float) -> Any:
     lowered = np.where(t == 0.0, 1.0, np.exp(t) * (1.0 - (np.abs(t) + EXP_ULPS + 4.0) * 2.0 * U))
     dt = 4.0 * (float(np.abs(t).max()) + EXP_ULPS + 4.0) * U
     # Everything in units of 2^-bits: x rounded down, heights and masses up.
-    bits = GRID_BITS + math.ceil(-1.5 * float(t[0]))
+    bits = 320 + math.ceil(-1.5 * float(t[0]))
     one = 1 << bits
     x, heights = [0], [one]
     for at, place, height in zip(t.tolist(), lowered.tolist(), _upper(pld, t, dt), strict=True):
@@ -280,7 +273,7 @@ def _upper(pld: Pld, t: Floats, dt: float) -> list[float]:
 def _end(pld: Pld, interval: float) -> int:
     """The place past the largest loss, or past where the curve has come down to 1e-20."""
     top = largest_loss_bounds(pld)[1]
-    far = top if math.isfinite(top) else reach(pld, TAIL)
+    far = top if math.isfinite(top) else reach(pld, 1e-20)
     return math.ceil(min(far, LARGEST_LOSS) / interval) + 1
 
 

@@ -31,14 +31,10 @@ from residua.mechanisms.black_boxes import CURVE_ORDERS, LARGEST_DIVERGENCE, Rdp
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
-PRECISION = 60
-"""Decimal digits that are worked with."""
 SLACK = Decimal("1e-40")
-"""Covers the roundings of `ln γ` and of sums."""
+"""Covers the roundings of `ln γ` and of sums, in decimals of sixty digits."""
 LEAST_LOG_GAMMA = -2000
 """Larger means than `e^2000` are refused."""
-HALVINGS = 150
-"""Of the bisection for `ln γ`; `2000 / 2^150` is below `SLACK`."""
 
 
 def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) -> Mechanism:
@@ -79,7 +75,7 @@ def _negative_binomial(
     curve: dict[float, float], mean: float, shape: float
 ) -> Callable[[float], Decimal]:
     log_gamma = _log_gamma(mean, shape)
-    with localcontext(Context(prec=PRECISION)):
+    with localcontext(Context(prec=60)):
         options = [
             (1 - 1 / Decimal(order)) * Decimal(eps) - log_gamma / Decimal(order)
             for order, eps in curve.items()
@@ -109,10 +105,10 @@ def _log_gamma(mean: float, shape: float) -> Decimal:
     if mean == 1.0:
         return Decimal(0)
     target, low, high = Decimal(mean), Decimal(LEAST_LOG_GAMMA), Decimal(0)
-    with localcontext(Context(prec=PRECISION, Emin=-(10**8), Emax=10**8)):
+    with localcontext(Context(prec=60, Emin=-(10**8), Emax=10**8)):
         if _mean(low, shape) < target:
             raise ArgumentError(f"mean must be at most e^{-LEAST_LOG_GAMMA}, got {mean!r}")
-        for _ in range(HALVINGS):
+        for _ in range(150):  # 2000 / 2^150 is below SLACK
             middle = (low + high) / 2
             low, high = (low, middle) if _mean(middle, shape) < target else (middle, high)
         return low - SLACK

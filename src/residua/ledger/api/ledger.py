@@ -21,8 +21,7 @@ from residua import checks
 from residua.errors import ResiduaError, StoreUnavailable
 from residua.ledger.api import commands
 from residua.ledger.api.guard import Guard
-from residua.ledger.api.status import ANCHOR_STANDBYS, Status, by_data, promises
-from residua.ledger.api.views import Budget, view
+from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, promises, view
 from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.new_filter import is_quick, new_filter
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of

@@ -22,8 +22,7 @@ from residua.ledger.recovery.anchor_check import heads_in, may_have_lost
 from residua.ledger.storage.anchor import Anchor, Anchored, FileAnchor, StateAnchor
 from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, migrate, set_fact
 from residua.ledger.storage.open_store import open_store
-from residua.ledger.storage.store import Again, Store, Unsure
-from residua.ledger.storage.url import Place, place
+from residua.ledger.storage.store import Again, Place, Store, Unsure, place
 
 _SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""

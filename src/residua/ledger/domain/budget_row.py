@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from residua.errors import BrokenRecord
@@ -13,12 +13,13 @@ from residua.filters.base import Filter
 from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
+from residua.sized_cache import sized_cache
 
 _CACHED = 1024
 """Few: the garbage collector visits everything in a cache, which took a sixth of a spend."""
 
 
-@lru_cache(maxsize=_CACHED)
+@sized_cache(maxsize=_CACHED)
 def filter_of(text: str) -> Filter:
     """The filter that a description says; one object for all callers."""
     return filter_from_json(text)
@@ -36,13 +37,13 @@ RETIRING = ("retire", "recover")
 """Records after which a budget is closed for good."""
 
 
-@lru_cache(maxsize=_CACHED)
+@sized_cache(maxsize=_CACHED)
 def state_of(filter_text: str, state_text: str) -> State:
     """The state that a text says."""
     return filter_of(filter_text).state_from_json(state_text)
 
 
-@lru_cache(maxsize=_CACHED)
+@sized_cache(maxsize=_CACHED)
 def _head_of(text: str) -> Head:
     """The head that a record is; its hash was checked."""
     record = Record(text)

@@ -13,22 +13,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.codec import from_dict as filter_from_dict
-from residua.filters.describe import as_mechanism
 from residua.filters.potential.renyi_commit import Commit
-from residua.filters.query import described
+from residua.filters.query import as_mechanism, described
 from residua.mechanisms.black_boxes import BlackBox
 from residua.mechanisms.codec import check_size, from_dict, parsed_json
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.provable import unprovable, unprovable_commit
 from residua.records import Canonical, canonical
+from residua.sized_cache import sized_cache
 
 _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
 """Black boxes that denote a symmetric PLD."""
@@ -122,7 +122,7 @@ def asked(given: Any) -> Asked:
     return _asked(given)
 
 
-@lru_cache(maxsize=4096)
+@sized_cache(maxsize=4096, size=lambda found: len(found.text))
 def _remembered(given: Pld | Mechanism | str) -> Asked:
     return _asked(given)
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from residua.errors import ArgumentError
 from residua.filters.balance import Balance
 from residua.filters.base import Filter
-from residua.filters.describe import plain_pld
-from residua.filters.query import Query, described
+from residua.filters.query import Query, described, plain_pld
 from residua.ledger.domain import rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.described_query import Asked

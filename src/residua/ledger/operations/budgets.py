@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from residua.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudget
-from residua.filters.additive.pure import PureFilter
+from residua.filters.additive.basic import PureFilter
 from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import clock

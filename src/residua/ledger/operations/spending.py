@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from residua.ledger.domain import rules
@@ -29,6 +28,7 @@ from residua.ledger.operations.requests import (
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
 from residua.records import Canonical
+from residua.sized_cache import sized_cache
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Spend(Asking):
         return settled(page, "spend", self, request, entries, rulings, {})
 
 
-@lru_cache(maxsize=4096)
+@sized_cache(maxsize=4096)
 def _request(budgets: tuple[str, ...], text: str, assumed: bool) -> str:
     return request_hash("spend", budgets, {"mechanism": text, "assumed": assumed})
 

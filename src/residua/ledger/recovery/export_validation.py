@@ -1,7 +1,9 @@
 """Check that a ledger would have written these records, before importing them from an export.
 
 Hashes show that an export is whole, not that a ledger wrote it: anyone with the last record can add
-others to it. So every state must follow from the one before it. It moves by what was admitted, to
+others to it. So every field must have the type and range that a ledger writes, since rows are
+derived from them: what a column cannot hold, or what stands for something else there, must not get
+that far. And every state must follow from the one before it. It moves by what was admitted, to
 where the filter decides; it starts again with a window that was due; the open holds are stated as
 they follow it; and nothing is asked of a budget that is closed. What concerns several chains is
 left to the verifier (`recover.py`).
@@ -9,10 +11,14 @@ left to the verifier (`recover.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from residua.errors import ResiduaError
+from residua import checks
+from residua.errors import BrokenRecord, ResiduaError, StoreUnavailable
 from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry, state_of
@@ -20,8 +26,8 @@ from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.rules import Standing
 from residua.ledger.operations.requests import holds_after, tables_of
 from residua.ledger.operations.unit_of_work import Page
-from residua.ledger.recovery.export_fields import wrong
-from residua.records import Record, canonical, state_after
+from residua.mechanisms.relations import RELATIONS
+from residua.records import LEAST_WINDOW, Record, canonical, state_after
 
 _ASKED = ("spend", "commit", "hold")
 
@@ -128,3 +134,164 @@ def _decided(entry: Entry, body: Any) -> str | None:
     except ResiduaError:
         return None
     return entry.moved(decision.state) if decision.admitted else None
+
+
+_UNREADABLE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    AssertionError,
+)  # fmt: skip
+"""How reading what no ledger writes fails."""
+
+
+def check_fields(record: Record) -> None:
+    """Raise `BrokenRecord` where a field of a record is not one that a gate writes."""
+    body = record.body
+    for name, value in body.items():
+        wanted, is_good = _FIELDS.get(name, ("", None))
+        if is_good is not None and not is_good(value):
+            raise wrong(record, f"{name} must be {wanted}, got {checks.shown(value)}")
+    if "group" in body:
+        _check_group(record)
+    if "admitted" in body:
+        named = {member["budget"] for member in body["group"]}
+        if (body["binding"] is None) != body["admitted"] or (
+            body["binding"] is not None and body["binding"] not in named
+        ):
+            expected = "null" if body["admitted"] else "a budget of the group"
+            raise wrong(record, f"binding must be {expected}, got {checks.shown(body['binding'])}")
+    if "expires" in body and body["expires"] < body["time"]:
+        raise wrong(record, f"expires must not be before {body['time']}, got {body['expires']}")
+
+
+def wrong(record: Record, what: str) -> BrokenRecord:
+    """The error for a record that cannot be taken over."""
+    return BrokenRecord(f"the export of {record.budget!r} at number {record.seq}: {what}")
+
+
+@contextmanager
+def naming(record: Record) -> Iterator[None]:
+    """Turn errors of reading a record into one that names it."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except BrokenRecord as error:
+        named = f"the export of {record.budget!r}" in str(error)
+        raise error if named else wrong(record, str(error)) from error
+    except (ResiduaError, *_UNREADABLE) as error:
+        raise wrong(record, f"it cannot be read: {str(error) or repr(error)}") from error
+
+
+def _check_group(record: Record) -> None:
+    seen: set[str] = set()
+    for member in record.body["group"]:
+        if not (
+            isinstance(member, Mapping)
+            and set(member) == {"budget", "seq", "prev"}
+            and _is_label(member["budget"])
+            and _is_number(member["seq"])
+            and _is_hash(member["prev"])
+        ):
+            raise wrong(
+                record,
+                "group must list budgets with the number and the prev of their records, got"
+                f" {checks.shown(member)}",
+            )
+        if member["budget"] in seen:
+            raise wrong(record, f"group must name {member['budget']!r} once")
+        seen.add(member["budget"])
+    own = {"budget": record.budget, "seq": record.seq, "prev": record.prev}
+    if own not in record.body["group"]:
+        raise wrong(record, "group must have the record itself")
+
+
+Good = Callable[[Any], bool]
+"""Whether a value is one that a ledger writes."""
+
+
+def _accepted_by(check: Callable[[Any], Any]) -> Good:
+    def is_good(value: Any) -> bool:
+        try:
+            check(value)
+        except ResiduaError:
+            return False
+        return True
+
+    return is_good
+
+
+def _instance_of(kind: type) -> Good:
+    return lambda value: isinstance(value, kind)
+
+
+def _or_none(is_good: Good) -> Good:
+    return lambda value: value is None or is_good(value)
+
+
+_is_label = _accepted_by(lambda value: checks.label("name", value))
+_is_object = _instance_of(Mapping)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def _is_window(value: Any) -> bool:
+    return type(value) is float and LEAST_WINDOW <= value < math.inf
+
+
+def _is_states(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_object, value))
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_hash, value.values()))
+
+
+def _is_below(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and all(map(_is_label, value))
+        and all(map(_is_number, value.values()))
+    )
+
+
+_NAME = "one line of printable text"
+_OBJECT = "an object", _is_object
+_BOOL = "true or false", _instance_of(bool)
+_TIME = "a time", _accepted_by(clock.moment)
+_FIELDS: Mapping[str, tuple[str, Good]] = {
+    "budget": (_NAME, _is_label),
+    "by": (_NAME, _is_label),
+    "time": _TIME,
+    "filter": _OBJECT,
+    "library": ("a text", _instance_of(str)),
+    "relation": ("a known relation", lambda value: isinstance(value, str) and value in RELATIONS),
+    "unit": (_NAME, _is_label),
+    "data": (f"{_NAME} or null", _or_none(_is_label)),
+    "parent": (f"{_NAME} or null", _or_none(_is_label)),
+    "partition": (f"{_NAME} or null", _or_none(_is_label)),
+    "window": (f"at least {LEAST_WINDOW} (seconds) or null", _or_none(_is_window)),
+    "shares_data": _BOOL,
+    "tables": ("an object of hashes", _is_tables),
+    "state": _OBJECT,
+    "key": (_NAME, _is_label),
+    "request": ("a SHA-256 in hexadecimal", _is_hash),
+    "mechanism": _OBJECT,
+    "assumed": _BOOL,
+    "group": ("a list", _instance_of(list)),
+    "admitted": _BOOL,
+    "reason": ("a text", _instance_of(str)),
+    "before": _OBJECT,
+    "after": _OBJECT,
+    "holds": ("a list of objects", _is_states),
+    "hold": (_NAME, _is_label),
+    "expires": _TIME,
+    "generation": ("a number of a window", _is_number),
+    "below": ("an object of budgets and the numbers of their records", _is_below),
+}
+"""The type of each field; that of `binding` depends on others."""

@@ -15,8 +15,7 @@ from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.operations.holding import committed_at
 from residua.ledger.operations.unit_of_work import Page, drop_hold
-from residua.ledger.recovery.export_fields import wrong
-from residua.ledger.recovery.export_validation import retraced
+from residua.ledger.recovery.export_validation import retraced, wrong
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Record, canonical, state_after
 

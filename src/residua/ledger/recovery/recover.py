@@ -39,16 +39,15 @@ from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.anchor_check import check_marked
 from residua.ledger.recovery.export import Exported, chain, read_export, table
-from residua.ledger.recovery.export_fields import check_fields, naming
+from residua.ledger.recovery.export_validation import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
 from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, set_fact
-from residua.ledger.storage.store import Again, Lost, Unsure
+from residua.ledger.storage.store import TRIES, Again, Lost, Unsure
 from residua.records import Record, follows
 
 _B = schema.budgets
-_TRIES = 5
 _ID = re.compile("[0-9a-f]{32}")
 """The form of a ledger's id, which names files."""
 
@@ -87,7 +86,7 @@ def _recovered(
     gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool
 ) -> Recovered:
     where = gate.store.place
-    for left in range(_TRIES - 1, -1, -1):
+    for left in range(TRIES - 1, -1, -1):
         try:
             done = _Recovery(gate, by, given, vouched).run(retire)
             break

@@ -39,10 +39,6 @@ Marks = Mapping[str, tuple[int, str]]
 Check = Callable[[Marks], None]
 """Looks at what is marked already, and raises where no more may be marked."""
 
-_LONG = 1 << 18
-_ROOM = 1 << 16
-_TRIES = 5
-
 
 @dataclass(frozen=True)
 class Anchored:
@@ -153,7 +149,7 @@ class FileAnchor(Anchor):
 
     def start(self, said: Anchored, check: Check | None = None) -> None:
         with self._lock:
-            for _ in range(_TRIES):
+            for _ in range(5):
                 try:
                     with self._held():
                         present = self._present()
@@ -216,7 +212,7 @@ class FileAnchor(Anchor):
             self._size = os.fstat(file).st_size
         grows = end + len(lines) > self._size
         try:
-            _put(file, end, lines + bytes(_ROOM) if grows else lines)
+            _put(file, end, lines + bytes(1 << 16) if grows else lines)
         except OSError:
             self._size = 0
             with suppress(OSError):
@@ -292,7 +288,7 @@ class FileAnchor(Anchor):
         with self._lock, self._held():
             content = self.path.read_bytes()
             lines, _, rest = content.partition(b"\0")
-            if whole or len(lines) > _LONG or not lines.endswith(b"\n") or rest.strip(b"\0"):
+            if whole or len(lines) > 1 << 18 or not lines.endswith(b"\n") or rest.strip(b"\0"):
                 self._put(_parsed(content, str(self.path)), os.replace)
                 self._doubtful = False
 

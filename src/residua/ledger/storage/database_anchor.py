@@ -35,8 +35,7 @@ from residua.ledger.storage.anchor import (
     check_later,
 )
 from residua.ledger.storage.open_store import open_store
-from residua.ledger.storage.store import Again, Store, Unsure
-from residua.ledger.storage.url import Place
+from residua.ledger.storage.store import TRIES, Again, Place, Store, Unsure
 
 _TABLE = "residua_anchors"
 _MADE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
@@ -56,7 +55,6 @@ _A = Table(
 )
 _ITSELF = ""
 """The row that has the incarnation in place of a hash; no budget has that name."""
-_TRIES = 5
 
 
 class DatabaseAnchor(Anchor):
@@ -185,7 +183,7 @@ class DatabaseAnchor(Anchor):
 
     def _change(self, change: Callable[[Connection], None]) -> None:
         """Carry out an idempotent change, alone; retry until it is known to be done."""
-        for left in range(_TRIES - 1, -1, -1):
+        for left in range(TRIES - 1, -1, -1):
             try:
                 with self.store.writing() as connection:
                     self.store.lock_schema(connection)

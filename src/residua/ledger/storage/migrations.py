@@ -8,14 +8,13 @@ from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from residua.errors import NewerLedger, NotALedger, ReadOnlyLedger, StoreUnavailable
 from residua.ledger.storage import schema
-from residua.ledger.storage.store import Again, Lost, Store, Unsure
+from residua.ledger.storage.store import TRIES, Again, Lost, Store, Unsure
 
 HOME = "home"
 """The fact that says which database this is, by `Store.identity`, where that is known."""
 UNANCHORED = "unanchored"
 """The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
-_TRIES = 5
 
 
 def facts_in(connection: Connection) -> dict[str, str] | None:
@@ -49,7 +48,7 @@ def check_facts(store: Store, facts: dict[str, str]) -> None:
 
 def migrate(store: Store, create: bool, read_only: bool = False) -> dict[str, str]:
     """Make the tables that are missing, unless it is only read; what `meta` says then."""
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         try:
             return _migrated(store, create and not read_only, read_only)
         except (Lost, Unsure) as error:

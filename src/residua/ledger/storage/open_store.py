@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from residua.errors import MissingPackage
-from residua.ledger.storage.store import Store
-from residua.ledger.storage.url import Place, place
+from residua.ledger.storage.store import Place, Store, place
 
 
 def open_store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:

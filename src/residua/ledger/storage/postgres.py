@@ -25,13 +25,13 @@ from residua.ledger.storage.statements import Among, Prepared, Question, Write, 
 from residua.ledger.storage.store import (
     Again,
     Lost,
+    Place,
     Store,
     Unsure,
     check_changed,
     raised_by,
     unavailable,
 )
-from residua.ledger.storage.url import Place
 
 DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
@@ -39,12 +39,6 @@ _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
 _FORGOTTEN = "26000"
 """The session has lost a prepared statement, as behind a proxy that switches sessions."""
-_SCHEMA_LOCK = 0x72657369
-_CONNECT_SECONDS = 10
-_RENEW_SECONDS = 600
-"""After which a connection is replaced."""
-_LOOK_SECONDS = 60.0
-"""After which the server's settings are looked at again, before the next transaction begins."""
 
 _LOCK = Prepared(
     select(schema.budgets.c.id, literal_column(DURABLE))
@@ -96,10 +90,10 @@ class PostgresStore(Store):
             place.url,
             pool_size=8,
             max_overflow=64,
-            pool_recycle=_RENEW_SECONDS,
+            pool_recycle=600,
             isolation_level=_ISOLATION,
             connect_args={
-                "connect_timeout": _CONNECT_SECONDS,
+                "connect_timeout": 10,
                 "application_name": "residua",
             },
         )
@@ -164,7 +158,7 @@ class PostgresStore(Store):
 
     def _look_again(self, connection: Connection) -> None:
         """Raise where the server has become one that may lose spends; once a minute."""
-        if time.monotonic() < self._looked + _LOOK_SECONDS:
+        if time.monotonic() < self._looked + 60.0:
             return
         driver = _driver(connection)
         try:
@@ -182,7 +176,7 @@ class PostgresStore(Store):
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
     def lock_schema(self, connection: Connection) -> None:
-        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
+        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({0x72657369})"))
 
     def locking(self, names: Sequence[str]) -> list[Question]:
         return [(_LOCK, {"names": listed(names)})] if names else []

@@ -1,8 +1,9 @@
-"""The store: what the ledger needs from a database, and what its failures mean.
+"""The store: what the ledger needs from a database, where that is, and what its failures mean.
 
 A store gives transactions that are durable when `commit` returns. A failure before that is
 `StoreUnavailable`, and nothing was spent; a connection that dies while committing leaves the
 outcome unknown. Statements are SQLAlchemy Core and the same for both stores; what differs is here.
+Its address is `sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,28 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Engine, literal_column, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError as BadUrl
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from residua.errors import LedgerError, StoreUnavailable
+from residua import checks
+from residua.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    LedgerError,
+    StoreUnavailable,
+)
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Prepared, Question, Write
-from residua.ledger.storage.url import Place
 
+TRIES = 5
+"""Attempts at a transaction that meets another one."""
 FAILURES = (SQLAlchemyError, UnicodeDecodeError)
 """The errors of a database; the latter is that of a damaged one."""
 
@@ -219,3 +231,45 @@ def unavailable(place: Place, error: Exception) -> LedgerError:
     """The general case: the database does not do what it was asked, and nothing was spent."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return StoreUnavailable(f"{place}: {str(cause).strip()}; nothing was spent")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database: of SQLite by its file, of PostgreSQL by its address."""
+
+    url: URL
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        return self.url.render_as_string(hide_password=True)
+
+
+def place(url: Any) -> Place:
+    """Read a ledger's address."""
+    if isinstance(url, Path):
+        return _sqlite(url)
+    if not isinstance(url, str):
+        raise ArgumentTypeError(f"url must be a text or a path, got {checks.shown(url)}")
+    if "://" not in url:
+        checks.require(bool(url.strip()), "url", "an address or the path of a file", url)
+        return _sqlite(Path(url))
+    try:
+        made = make_url(url)
+    except (BadUrl, ValueError):
+        raise ArgumentError(f"url must be an address, got {checks.shown(url)}") from None
+    dialect = made.get_backend_name()
+    if dialect == "sqlite":
+        file = made.database
+        if not file or file == ":memory:" or file.startswith("file:"):
+            raise ArgumentError(
+                f"url must name a file, since a ledger must outlive its process, got {url!r}"
+            )
+        return _sqlite(Path(file))
+    if dialect in ("postgresql", "postgres"):
+        return Place(made.set(drivername="postgresql+psycopg"))
+    raise ArgumentError(f"url must begin with sqlite or postgresql, got {str(made)!r}")
+
+
+def _sqlite(file: Path) -> Place:
+    path = file.absolute()
+    return Place(URL.create("sqlite", database=str(path)), path)

@@ -3,13 +3,17 @@
 What a closed form decides, or is known to be quick, is decided by one of many threads, and the
 ledger commits those that wait together. Any other decision may take long, and so may saying what is
 left: a worker of the pool computes these.
+
+The ledger lists open reservations alone, and a commit that is repeated gets its receipt again; so
+the owner of a reservation, which a scope is compared with, is looked up among all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from sqlalchemy import select
 from starlette.requests import Request
 
 from residua.errors import TooExpensive
@@ -25,33 +29,18 @@ from residua.ledger.domain.receipts import (
     with_remainder,
 )
 from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.storage.schema import holds
 from residua.records import canonical
 from residua.service.api import values
-from residua.service.auth.access import Caller
+from residua.service.auth import Caller
 from residua.service.context import Office, within_limit
 from residua.service.problems import Problem
 
 T = TypeVar("T")
 
 
-async def decide(
-    request: Request,
-    office: Office,
-    caller: Caller,
-    mechanism: Mapping[str, Any],
-    ask: Callable[[Ledger, Asked], T],
-) -> T:
-    """A ledger's answer to a caller about a mechanism."""
-    ledger = office.ledger.as_principal(caller.principal)
-
-    def work(compute: Compute) -> T:
-        return ask(ledger.with_compute(compute), query_of(mechanism))
-
-    return await office.spend(request, caller, work)
-
-
 async def settle(request: Request, office: Office, caller: Caller, ask: Callable[[Ledger], T]) -> T:
-    """A ledger's answer to a caller about a reservation."""
+    """A ledger's answer to a caller about a query or a reservation."""
     ledger = office.ledger.as_principal(caller.principal)
     return await office.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
 
@@ -105,3 +94,18 @@ def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
         leaves_closed_form(standings.all[name] for name in line)
         for line in standings.lines.values()
     )
+
+
+class HoldOwner(NamedTuple):
+    """The principal that made a reservation, and the budgets that it holds from."""
+
+    principal: str
+    budgets: tuple[str, ...]
+
+
+def hold_of(ledger: Ledger, id: str) -> HoldOwner | None:
+    """The owner of a reservation, by its id; None where there is no such reservation."""
+    wanted = select(holds.c.principal, holds.c.members).where(holds.c.id == id)
+    with ledger.store.reading() as connection:
+        row = connection.execute(wanted).one_or_none()
+    return None if row is None else HoldOwner(row.principal, tuple(row.members.split("\n")))

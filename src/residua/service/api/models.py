@@ -15,10 +15,7 @@ from residua.records import LONGEST_HOLD
 
 LONGEST_NAME = 200
 LONGEST_KEY = 200
-LONGEST_REASON = 1000
-MOST_BUDGETS = 64
 
-GAUSSIAN = {"kind": "gaussian", "sigma": 4.0}
 LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
 
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
@@ -36,14 +33,16 @@ Key = Annotated[
         "and nothing is spent twice. Without one, a fresh key is made.",
     ),
 ]
-Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON, pattern=PRINTABLE)]
+Reason = Annotated[str, Field(min_length=1, max_length=1000, pattern=PRINTABLE)]
 Described = Annotated[dict[str, Any], Field(min_length=1)]
 
 
 class Request(BaseModel):
     """Base of what comes in."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
 
 
 class NewBudget(Request):
@@ -52,32 +51,22 @@ class NewBudget(Request):
     name: Annotated[
         str, Field(min_length=1, max_length=LONGEST_NAME, pattern=ADDRESSABLE, examples=["web"])
     ]
-    filter: Annotated[
-        Described,
-        Field(description="A filter as JSON.", examples=[{"kind": "gdp_residue", "mu": 1.0}]),
-    ]
-    relation: Annotated[
-        str | None,
-        Field(description="The parent's, or add-remove, by default.", examples=["add-remove"]),
-    ] = None
-    unit: Annotated[
-        Name | None,
-        Field(description="The parent's, or person, by default.", examples=["person"]),
-    ] = None
-    parent: Annotated[
-        Name | None, Field(description="The budget of which this one is a quota or partition.")
-    ] = None
-    partition: Annotated[
-        Name | None, Field(description="The label of a disjoint part of the parent's data.")
-    ] = None
-    data: Annotated[Name | None, Field(description="A label for the data set.")] = None
-    window: Annotated[
-        float | None,
-        Field(description="Seconds, at least 1, after which a new generation begins.", ge=1),
-    ] = None
-    shares_data: Annotated[
-        bool, Field(description="Allow a second root budget on the same data label.")
-    ] = False
+    filter: Annotated[Described, Field(examples=[{"kind": "gdp_residue", "mu": 1.0}])]
+    """A filter as JSON."""
+    relation: Annotated[str | None, Field(examples=["add-remove"])] = None
+    """The parent's, or add-remove, by default."""
+    unit: Annotated[Name | None, Field(examples=["person"])] = None
+    """The parent's, or person, by default."""
+    parent: Name | None = None
+    """The budget of which this one is a quota or partition."""
+    partition: Name | None = None
+    """The label of a disjoint part of the parent's data."""
+    data: Name | None = None
+    """A label for the data set."""
+    window: Annotated[float | None, Field(ge=1)] = None
+    """Seconds, at least 1, after which a new generation begins."""
+    shares_data: bool = False
+    """Allow a second root budget on the same data label."""
 
 
 class Retirement(Request):
@@ -89,35 +78,21 @@ class Retirement(Request):
 class Ask(Request):
     """A query for a budget."""
 
-    mechanism: Annotated[
-        Described,
-        Field(
-            description="A mechanism as JSON, the same as everywhere.", examples=[LAPLACE, GAUSSIAN]
-        ),
-    ]
+    mechanism: Annotated[Described, Field(examples=[LAPLACE, {"kind": "gaussian", "sigma": 4.0}])]
+    """A mechanism as JSON, the same as everywhere."""
     key: Annotated[Key | None, Field(examples=["q-17"])] = None
-    also: Annotated[
-        list[Name],
-        Field(
-            max_length=MOST_BUDGETS,
-            description="Other budgets that are charged as well; all of them or none.",
-        ),
-    ] = Field(default_factory=list)
-    assume_budget_relation: Annotated[
-        bool,
-        Field(
-            description="Take a black box that declares no neighbouring relation to be of the "
-            "budget's. This is recorded."
-        ),
-    ] = False
+    also: Annotated[list[Name], Field(max_length=64)] = Field(default_factory=list)
+    """Other budgets that are charged as well; all of them or none."""
+    assume_budget_relation: bool = False
+    """Take a black box that declares no neighbouring relation to be of the budget's. This is
+    recorded."""
 
 
 class Reserve(Ask):
     """A query that is to be held budget for."""
 
-    ttl: Annotated[
-        float, Field(description="Seconds until the hold expires.", gt=0, le=LONGEST_HOLD)
-    ] = 3600.0
+    ttl: Annotated[float, Field(gt=0, le=LONGEST_HOLD)] = 3600.0
+    """Seconds until the hold expires."""
 
 
 class Commit(Request):
@@ -136,16 +111,16 @@ class Plan(Request):
     """A query to be repeated."""
 
     mechanisms: Annotated[list[Described], Field(min_length=1, max_length=64, examples=[[LAPLACE]])]
-    n: Annotated[
-        int, Field(ge=1, le=10**9, description="For how many more rounds to fit the noise.")
-    ] = 1
-    most: Annotated[int, Field(ge=0, le=10**6, description="Where counting ends.")] = 10_000
+    n: Annotated[int, Field(ge=1, le=10**9)] = 1
+    """For how many more rounds to fit the noise."""
+    most: Annotated[int, Field(ge=0, le=10**6)] = 10000
+    """Where counting ends."""
 
 
 class Answer(BaseModel):
     """Base of what goes out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class Detail(Answer):
@@ -153,72 +128,50 @@ class Detail(Answer):
 
     component: str
     unit: str
-    left: Annotated[float, Field(description="Rounded down to six digits.")]
+    left: float
+    """Rounded down to six digits."""
     capacity: float
-    share: Annotated[float, Field(description="`left` divided by `capacity`, rounded down.")]
-    live: Annotated[bool, Field(description="Whether the component can still admit queries.")]
+    share: float
+    """`left` divided by `capacity`, rounded down."""
+    live: bool
+    """Whether the component can still admit queries."""
 
 
 class Balanced(Answer):
     """What is left of a budget, the same for every filter: as far as holds and parents allow."""
 
-    share: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=1,
-            description="The share of the capacity that is left, rounded down; of several units"
-            " that are all needed the smallest, of the components of a union the largest.",
-        ),
-    ]
-    largest_eps: Annotated[
-        float,
-        Field(
-            description="The largest `eps` with an `eps`-DP query (`pure_dp`) that is admitted now,"
-            " rounded down; 0 if none is."
-        ),
-    ]
-    more_like_last: Annotated[
-        int | None,
-        Field(
-            description="How many more copies of the last admitted query fit; null before the"
-            " first one."
-        ),
-    ]
-    counting_ended: Annotated[
-        bool, Field(description="Whether counting ended at `more_like_last`: more may fit.")
-    ]
+    share: Annotated[float, Field(ge=0, le=1)]
+    """The share of the capacity that is left, rounded down; of several units that are all needed
+    the smallest, of the components of a union the largest."""
+    largest_eps: float
+    """The largest `eps` with an `eps`-DP query (`pure_dp`) that is admitted now, rounded down; 0 if
+    none is."""
+    more_like_last: int | None
+    """How many more copies of the last admitted query fit; null before the first one."""
+    counting_ended: bool
+    """Whether counting ended at `more_like_last`: more may fit."""
     guarantee: dict[str, Any]
-    details: Annotated[
-        list[Detail],
-        Field(
-            description="What is left by unit; empty where a filter has no unit, or a parent in"
-            " other units allows less."
-        ),
-    ]
-    text: Annotated[str, Field(description="The same in words.")]
+    details: list[Detail]
+    """What is left by unit; empty where a filter has no unit, or a parent in other units allows
+    less."""
+    text: str
+    """The same in words."""
 
 
 class Decided(Answer):
     """A budget's answer to a query, before anything is spent."""
 
     admitted: bool
-    reason: Annotated[str, Field(description="What was asked, what is left, what would fit.")]
-    remaining: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="What is left now, before the query, rounded down; asking for exactly that"
-            " passes."
-        ),
-    ]
-    remaining_is: Annotated[
-        Literal["left now"], Field(description="When `remaining` is true: before the query.")
-    ]
-    binding: Annotated[str | None, Field(description="The budget that refuses.")]
-    largest: Annotated[
-        dict[str, Any] | None,
-        Field(description="Where refused: the query of this kind that would have passed."),
-    ]
+    reason: str
+    """What was asked, what is left, what would fit."""
+    remaining: dict[str, Any] | None
+    """What is left now, before the query, rounded down; asking for exactly that passes."""
+    remaining_is: Literal["left now"]
+    """When `remaining` is true: before the query."""
+    binding: str | None
+    """The budget that refuses."""
+    largest: dict[str, Any] | None
+    """Where refused: the query of this kind that would have passed."""
 
 
 class Link(Answer):
@@ -233,28 +186,19 @@ class Receipted(Answer):
 
     admitted: bool
     reason: str
-    remaining: Annotated[
-        dict[str, Any] | None, Field(description="What was left after it, rounded down.")
-    ]
-    remaining_is: Annotated[
-        Literal["left after this", "left beside this", "left now"],
-        Field(
-            description="When `remaining` is true: after a spend, beside a reservation, or as"
-            " before where it was refused."
-        ),
-    ]
+    remaining: dict[str, Any] | None
+    """What was left after it, rounded down."""
+    remaining_is: Literal["left after this", "left beside this", "left now"]
+    """When `remaining` is true: after a spend, beside a reservation, or as before where it was
+    refused."""
     seq: int
     key: str
     replayed: bool
     head: str
     binding: str | None
-    largest: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Where refused: the query of this kind that would have passed, unless that"
-            " takes long to work out."
-        ),
-    ]
+    largest: dict[str, Any] | None
+    """Where refused: the query of this kind that would have passed, unless that takes long to work
+    out."""
     budgets: dict[str, Link]
 
 
@@ -270,11 +214,13 @@ class Held(Answer):
 
     id: str
     budgets: list[str]
-    mechanism: Annotated[str, Field(description="The query as JSON.")]
+    mechanism: str
+    """The query as JSON."""
     by: str
     made: str
     expires: str
-    age: Annotated[float, Field(description="Seconds since it was made.")]
+    age: float
+    """Seconds since it was made."""
     overdue: bool
 
 
@@ -287,7 +233,8 @@ class Holds(Answer):
 class Promised(Answer):
     """A guarantee."""
 
-    text: Annotated[str, Field(description="For what, and under which condition.")]
+    text: str
+    """For what, and under which condition."""
     pld: dict[str, Any] | None
 
 
@@ -309,16 +256,19 @@ class Budgeted(Answer):
     state: dict[str, Any]
     remaining: dict[str, Any] | None
     capacity: dict[str, Any] | None
-    balance: Annotated[Balanced | None, Field(description="What is left; null if retired.")]
+    balance: Balanced | None
+    """What is left; null if retired."""
     guarantee: Promised
-    holds: Annotated[list[str], Field(description="The ids of open reservations.")]
+    holds: list[str]
+    """The ids of open reservations."""
 
 
 class Budgets(Answer):
     """Budgets in scope, by name."""
 
     items: list[Budgeted]
-    next: Annotated[str | None, Field(description="`after` of the next page.")]
+    next: str | None
+    """`after` of the next page."""
 
 
 class Entry(Answer):
@@ -344,7 +294,8 @@ class History(Answer):
     """Records of a budget in order."""
 
     items: list[Entry]
-    next: Annotated[int | None, Field(description="`after` of the next page.")]
+    next: int | None
+    """`after` of the next page."""
 
 
 class Curve(Answer):
@@ -370,7 +321,8 @@ class Planned(Answer):
 
     how_many: int
     rounds: int
-    counting_ended: Annotated[bool, Field(description="Whether there may be more.")]
+    counting_ended: bool
+    """Whether there may be more."""
     n: int
     least_noise: list[dict[str, Any]] | None
     remaining: dict[str, Any] | None

@@ -1,16 +1,26 @@
-"""Answers, and the problems that every route may answer with."""
+"""From a body to checked data, and from an answer to JSON; the problems of every route.
+
+The library's own reader refuses NaN, Infinity and duplicate fields, with the same words as
+everywhere, before the models see a body.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Header, Path
-from pydantic import AfterValidator, BaseModel
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, ValidationError
+from starlette.requests import Request
 from starlette.responses import Response
 
+from residua.errors import ArgumentError
+from residua.mechanisms.codec import parsed_json
 from residua.service import problems
 from residua.service.api.models import LONGEST_KEY, LONGEST_NAME, ProblemDetails
 from residua.service.middleware import encoded
+from residua.service.problems import Problem, from_validation
 
 
 def _key(given: str | None) -> str | None:
@@ -69,3 +79,64 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
         }
         for status in sorted({400, 401, 403, 429, 503, *statuses})
     }
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class JsonRequest(Request):
+    """A request whose JSON is read by the library."""
+
+    _parsed: Any
+
+    async def check(self, required: bool) -> None:
+        """Read the body, all of it; raises unless it is JSON and says so."""
+        raw = await self.body()
+        if raw or required:
+            check_type(self.headers.get("content-type"))
+            self._parsed = parsed(raw)
+
+    async def json(self) -> Any:
+        return self._parsed
+
+
+class JsonRoute(APIRoute):
+    """A route that takes a JSON body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle, field = super().get_route_handler(), self.body_field
+
+        async def strict(request: Request) -> Response:
+            if field is not None:
+                request = JsonRequest(request.scope, request.receive)
+                await request.check(field.field_info.is_required())
+            return await handle(request)
+
+        return strict
+
+
+def check_type(given: str | None) -> None:
+    """A body must say that it is JSON; a browser's form cannot."""
+    kind = (given or "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(
+            415, "not-json", f"Content-Type must be application/json, got {(given or 'none')[:100]}"
+        )
+
+
+def parsed(raw: bytes) -> Any:
+    """The contents of a body."""
+    try:
+        return parsed_json("body", raw)
+    except ArgumentError as error:
+        raise Problem(400, "not-json", str(error)) from None
+    except ValueError as error:  # A surrogate, a number beyond what is sane.
+        raise Problem(400, "not-json", f"body must be valid JSON, got {error}") from None
+
+
+def validated(model: type[Model], given: Any) -> Model:
+    """The contents of a form, checked like a body."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise from_validation(error.errors(include_url=False, include_input=False)) from None

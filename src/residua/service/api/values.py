@@ -40,6 +40,12 @@ from residua.records import FIELDS, Record, canonical, read
 
 _NULLS = ("key", "admitted", "mechanism", "reason")
 _COMMON = ("v", "ledger", "budget", "seq", "prev", "type", "time", "by")
+BUDGET_FIELDS = (
+    "relation", "unit", "data", "parent", "partition", "window", "generation", "seq", "head",
+    "retired",
+)  # fmt: skip
+"""Fields of a budget that are JSON as they are."""
+_RECEIPT_FIELDS = ("seq", "key", "replayed", "head", "binding")
 _AMOUNTS = {
     "approximate_dp_budget": amounts.ApproximateDpBudget,
     "renyi_budget": amounts.RenyiBudget,
@@ -47,8 +53,6 @@ _AMOUNTS = {
     "zcdp_budget": amounts.ZcdpBudget,
 }
 
-AT_ONCE = 8
-"""Budgets whose balances, each by closed forms, take no time to work out."""
 
 # -- out ------------------------------------------------------------------------------------
 
@@ -73,11 +77,7 @@ def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
         "reason": receipt.reason,
         "remaining": standings_of(receipt).remaining_data,
         "remaining_is": "left after this" if receipt.admitted else "left now",
-        "seq": receipt.seq,
-        "key": receipt.key,
-        "replayed": receipt.replayed,
-        "head": receipt.head,
-        "binding": receipt.binding,
+        **{name: getattr(receipt, name) for name in _RECEIPT_FIELDS},
         "largest": mechanism_or_none(largest),
         "budgets": {
             name: {"seq": seq, "head": head} for name, (seq, head) in receipt.budgets.items()
@@ -107,16 +107,7 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
     return {
         "name": budget.name,
         "filter": budget.filter.to_dict(),
-        "relation": budget.relation,
-        "unit": budget.unit,
-        "data": budget.data,
-        "parent": budget.parent,
-        "partition": budget.partition,
-        "window": budget.window,
-        "generation": budget.generation,
-        "seq": budget.seq,
-        "head": budget.head,
-        "retired": budget.retired,
+        **{name: getattr(budget, name) for name in BUDGET_FIELDS},
         "state": json.loads(budget.filter.state_to_json(budget.state)),
         "remaining": plain(budget.remaining, budget.remaining_words),
         "capacity": plain(budget.capacity, budget.capacity_words),
@@ -128,7 +119,8 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
 
 def budgets_to_data(budgets: Sequence[Budget], compute: Compute) -> list[dict[str, Any]]:
     """Budgets as data; `compute` works out what may take long."""
-    if len(budgets) <= AT_ONCE and all(one.leaves_closed_form for one in budgets):
+    # So many balances, each by closed forms, take no time.
+    if len(budgets) <= 8 and all(one.leaves_closed_form for one in budgets):
         return _budgets_to_data(budgets)
     return compute(_budgets_to_data, [one.detached() for one in budgets])
 
@@ -292,8 +284,7 @@ def _said_in(given: _Reading) -> Said:
 def _receipt_fields(given: _Reading) -> dict[str, Any]:
     links = given["budgets"]
     return {
-        **{name: given[name] for name in ("admitted", "reason", "seq", "key", "replayed", "head")},
-        "binding": given["binding"],
+        **{name: given[name] for name in ("admitted", "reason", *_RECEIPT_FIELDS)},
         "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
     }
 
@@ -309,10 +300,8 @@ def budget_from(data: Any) -> Budget:
     """A budget as it stood."""
     given = _Reading(data)
     filter = filter_from_dict(given["filter"])
-    same = ("name", "relation", "unit", "data", "parent", "partition", "window", "generation",
-            "seq", "head", "retired")  # fmt: skip
     return ServedBudget(
-        **{name: given[name] for name in same},
+        **{name: given[name] for name in ("name", *BUDGET_FIELDS)},
         filter=filter,
         state=filter.state_from_json(given["state"]),
         holds=tuple(given["holds"]),

@@ -4,16 +4,24 @@ Both clients carry out the same calls, one waiting and one not. A call may be re
 writes nothing, or if it carries a key: then the service answers a repetition with the receipt it
 gave before. Anything else is sent again only when it surely never arrived. As soon as one attempt
 may have been carried out without an answer, there are two ends: an answer, or `OutcomeUnknown`.
+
+Connections are httpx's: kept open and used again, through proxies if there are any. What must not
+be sent twice goes over a new connection: one that was idle may have been closed at the other end. A
+process that forks leaves its connections to the parent: on a shared one, each would read the
+other's receipts.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -21,6 +29,7 @@ import httpx
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, OutcomeUnknown, StoreUnavailable
+from residua.ledger.domain import arguments
 from residua.service import problems
 from residua.version import __version__
 
@@ -33,7 +42,6 @@ RETRY_FOR = 60.0
 """
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 5.0
-_AGAIN = frozenset({429, 502, 503, 504})
 _UNSURE = frozenset({"outcome-unknown", "internal-error"})
 """Problems of the service that do not say whether anything was written."""
 
@@ -55,12 +63,43 @@ class Call(Generic[T]):
     text: bool = False
     """Whether the answer is text rather than JSON."""
 
-    @property
-    def content(self) -> bytes | None:
-        """The body as it is sent."""
-        if self.body is None:
-            return None
-        return json.dumps(self.body, allow_nan=False).encode()
+    def request(self, url: str) -> dict[str, Any]:
+        """The arguments of httpx for a service at an address."""
+        content = None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+        return {"method": self.method, "url": url + self.path, "params": self.params,
+                "content": content}  # fmt: skip
+
+
+def once(path: str, read: Callable[[Any], Any], body: dict[str, Any] | None) -> Call[Any]:
+    """A call that writes without a key: it must not be sent twice."""
+    return Call("POST", path, read, body, repeatable=False, writes=True)
+
+
+def keyed(
+    path: str, read: Callable[[Any], Any], body: dict[str, Any], given: str | None
+) -> Call[Any]:
+    """A call that writes once, however often it is sent; an answer to another key is refused."""
+    key = arguments.key(given)
+
+    def own(data: Any) -> Any:
+        found = read(data)
+        if found.key != key:
+            raise OutcomeUnknown(
+                f"the answer is to another request, of key {found.key!r};"
+                f" ask again with the key {key!r}"
+            )
+        return found
+
+    return Call("POST", path, own, {**body, "key": key}, key=key, writes=True)
+
+
+def page_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[list[Any], Any]]:
+    """Read a page: its items, and what to ask for next."""
+    return lambda data: ([read(one) for one in data["items"]], data["next"])
+
+
+def nothing(_data: Any) -> None:
+    """Read an answer that says nothing."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +179,8 @@ class Attempts(Generic[T]):
         call = self._call
         if isinstance(outcome, Failed):
             return call.repeatable or not outcome.arrived
-        if outcome.status not in _AGAIN or (outcome.status != 429 and not call.repeatable):
+        again = (429, 502, 503, 504) if call.repeatable else (429,)
+        if outcome.status not in again:
             return False
         return outcome.problem is None or problems.may_pass(outcome.problem)
 
@@ -235,3 +275,78 @@ def segment(name: str) -> str:
 
 def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Errors of an attempt that had no connection to the service: its request was not sent."""
+
+H = TypeVar("H", httpx.Client, httpx.AsyncClient)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a client connects."""
+
+    headers: dict[str, str]
+    timeout: float
+    connections: int
+    proxy: str | None
+
+
+class Sessions(Generic[H]):
+    """Two httpx clients, with and without connection reuse; made again after a fork."""
+
+    def __init__(self, kind: Callable[..., H], options: Options):
+        self._kind: Callable[..., H] = kind
+        self._options = options
+        self._left: list[tuple[H, H]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        given, trust = self._options, ssl.create_default_context()
+        shared: dict[str, Any] = {
+            "headers": given.headers,
+            # A caller that waits for a pooled connection has sent nothing yet, so it may wait.
+            "timeout": httpx.Timeout(given.timeout, pool=None),
+            "http2": find_spec("h2") is not None,
+            "verify": trust,
+            "proxy": given.proxy,
+        }
+        most = given.connections
+        # The service keeps idle connections for longer than this.
+        kept = httpx.Limits(
+            max_connections=most, max_keepalive_connections=most, keepalive_expiry=10.0
+        )
+        single = httpx.Limits(max_connections=most, max_keepalive_connections=0)
+        try:
+            self.both: tuple[H, H] = (
+                self._kind(limits=kept, **shared),
+                self._kind(limits=single, **shared),
+            )
+        except (ValueError, httpx.InvalidURL) as error:
+            raise ArgumentError(
+                f"proxy must be the address of a proxy, as an argument or in the environment,"
+                f" got one that is none ({type(error).__name__})"
+            ) from None
+        # The last thing: until then no thread of a child takes what is there for its own.
+        self._process = os.getpid()
+
+    def of(self, call: Call[Any]) -> H:
+        """The client that a call goes through."""
+        if self._process != os.getpid():
+            # Kept and never used: to close them would be to speak on the parent's connections.
+            self._left.append(self.both)
+            self._begin()
+        kept, single = self.both
+        return kept if call.repeatable else single
+
+
+def answered(response: httpx.Response) -> Answered:
+    """The result of an attempt."""
+    told = response.headers.get("retry-after")
+    return Answered(response.status_code, response.content, told)
+
+
+def failed(error: httpx.HTTPError) -> Failed:
+    """The error of an attempt without an answer."""
+    return Failed(error, arrived=not isinstance(error, NOT_SENT))

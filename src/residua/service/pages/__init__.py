@@ -5,8 +5,8 @@ Plain forms that work without scripts; small scripts of our own draw curves and 
 
 from fastapi import APIRouter
 
-from residua.service.pages import budget, confirm, create, home, play, static
+from residua.service.pages import budget, home, html, manage, play
 
 router = APIRouter(include_in_schema=False)
-for each in (static, home, create, budget, confirm, play):
+for each in (html, home, manage, budget, play):
     router.include_router(each.router)

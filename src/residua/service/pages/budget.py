@@ -15,33 +15,32 @@ from starlette.responses import Response
 from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget, balance_of
-from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.receipts import Receipt
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.bodies import validated
-from residua.service.api.deciding import decide, query_of
-from residua.service.api.drawn import drawn
-from residua.service.api.planned import planned
-from residua.service.api.responses import Json, shaped
-from residua.service.auth.access import Caller
+from residua.service.api.deciding import query_of, settle
+from residua.service.api.responses import Json, shaped, validated
+from residua.service.api.routes.planning import curves_of, plan_of
+from residua.service.auth import Caller
 from residua.service.context import Office, office_of
 from residua.service.pages.choices import BOUNDS, QUERIES, described, fields_of
-from residua.service.pages.confirm import sees
-from residua.service.pages.gauge import is_quick, left, row
-from residua.service.pages.history import entry, one_page, refusals
-from residua.service.pages.html import PageRoute, form, page, shown, to, wants_part
-from residua.service.pages.labels import told
-from residua.service.pages.session import CODE, Visitor, check_form, visitor
+from residua.service.pages.content import (
+    entry,
+    is_quick,
+    left,
+    one_page,
+    query_words,
+    refusals,
+    row,
+)
+from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible, wants_part
+from residua.service.pages.manage import sees
+from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
 router = APIRouter(route_class=PageRoute)
-
-POINTS = 161
-MOST = 10_000
-"""Where counting ends."""
 
 
 @router.get("/budgets/{name}")
@@ -73,7 +72,7 @@ async def curves(request: Request, name: str) -> Response:
 
     def work(compute: Compute) -> bytes:
         budget = office.ledger.budget(name).detached()
-        return shaped(models.Curves, compute(drawn, budget, POINTS))
+        return shaped(models.Curves, compute(curves_of, budget, 161))
 
     return Json(await office.compute(request, seen.caller, work))
 
@@ -81,10 +80,8 @@ async def curves(request: Request, name: str) -> Response:
 @router.post("/budgets/{name}/what-if")
 async def what_if(request: Request, name: str) -> Response:
     """The answer that a query would get, how many more fit, and with how little noise."""
-    office, seen = office_of(request), await visitor(request)
-    given = await form(request)
-    check_form(request, seen, given.get(CODE))
-    seen.caller.require("plan", name)
+    office = office_of(request)
+    seen, given = await submitted(request, "plan", name)
     status, result = 200, {}
     try:
         result = await office.compute(
@@ -95,9 +92,7 @@ async def what_if(request: Request, name: str) -> Response:
         if result["decided"] is not None:
             office.metrics.decided("check", result["decided"]["admitted"])
     except (ResiduaError, Problem) as error:
-        problem = problems.problem_of(error)
-        if problem is None:
-            raise
+        problem = visible(error)
         status, result = problem.status, {"problem": shown(problem)}
     if wants_part(request):
         return page("part_what_if.html", seen, status, result=result)
@@ -107,22 +102,18 @@ async def what_if(request: Request, name: str) -> Response:
 @router.post("/budgets/{name}/spend")
 async def spend(request: Request, name: str) -> Response:
     """Spend, as an engine or an admin may; the answer is the record that it left."""
-    office, seen = office_of(request), await visitor(request)
-    given = await form(request)
-    check_form(request, seen, given.get(CODE))
-    seen.caller.require("spend", name)
+    office = office_of(request)
+    seen, given = await submitted(request, "spend", name)
     try:
         body = validated(models.Ask, {**_query_body(given), "key": given.get("key") or None})
 
-        def ask(ledger: Ledger, query: Asked) -> Receipt:
-            assumed = body.assume_budget_relation
+        def ask(ledger: Ledger) -> Receipt:
+            query, assumed = query_of(body.mechanism), body.assume_budget_relation
             return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
 
-        receipt = await decide(request, office, seen.caller, body.mechanism, ask)
+        receipt = await settle(request, office, seen.caller, ask)
     except (ResiduaError, Problem) as error:
-        problem = problems.problem_of(error)
-        if problem is None:
-            raise
+        problem = visible(error)
         result = {"problem": shown(problem)}
         return await _shown(request, seen, name, given, result, problem.status)
     office.metrics.decided("spend", receipt.admitted, receipt.replayed)
@@ -137,7 +128,7 @@ def tried(
     """Check and plan. Auditors may plan, and not check."""
     body = validated(models.Ask, _query_body(given))
     n = _count(given.get("n", "1"))
-    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": MOST})
+    plan = validated(models.Plan, {"mechanisms": [body.mechanism], "n": n, "most": 10_000})
     out: dict[str, Any] = {"decided": None, "plan": None, "too_slow": None, "n": n}
     if caller.may("check"):
         answer = office.ledger.with_compute(compute).check(
@@ -151,12 +142,15 @@ def tried(
     try:
         asked = [from_dict(one) for one in plan.mechanisms]
         budget = office.ledger.budget(name).detached()
-        found = compute(planned, budget, asked, plan.n, plan.most)
+        found = compute(plan_of, budget, asked, plan.n, plan.most)
     except (TooExpensive, TooLargeError) as error:
         out["too_slow"] = str(error)
     else:
         least = found["least_noise"]
-        out["plan"] = {**found, "least": None if least is None else [told(one) for one in least]}
+        out["plan"] = {
+            **found,
+            "least": None if least is None else [query_words(one) for one in least],
+        }
     return out
 
 
@@ -199,7 +193,7 @@ async def _shown(
             "history": refusals(ledger, name, budget.seq, before) if refused
             else one_page(ledger, name, budget.seq, back or 0),
             "answer": _record(office, name, record),
-            "waiting": [{**vars(hold), "query": told(hold.mechanism), "for": age(hold.age)}
+            "waiting": [{**vars(hold), "query": query_words(hold.mechanism), "for": age(hold.age)}
                         for hold in waiting],
         }  # fmt: skip
 

@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from residua.ledger.api.ledger import Ledger
 from residua.service import problems
-from residua.service.auth.access import Caller
-from residua.service.auth.tokens import parsed
+from residua.service.auth import Caller, parse_token
 from residua.service.context import office_of
-from residua.service.pages.gauge import row
-from residua.service.pages.html import PageRoute, form, page, shown, to
+from residua.service.pages.content import row
+from residua.service.pages.html import PageRoute, form, page, shown, submitted, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -73,7 +72,7 @@ async def login(request: Request) -> Response:
         await office_of(request).bearer(request, f"Bearer {token[:200]}")
     except Problem as found:
         said = dict(shown(found))
-        if found.status == 401 and parsed(token) is None:
+        if found.status == 401 and parse_token(token) is None:
             # The words about a header are not for who fills in a form.
             said["detail"] = "invalid token: tokens start with rz_"
         return page("login.html", None, found.status, next=after, problem=said)
@@ -94,11 +93,8 @@ async def logout(request: Request) -> Response:
 @router.post("/verification")
 async def verify(request: Request) -> Response:
     """Begin to verify the ledger."""
-    office, seen = office_of(request), await visitor(request)
-    given = await form(request)
-    check_form(request, seen, given.get(CODE))
-    seen.caller.require("audit")
-    office.verifier.start()
+    _, given = await submitted(request, "audit")
+    office_of(request).verifier.start()
     return to(_local(given.get("next")))
 
 

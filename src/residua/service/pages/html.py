@@ -1,19 +1,24 @@
-"""From a template to an answer: escaped, and with a policy under which nothing foreign can run."""
+"""From a template to an answer: escaped, and with a policy under which nothing foreign can run.
+
+Style, scripts and the icon are read once, named by their contents, and cached by browsers for good.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Coroutine, Mapping
+from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residua.service import problems
-from residua.service.pages import static
-from residua.service.pages.session import Visitor, known
+from residua.service.pages.session import CODE, Visitor, check_form, known, visitor
 from residua.service.problems import Problem
 
 HEADERS = {
@@ -26,7 +31,6 @@ HEADERS = {
 }
 PART = "x-residua-part"
 """Sent by our scripts: they want the answer alone, without the page around it."""
-MOST_FIELDS = 64
 
 _templates = Environment(
     loader=PackageLoader("residua.service.pages"),
@@ -36,7 +40,7 @@ _templates = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_templates.globals["static"] = static.address
+_templates.globals["static"] = lambda name: address(name)
 _templates.filters["segment"] = lambda text: quote(text, safe="")
 
 
@@ -65,10 +69,29 @@ async def form(request: Request) -> dict[str, str]:
         raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
     raw = await request.body()
     try:
-        fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=MOST_FIELDS)
+        fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=64)
     except ValueError:
         raise Problem(400, "invalid-request", "the form is not one of these pages") from None
     return dict(fields)
+
+
+async def submitted(
+    request: Request, permission: str, *budgets: str
+) -> tuple[Visitor, dict[str, str]]:
+    """The visitor who sends a form, and its fields; raises on foreign and forbidden forms."""
+    seen = await visitor(request)
+    fields = await form(request)
+    check_form(request, seen, fields.get(CODE))
+    seen.caller.require(permission, *budgets)
+    return seen, fields
+
+
+def visible(error: Exception) -> Problem:
+    """The problem that a visitor sees for an error; raises internal errors again."""
+    problem = problems.problem_of(error)
+    if problem is None:
+        raise error
+    return problem
 
 
 class PageRoute(APIRoute):
@@ -82,11 +105,8 @@ class PageRoute(APIRoute):
                 response: Response = await endpoint(request, **request.path_params)
                 return response
             except Exception as error:
-                problem = problems.problem_of(error)
-                if problem is None:
-                    # The middleware logs it and answers.
-                    raise
-                return trouble(request, problem)
+                # The middleware logs internal errors and answers.
+                return trouble(request, visible(error))
 
         return handle
 
@@ -108,3 +128,37 @@ def shown(problem: Problem) -> Mapping[str, Any]:
     """The text of a problem on a page."""
     return {"title": problems.TITLES[problem.name], "detail": problem.detail,
             "status": problem.status}  # fmt: skip
+
+
+router = APIRouter()
+
+_KINDS = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+FILES = {
+    each.name: each.read_bytes()
+    for each in files("residua.service.pages").joinpath("static").iterdir()
+    if each.name.rpartition(".")[2] in _KINDS
+}
+VERSION = hashlib.sha256(b"".join(FILES[name] for name in sorted(FILES))).hexdigest()[:12]
+"""Changes with any of them, since scripts import each other by bare names beside them."""
+
+
+def address(name: str) -> str:
+    """Where a file is served."""
+    assert name in FILES, name
+    return f"/static/{VERSION}/{name}"
+
+
+@router.get("/static/{version}/{name}")
+async def static(request: Request, version: str, name: str) -> Response:
+    """One file."""
+    if name not in FILES or version != VERSION:
+        raise Problem(404, "not-found", "there is nothing at this address")
+    return Response(
+        FILES[name],
+        headers={"Cache-Control": "public, max-age=31536000, immutable"},
+        media_type=_KINDS[name.rpartition(".")[2]],
+    )

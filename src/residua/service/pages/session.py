@@ -21,14 +21,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ResiduaError
-from residua.service.auth.access import Caller
+from residua.service.auth import Caller
 from residua.service.context import office_of
 from residua.service.problems import Problem
 
 COOKIE = "residua_session"
 CODE = "form_code"
 """The field of a form that has the code."""
-_LONGEST = 200
 _OURS = secrets.token_bytes(32)
 """For visitors without a token: a service for development, whose processes need not agree."""
 
@@ -44,7 +43,7 @@ class Visitor:
 async def visitor(request: Request) -> Visitor:
     """The visitor; raises 401 if there is no valid session."""
     token = request.cookies.get(COOKIE)
-    if token is not None and len(token) > _LONGEST:
+    if token is not None and len(token) > 200:
         token = ""
     header = None if token is None else f"Bearer {token}"
     caller = await office_of(request).bearer(request, header)

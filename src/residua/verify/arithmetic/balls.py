@@ -12,16 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from flint import arb, ctx, fmpq
 
 Ball = arb
-_FAR = 1e4
-_WIDEST = 1 << 14
-"""The largest exponent of a number that is written out."""
-_SMALLEST = arb(2) ** -4096
+BITS = 192
+"""The precision of a single evaluation: a float's 53 bits, and room for what cancels."""
+LADDER = (128, 256, 512)
+"""Precisions to try in turn where two numbers may lie close together."""
 
 
 @contextmanager
@@ -64,14 +63,14 @@ def _number(value: Any) -> int | float:
 
 def upper(value: Ball) -> Fraction:
     """A rational at least as large as all of the ball; its size does not depend on the ball's."""
-    top = value.upper()
-    return rational(_SMALLEST if 0 < top < _SMALLEST else top)
+    top, least = value.upper(), arb(2) ** -4096
+    return rational(least if 0 < top < least else top)
 
 
 def rational(value: Ball) -> Fraction:
     """The number in the middle of a ball, whose exponent is of ordinary size."""
     mantissa, exponent = value.mid().man_exp()
-    if abs(int(exponent)) > _WIDEST:
+    if abs(int(exponent)) > 1 << 14:
         raise OverflowError("a number too large or too small to write out")
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
@@ -81,24 +80,10 @@ def near(value: Ball) -> float:
     return float(value.mid())
 
 
-def root_half() -> Ball:
-    return _root_half(ctx.prec)
-
-
-@lru_cache(maxsize=64)
-def _root_half(precision: int) -> Ball:
-    return arb(fmpq(1, 2)).sqrt()
-
-
-@lru_cache(maxsize=64)
-def _height(precision: int) -> Ball:
-    return 1 / (2 * arb.pi()).sqrt()
-
-
 def normal(x: Ball) -> Ball:
     """The normal distribution function, relatively accurate on the left."""
-    y = -x * root_half()
-    if y > _FAR:
+    y = -x / arb(2).sqrt()
+    if y > 1e4:
         # There the library's bound for what a radius does is far too wide; but it decreases.
         return arb(y.upper()).erfc().union(arb(y.lower()).erfc()) / 2
     return y.erfc() / 2
@@ -106,7 +91,7 @@ def normal(x: Ball) -> Ball:
 
 def density(x: Ball) -> Ball:
     """The normal density."""
-    return (-x * x / 2).exp() * _height(ctx.prec)
+    return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
 
 
 def quantile(p: Ball) -> Ball:

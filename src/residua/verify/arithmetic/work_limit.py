@@ -29,11 +29,7 @@ TOTAL = 3600.0
 MEMORY = 1024.0
 """Megabytes that a process may use for proofs, by counting, by default."""
 RATE = 1_000_000
-_BITS, _WORD = 53, 192
-_HEAD = 112
-"""Bytes of a ball besides its mantissa."""
-_LISTS = 8
-"""How many of the largest lists may be there at the same time."""
+"""Counted operations that take a second, by definition."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,7 +57,8 @@ class Share:
             raise Exhausted(f"work limit: not settled with {self.most / RATE:g} s of counted work")
 
     def hold(self, size: float) -> None:
-        if not _LISTS * size <= self.bytes:
+        # As many of the largest lists may be there at the same time.
+        if not 8 * size <= self.bytes:
             raise Exhausted(f"memory limit: not settled within {self.bytes / 2.0**20:g} MB")
 
 
@@ -76,7 +73,7 @@ def effort(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
     """
     share = Share(seconds, megabytes)
     token = _share.set(share)
-    before, ctx.prec = ctx.prec, _BITS
+    before, ctx.prec = ctx.prec, 53
     try:
         yield share
     finally:
@@ -94,32 +91,33 @@ def _mine() -> Share:
 
 def work(operations: float) -> None:
     """Declare that so many operations follow; raises where they are too many."""
-    _mine().take(operations * max(1.0, ctx.prec / _WORD))
+    # Up to so many bits the overhead of an operation decides.
+    _mine().take(operations * max(1.0, ctx.prec / 192))
 
 
 def room(balls: float) -> None:
     """Declare that a list of so many balls follows; raises where that is too long."""
-    _mine().hold(balls * (_HEAD + ctx.prec / 8))
+    # A ball takes so many bytes besides its mantissa.
+    _mine().hold(balls * (112 + ctx.prec / 8))
 
 
-def remembered(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A cache whose hits cost what they saved."""
+def counted_cache(maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A cache of what is made at the precision in force, whose hits cost what they saved."""
 
     def around(function: Callable[P, T]) -> Callable[P, T]:
-        def worked(*args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
+        @lru_cache(maxsize=maxsize)
+        def measured(_precision: int, *args: P.args, **kwargs: P.kwargs) -> tuple[T, float]:
             share = _mine()
             before = share.done
             return function(*args, **kwargs), share.done - before
 
-        cached = lru_cache(maxsize=maxsize)(worked)
-
-        def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+        def cached(*args: P.args, **kwargs: P.kwargs) -> T:
             share = _mine()
             before = share.done
-            found, cost = cached(*args, **kwargs)  # type: ignore[arg-type]
+            found, cost = measured(ctx.prec, *args, **kwargs)  # type: ignore[arg-type]
             share.take(before + cost - share.done)
             return found
 
-        return asked
+        return cached
 
     return around

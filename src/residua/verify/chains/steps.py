@@ -20,8 +20,9 @@ from residua.records import Record, canonical, digest
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, effort
 from residua.verify.chains.chain import ASKING, Chain
 from residua.verify.chains.holds import Following, Holds
-from residua.verify.descriptions.states import UNREADABLE
-from residua.verify.proofs.filters import Asked, prove_first, prove_step
+from residua.verify.descriptions.configurations import UNREADABLE
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_first, prove_step
 from residua.verify.proofs.partitions import Part
 from residua.verify.proofs.verdict import Proof, all_of, proven, undecided
 from residua.verify.report import Step
@@ -41,7 +42,7 @@ class Task:
     config: Any
     before: Any
     after: Any
-    asked: Asked
+    asked: StepQuery
     missing: str | None = None
     part: Part | None = None
     hold: str | None = None
@@ -149,7 +150,7 @@ def _task(
     part: Part | None,
 ) -> Task:
     before, after = states
-    asked = Asked(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
+    asked = StepQuery(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
     shown = [config, before, after, asked.mechanism, asked.relation]
     names = None if before is None else tables[0].names
     shown += [names, tables[1].names, part and part.plain]

@@ -1,8 +1,9 @@
-"""Whether the configuration of a filter is one that the library would write.
+"""Configurations and states of filters: whether they are ones that the library would write.
 
 A configuration has exactly the fields of its kind in their full form: real numbers are floats
 within their ranges, queries are whole descriptions. Anything else promises nothing that could be
-proven, and belongs to a state with another fingerprint than the library's.
+proven, and belongs to a state with another fingerprint than the library's. A state has exactly the
+fields of its kind, and the fingerprint of its configuration.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from itertools import pairwise
 from typing import Any
 
 from residua.provable import unprovable_filter
-from residua.records import canonical
+from residua.records import canonical, digest
 from residua.sizes import MOST_COMPONENTS, oversized
 from residua.verify.descriptions.fields import Malformed, read
 
 Check = Callable[[Any], bool]
+Config = Mapping[str, Any]
+State = Mapping[str, Any]
+Tables = Mapping[str, bytes]
+"""Contents by the names that a state has for them."""
 
 _LEAST_EPS = 2.0**-1000
-_LEAST_MU = 1e-100
-_ABOVE_ONE = 1.0 + 1e-9
-_MOST_ROUNDS = 100_000
+"""Of an `eps` that is not 0: its square is still a float."""
+_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -37,17 +41,16 @@ def _number(low: float, high: float, least: float = 0.0) -> Check:
     return good
 
 
-_TINY = math.ulp(0.0)
-_BELOW_ONE = math.nextafter(1.0, 0.0)
-_EPS = _number(0.0, 600.0, _LEAST_EPS)
-_SOME_EPS = _number(_LEAST_EPS, 600.0)
-_GRID_EPS = _number(1e-3, 100.0)
-_DELTA = _number(0.0, _BELOW_ONE)
-_SOME_DELTA = _number(_TINY, _BELOW_ONE)
-_GRID_DELTA = _number(1e-30, _BELOW_ONE)
-_ORDER = _number(_ABOVE_ONE, 1e9)
-_RHO = _number(0.0, 1e6)
-_MU = _number(0.0, 1e6, _LEAST_MU)
+_eps = _number(0.0, 600.0, _LEAST_EPS)
+_some_eps = _number(_LEAST_EPS, 600.0)
+_grid_eps = _number(1e-3, 100.0)
+_delta = _number(0.0, _BELOW_ONE)
+_some_delta = _number(math.ulp(0.0), _BELOW_ONE)
+_grid_delta = _number(1e-30, _BELOW_ONE)
+_order = _number(1.0 + 1e-9, 1e9)
+_rho = _number(0.0, 1e6)
+_share = _number(0.0, 1.0)
+_mu = _number(0.0, 1e6, 1e-100)
 _FAMILIES = ("gaussian", "pure_delta")
 _WRITTEN: dict[str, Check] = {
     "gaussian": lambda f: f["sensitivity"] > 0.0,
@@ -66,14 +69,14 @@ def _count(value: Any) -> bool:
 
 
 def _rounds(value: Any) -> bool:
-    return _count(value) and value <= _MOST_ROUNDS
+    return _count(value) and value <= 100_000
 
 
 def _curve(value: Any) -> bool:
     if not isinstance(value, list) or not value:
         return False
     pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in value)
-    if not pairs or not all(_ORDER(alpha) and _RHO(rho) for alpha, rho in value):
+    if not pairs or not all(_order(alpha) and _rho(rho) for alpha, rho in value):
         return False
     return all(one[0] < two[0] for one, two in pairwise(value))
 
@@ -139,32 +142,30 @@ def _conversion(value: Any) -> bool:
     return value in ("best", "whitehouse")
 
 
-_SHARE = _number(0.0, 1.0)
-_SHARES = ("reserve", "slack")
-_TARGET = {"eps": _SOME_EPS, "delta": _SOME_DELTA}
-_GRID = {"eps": _GRID_EPS, "delta": _GRID_DELTA}
+_TARGET = {"eps": _some_eps, "delta": _some_delta}
+_GRID = {"eps": _grid_eps, "delta": _grid_delta}
 _FIELDS: dict[str, dict[str, Check]] = {
-    "pure": {"eps": _EPS},
-    "basic": {"eps": _EPS, "delta": _DELTA},
-    "renyi": {"alpha": _ORDER, "rho": _RHO},
+    "pure": {"eps": _eps},
+    "basic": {"eps": _eps, "delta": _delta},
+    "renyi": {"alpha": _order, "rho": _rho},
     "renyi_curve": {"curve": _curve},
-    "zcdp": {"rho": _RHO},
-    "approximate_zcdp": {**_TARGET, "delta_conversion": _SOME_DELTA, "conversion": _conversion},
-    "gdp": {"mu": _MU},
-    "gdp_residue": {"mu": _MU},
-    "approximate_gdp_residue": {"mu": _MU, "delta": _DELTA},
+    "zcdp": {"rho": _rho},
+    "approximate_zcdp": {**_TARGET, "delta_conversion": _some_delta, "conversion": _conversion},
+    "gdp": {"mu": _mu},
+    "gdp_residue": {"mu": _mu},
+    "approximate_gdp_residue": {"mu": _mu, "delta": _delta},
     "target_residue": {
-        **_TARGET, "reserve": _SHARE, "slack": _SHARE, "order": _number(_ABOVE_ONE, 1e12),
+        **_TARGET, "reserve": _share, "slack": _share, "order": _number(1.0 + 1e-9, 1e12),
     },
     "menu": {**_GRID, "menu": _queries},
     "auto": _GRID,
     "plan": {**_GRID, "plan": _plan},
-    "renyi_commit": {**_TARGET, "alpha": _ORDER},
-    "union": {"filters": _components, "eps": _EPS},
+    "renyi_commit": {**_TARGET, "alpha": _order},
+    "union": {"filters": _components, "eps": _eps},
     "natural": {"budget": _budget},
     "additive_profile": {
-        "eps": _number(1e-250, 100.0), "delta": _SOME_DELTA, "rounds": _rounds,
-        "target_delta": _number(_TINY, 1.0), "target_eps": _number(0.0, 1000.0),
+        "eps": _number(1e-250, 100.0), "delta": _some_delta, "rounds": _rounds,
+        "target_delta": _number(math.ulp(0.0), 1.0), "target_eps": _number(0.0, 1000.0),
     },
 }  # fmt: skip
 _OPTIONAL: dict[str, dict[str, Check]] = {
@@ -205,7 +206,10 @@ def _contradiction(config: Mapping[str, Any]) -> str | None:
         return "there must be one price for each query of the menu"
     if kind == "additive_profile" and config["target_delta"] < config["delta"]:
         return "target_delta must be at least delta"
-    if kind == "target_residue" and sum(Fraction(repr(config[name])) for name in _SHARES) >= 1:
+    if (
+        kind == "target_residue"
+        and sum(Fraction(repr(config[name])) for name in ("reserve", "slack")) >= 1
+    ):
         return "reserve and slack must add up to less than 1"
     if kind == "union":
         return _unlike(config)
@@ -222,3 +226,111 @@ def _unlike(config: Mapping[str, Any]) -> str | None:
             return "eps must be at least that of every component"
         deltas += Fraction(each.get("target_delta", each.get("delta", 0.0)))
     return None if deltas < 1 else "the deltas of components must add up to less than 1"
+
+
+# -- states ----------------------------------------------------------------------------------
+
+
+_STATE_FIELDS: dict[str, set[str]] = {
+    "auto": {"filters", "parts"},
+    "target_residue": {"left", "reached", "reserves", "slack"},
+    "natural": {"loss", "rounds"},
+    "renyi_commit": {"left", "committed", "to", "inner"},
+    "union": {"parts"},
+    "plan": {"left", "variance"},
+}
+"""The fields of states beside `kind` and `of`; where nothing is named, `left`."""
+
+UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, RecursionError,
+    TypeError, ValueError,
+)  # fmt: skip
+"""The errors of reading a field that is not of its type, or beyond any range."""
+
+
+class Unreadable(Exception):
+    """A state or configuration that is not what its kind should look like."""
+
+
+def amount(value: Any) -> Fraction:
+    """An exact amount: a decimal or `p/q`, in quotes, not negative."""
+    # The square of the least `eps` has some seven hundred digits.
+    if not isinstance(value, str) or len(value) > 1500 or not value.isascii():
+        raise Unreadable(f"an amount must be a string, got {value!r}")
+    parts = value.split("/")
+    plain = all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts)
+    if not plain or len(parts) > 2 or (len(parts) == 2 and int(parts[1]) == 0):
+        raise Unreadable(f"an amount must be a decimal or p/q, got {value!r}")
+    return Fraction(value)
+
+
+def amounts(state: State, count: int) -> tuple[Fraction, ...]:
+    """What is left of each amount."""
+    left = state.get("left")
+    if not isinstance(left, list) or len(left) != count:
+        raise Unreadable(f"the state must hold {count} amounts, got {left!r}")
+    return tuple(amount(value) for value in left)
+
+
+def fingerprint(config: Mapping[str, Any]) -> str:
+    """The `of` of states of this configuration."""
+    return digest(canonical(config))[:16]
+
+
+def belongs(config: Mapping[str, Any], state: Any) -> str | None:
+    """None where a state is one of this configuration, else what is wrong."""
+    if not isinstance(state, Mapping):
+        return f"the state is not an object: {state!r}"
+    kind = config["kind"]
+    if state.get("kind") != kind:
+        return f"the state is of kind {state.get('kind')!r}, the filter of {kind!r}"
+    wanted = {"kind", "of", *_STATE_FIELDS.get(kind, {"left"})}
+    if set(state) != wanted:
+        return f"a state of {kind} has the fields {sorted(wanted)}, got {sorted(state)}"
+    if kind == "renyi_commit" and (wrong := _wrong_commit(state)) is not None:
+        return wrong
+    if kind == "natural" and (type(state["rounds"]) is not int or state["rounds"] < 0):
+        return f"rounds must be a count, got {state['rounds']!r:.60}"
+    if state["of"] != fingerprint(config):
+        return f"the state is one of another filter ({state['of']!r:.60})"
+    if kind == "union":
+        return _wrong_parts(config["filters"], state["parts"])
+    return _wrong_components(state["filters"], state["parts"]) if kind == "auto" else None
+
+
+def _wrong_components(filters: Any, parts: Any) -> str | None:
+    """Why `auto` has neither no components nor right ones with a state for each, if so."""
+    if filters == parts == []:
+        return None
+    if not isinstance(filters, list) or not 1 <= len(filters) <= MOST_COMPONENTS:
+        return f"filters must be up to {MOST_COMPONENTS} filters, got {filters!r:.60}"
+    for place, each in enumerate(filters):
+        wrong = misconfigured(each)
+        if wrong is not None:
+            return f"component {place}: {wrong}"
+    return _wrong_parts(filters, parts)
+
+
+def _wrong_parts(filters: list[Any], parts: Any) -> str | None:
+    """Why a union does not have a state for each live component, if so."""
+    if not isinstance(parts, list) or len(parts) != len(filters):
+        return f"parts must have a state or null for each of {len(filters)} components"
+    if all(part is None for part in parts):
+        return "no component of the union is live"
+    for place, (component, part) in enumerate(zip(filters, parts, strict=True)):
+        wrong = None if part is None else belongs(component, part)
+        if wrong is not None:
+            return f"component {place}: {wrong}"
+    return None
+
+
+def _wrong_commit(state: State) -> str | None:
+    """Why a state of `renyi_commit` is neither open nor committed, if so."""
+    to, inner, committed = state["to"], state["inner"], state["committed"]
+    if not (to is inner is None or (isinstance(to, Mapping) and isinstance(inner, Mapping))):
+        return "a commit must name a filter and its state"
+    if type(committed) is not bool or (to is not None and not committed):
+        return f"committed cannot be {committed!r:.60} here"
+    if committed and to is None and amount(state["left"]) != 0:
+        return "something is left beside what was committed"
+    return None

@@ -8,12 +8,13 @@ raises `Underivable`, and the step stays undecided.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from residua.verify.arithmetic.balls import exact, written
+from residua.verify.descriptions.configurations import UNREADABLE, Tables
 from residua.verify.descriptions.fields import Fields, Malformed, read
-from residua.verify.descriptions.states import UNREADABLE
 from residua.verify.losses.factors import (
     CutOff,
     DiscreteGaussian,
@@ -29,11 +30,11 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.pairs import (
     Categories,
-    given,
-    rationals,
-    sampled,
+    Drawn,
+    Sampled,
+    from_atoms,
+    from_tradeoff,
     symmetrised,
-    without_replacement,
 )
 
 _REPLACE = "replace-one"
@@ -41,6 +42,20 @@ _REPLACE = "replace-one"
 
 class Underivable(Exception):
     """The loss of a description cannot be derived; the message says why."""
+
+
+@dataclass(frozen=True)
+class StepQuery:
+    """The query of a step, and the tables of the states before and after it."""
+
+    mechanism: Any
+    relation: str | None
+    before: Tables
+    after: Tables
+
+    @property
+    def loss(self) -> Loss:
+        return loss_of(self.mechanism, self.relation)
 
 
 def loss_of(description: Any, relation: str | None) -> Loss:
@@ -82,11 +97,6 @@ def _one(factor: Factor) -> Loss:
     return Loss(factors=((factor, 1),))
 
 
-def _pairs(pairs: Pairs) -> Loss:
-    """A loss with rational masses; none where both distributions are the same."""
-    return Loss() if pairs.p == pairs.q and sum(pairs.p) == 1 else _one(pairs)
-
-
 def response(eps: Any, delta: Any = 0) -> Loss:
     """`R_{eps,delta}` of numbers in a record."""
     e, d = exact(eps), exact(delta)
@@ -95,22 +105,18 @@ def response(eps: Any, delta: Any = 0) -> Loss:
     return Loss() if e == 0 and d == 0 else _one(Response(e, d, written(eps), written(delta)))
 
 
-def _gaussian(f: Fields, relation: str) -> Loss:
+def _gaussian(f: Fields, _relation: str) -> Loss:
     return Loss(variance=(written(f["sensitivity"]) / written(f["sigma"])) ** 2)
 
 
-def _gdp(f: Fields, relation: str) -> Loss:
-    return Loss(variance=written(f["mu"]) ** 2)
-
-
-def _laplace(f: Fields, relation: str) -> Loss:
+def _laplace(f: Fields, _relation: str) -> Loss:
     scale, size = exact(f["scale"]), exact(f["sensitivity"])
     if size == 0:
         return Loss()
     return _one(Noise(size / scale, written(f["sensitivity"]) / written(f["scale"])))
 
 
-def _discrete_laplace(f: Fields, relation: str) -> Loss:
+def _discrete_laplace(f: Fields, _relation: str) -> Loss:
     scale, k = exact(f["scale"]), f["sensitivity"]
     if k == 1:
         e, zero = 1 / scale, Fraction(0)
@@ -118,12 +124,12 @@ def _discrete_laplace(f: Fields, relation: str) -> Loss:
     return _one(Geometric(scale, k, written(f["scale"]))) if k > 0 else Loss()
 
 
-def _discrete_gaussian(f: Fields, relation: str) -> Loss:
+def _discrete_gaussian(f: Fields, _relation: str) -> Loss:
     sigma, k = exact(f["sigma"]), f["sensitivity"]
     return _one(DiscreteGaussian(sigma, k, written(f["sigma"]))) if k > 0 else Loss()
 
 
-def _truncated_laplace(f: Fields, relation: str) -> Loss:
+def _truncated_laplace(f: Fields, _relation: str) -> Loss:
     b, a = exact(f["scale"]), exact(f["bound"])
     d = exact(f["sensitivity"])
     if d == 0:
@@ -146,7 +152,7 @@ def _randomized_response(f: Fields, relation: str) -> Loss:
         share = exact(f["noise_parameter"])
         other = share / k
         masses = [1 - (k - 1) * other, other, other * (k - 2)]
-        return _pairs(Pairs(tuple(masses), (masses[1], masses[0], masses[2])))
+        return _finite(Pairs(tuple(masses), (masses[1], masses[0], masses[2])), relation)
     if k == 2:
         return response(f["eps"])
     return _one(Categories(exact(f["eps"]), k)) if f["eps"] else Loss()
@@ -213,7 +219,7 @@ def _poisson(f: Fields, relation: str) -> Loss:
         return Loss()
     if rate == 1:
         return whole
-    return _one(sampled(_as_pairs(whole), rate))
+    return _one(Sampled(_single(whole), rate))
 
 
 def _without_replacement(f: Fields, relation: str) -> Loss:
@@ -225,25 +231,17 @@ def _without_replacement(f: Fields, relation: str) -> Loss:
         return Loss()
     if rate == 1:
         return whole
-    return _one(without_replacement(_as_pairs(whole), rate))
+    return _one(Drawn(_single(whole), rate))
 
 
-def _as_pairs(loss: Loss) -> Factor:
+def _single(loss: Loss) -> Factor:
     """A single factor whose law is finite, to be sampled."""
     if loss.variance or loss.stated or len(loss.factors) != 1 or loss.factors[0][1] != 1:
         raise Underivable("no formula for a sample of a composition")
     return loss.factors[0][0]
 
 
-def _pure_dp(f: Fields, relation: str) -> Loss:
-    return response(f["eps"])
-
-
-def _approximate_dp(f: Fields, relation: str) -> Loss:
-    return response(f["eps"], f["delta"])
-
-
-def _zcdp(f: Fields, relation: str) -> Loss:
+def _zcdp(f: Fields, _relation: str) -> Loss:
     rho, xi = f["rho"], f["xi"]
     # Approximate zCDP: everything is revealed with probability delta.
     if rho == 0.0:
@@ -252,7 +250,7 @@ def _zcdp(f: Fields, relation: str) -> Loss:
     return Loss(stated=((Stated(written(rho), written(xi)), 1),)) + response(0.0, f["delta"])
 
 
-def _rdp(f: Fields, relation: str) -> Loss:
+def _rdp(f: Fields, _relation: str) -> Loss:
     if 0.0 in f["epsilons"]:
         return Loss()
     pairs = zip(f["orders"], f["epsilons"], strict=True)
@@ -261,28 +259,22 @@ def _rdp(f: Fields, relation: str) -> Loss:
 
 
 def _from_atoms(f: Fields, relation: str) -> Loss:
-    made = given(f["losses"], f["masses"], f["mass_at_infinity"])
-    if made is None:
+    pairs = from_atoms(f["losses"], f["masses"], f["mass_at_infinity"])
+    if pairs is None:
         raise Underivable("masses times e^-loss are too close to the middle of two floats")
-    if relation == _REPLACE and not made.symmetric:
-        made = symmetrised(made)
-    return _pairs(made)
+    return _finite(pairs, relation)
 
 
 def _from_tradeoff(f: Fields, relation: str) -> Loss:
     alphas, betas = ([exact(each) for each in f[name]] for name in ("alphas", "betas"))
-    made = rationals(alphas, betas)
-    if relation == _REPLACE and not made.symmetric:
-        made = symmetrised(made)
-    return _pairs(made)
+    return _finite(from_tradeoff(alphas, betas), relation)
 
 
-def _composed(f: Fields, relation: str) -> Loss:
-    return together(_loss(part, relation) for part in f["mechanisms"])
-
-
-def _self_composed(f: Fields, relation: str) -> Loss:
-    return _loss(f["mechanism"], relation).times(f["count"])
+def _finite(pairs: Pairs, relation: str) -> Loss:
+    """A loss with rational masses; none where both distributions are the same."""
+    if relation == _REPLACE and not pairs.symmetric:
+        pairs = symmetrised(pairs)
+    return Loss() if pairs.p == pairs.q and sum(pairs.p) == 1 else _one(pairs)
 
 
 _KINDS: dict[str, Callable[[Fields, str], Loss]] = {
@@ -298,13 +290,13 @@ _KINDS: dict[str, Callable[[Fields, str], Loss]] = {
     "mixture_of_gaussians": _mixture,
     "poisson_sampled": _poisson,
     "sampled_without_replacement": _without_replacement,
-    "pure_dp": _pure_dp,
-    "approximate_dp": _approximate_dp,
-    "gdp": _gdp,
+    "pure_dp": lambda f, _: response(f["eps"]),
+    "approximate_dp": lambda f, _: response(f["eps"], f["delta"]),
+    "gdp": lambda f, _: Loss(variance=written(f["mu"]) ** 2),
     "zcdp": _zcdp,
     "rdp": _rdp,
     "from_atoms": _from_atoms,
     "from_tradeoff": _from_tradeoff,
-    "composed": _composed,
-    "self_composed": _self_composed,
+    "composed": lambda f, relation: together(_loss(part, relation) for part in f["mechanisms"]),
+    "self_composed": lambda f, relation: _loss(f["mechanism"], relation).times(f["count"]),
 }

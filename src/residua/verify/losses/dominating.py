@@ -1,26 +1,38 @@
-"""Finite laws above losses that have no finite list of outcomes: chords through their curves.
+"""Finite laws above losses: chords through their curves, at free points or on a lattice.
 
 Between points the curve is replaced by its chord, which lies above; beyond the last point it is
 held constant, which is mass at infinity. A single factor is read off its own curve, a composition
-off a fine lattice that dominates it (`lattice.py`). A proof through a law above is a proof; a
-disproof is not.
+off a fine lattice that dominates it. A proof through a law above is a proof; a disproof is not.
+
+**On a lattice** laws are composed by polynomials.
+
+With `h_k = h(e^{kd})` the piecewise-linear curve through these points lies above the convex curve
+`h`, so its law dominates. Its atom at `k > 0` is `x_k` times the jump of slopes,
+
+    p_k = ((h_{k+1} - h_k) + e^d (h_{k-1} - h_k)) / (e^d - 1);
+
+beyond the last point the curve is held constant (mass at infinity), on the other side the same for
+the reversal. An atom between lattice points is split between them so that both its masses stay.
+The composition of laws on one lattice is the product of their polynomials.
+
+The *excess* `g(t) = h(e^t) - (1-e^t)_+` at lattice points is a sum of positive terms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
-from flint import arb
+from flint import arb, arb_poly
 
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
-from residua.verify.losses.costs import Unknown
-from residua.verify.losses.curves import curve
-from residua.verify.losses.factors import Factor, Loss
-from residua.verify.losses.lattice import lattice_of
-from residua.verify.losses.laws import Finite
+from residua.verify.arithmetic.work_limit import counted_cache, room, work
+from residua.verify.losses.factors import Factor, Loss, Unknown
+from residua.verify.losses.hockey_stick import MOST_ATOMS, curve, known_curve
+from residua.verify.losses.laws import Finite, gaussian_curve
 
 FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
@@ -31,7 +43,8 @@ _CLOSE = 0.25
 """The same at the largest loss, if there is one, where tilted laws have most of their mass."""
 _LEVEL = 1e-3
 """How much of the slack what lies beyond the last point may take."""
-_MOST = 1 << 17
+LONGEST_LATTICE = 1 << 17
+"""Of lattice points: more are beyond the limits of work and memory."""
 
 
 def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | None:
@@ -50,21 +63,13 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
     if len(loss.factors) == 1 and loss.factors[0][1] == 1 and not loss.variance:
         factor = loss.factors[0][0]
 
-        def heights(t: Ball, back: bool) -> Ball:
-            found = curve(factor, t, back)
-            if found is None:
-                raise Unknown("no formula for its curve")
-            return found
-
-        def ends() -> tuple[Ball | None, Ball | None]:
-            if not factor.missing().is_zero():
-                return None, None
-            return factor.top(), factor.top(True)
-
         def make() -> Finite:
-            tops = ends()
+            tops: tuple[Ball | None, Ball | None] = (None, None)
+            if factor.missing().is_zero():
+                tops = factor.top(), factor.top(True)
             most = max((near(top) for top in tops if top is not None), default=math.inf)
-            return _through(heights, _points(whole, fine, most), level, factor.symmetric, ends=tops)
+            height, points = partial(known_curve, factor), _points(whole, fine, most)
+            return _through(height, points, level, factor.symmetric, ends=tops)
 
         return make
     return lambda: _off_lattice(loss, min(known), whole, level, fine)
@@ -109,8 +114,7 @@ def _points(size: float, fine: float, end: float = math.inf) -> Callable[[int], 
 def _off_lattice(loss: Loss, least: float, whole: float, level: float, fine: float) -> Finite:
     apart = 3.0 * fine if fine == FINENESS[0] else fine
     spacing = Fraction(apart * least).limit_denominator(1 << 40)
-    reach = _MOST
-    law = lattice_of(loss, spacing, level / 8.0, reach)
+    law = lattice_of(loss, spacing, level / 8.0, LONGEST_LATTICE)
     span = max(law.high, -law.low) + 2
     excess = law.excess(span, 1)
     d = ball(spacing)
@@ -145,7 +149,7 @@ def _through(
         h: list[Ball] = []
         end = ends[back]
         while len(h) < 3 or not h[-1] <= level:
-            if len(h) > 1 << 14:
+            if len(h) > MOST_ATOMS:
                 raise Unknown("its law has too many outcomes")
             at = point(len(h))
             place = arb(at) if spacing is None else round(at / float(spacing)) * ball(spacing)
@@ -172,3 +176,232 @@ def _through(
         minus,
         symmetric,
     )
+
+
+# -- on a lattice -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Masses of `P` at `low d, (low+1) d, …`, and those at infinity of `P` and of `Q`."""
+
+    d: Ball
+    low: int
+    masses: tuple[Ball, ...]
+    plus: Ball
+    minus: Ball
+
+    @property
+    def high(self) -> int:
+        return self.low + len(self.masses) - 1
+
+    def __mul__(self, other: Lattice) -> Lattice:
+        """The composition."""
+        masses = multiplied(self.masses, other.masses)
+        return Lattice(
+            self.d,
+            self.low + other.low,
+            tuple(masses),
+            1 - (1 - self.plus) * (1 - other.plus),
+            1 - (1 - self.minus) * (1 - other.minus),
+        )
+
+    def power(self, n: int, reach: int, tail: float) -> Lattice:
+        whole: Lattice | None = None
+        square = self
+        while n:
+            if n & 1:
+                whole = square if whole is None else (whole * square).cut(reach, tail)
+            n >>= 1
+            if n:
+                square = (square * square).cut(reach, tail)
+        assert whole is not None
+        return whole
+
+    def cut(self, reach: int, tail: float) -> Lattice:
+        """The law with far losses moved to the ends and charged as mass at infinity: dominating."""
+        work(2 * len(self.masses))
+        masses, low = list(self.masses), self.low
+        high = _end(masses[max(0, -low) :], reach, tail)
+        tilts = [(-(low + i) * self.d).exp() for i in range(max(0, -low) + 1)]
+        back = [m * t for m, t in zip(masses[: len(tilts)], tilts, strict=False)][::-1]
+        deep = _end(back, reach, tail)
+        if low + len(masses) - 1 <= high and -low <= deep:
+            return self
+        far = sum(masses[high - low + 1 :], arb(0))
+        lost = sum(back[deep + 1 :], arb(0))
+        nearer = sum(masses[: max(0, -deep - low)], arb(0))
+        kept = masses[max(0, -deep - low) : high - low + 1]
+        kept[-1] += far
+        kept[0] += nearer
+        return Lattice(self.d, max(low, -deep), tuple(kept), self.plus + far, self.minus + lost)
+
+    def excess(self, half: int, every: int) -> list[Ball]:
+        """The excess at `k · every`, `|k| <= half`."""
+        work(4 * len(self.masses) + 2 * half)
+        fall, rise = (-self.d).exp(), -(-self.d).expm1()
+        right = self._heights({self.low + i: m for i, m in enumerate(self.masses)}, fall, rise)
+        mirrored = {
+            -(self.low + i): m * (-(self.low + i) * self.d).exp() for i, m in enumerate(self.masses)
+        }
+        left = self._heights(mirrored, fall, rise)
+        out = []
+        for k in range(-half, half + 1):
+            at = abs(k) * every
+            if k >= 0:
+                out.append(self.plus + (right[at] if at < len(right) else arb(0)))
+            else:
+                height = self.minus + (left[at] if at < len(left) else arb(0))
+                out.append((-at * self.d).exp() * height)
+        return out
+
+    def _heights(self, masses: dict[int, Ball], fall: Ball, rise: Ball) -> list[Ball]:
+        top = max(masses)
+        if top <= 0:
+            return [arb(0)]
+        heights = [arb(0)] * (top + 1)
+        total = arb(0)
+        for k in range(top, 0, -1):
+            total += masses.get(k, arb(0))
+            heights[k - 1] = fall * heights[k] + rise * total
+        return heights
+
+    def coarse(self, every: int) -> tuple[int, list[Ball]]:
+        """The same on every so-manieth point: atoms split between neighbours."""
+        if every == 1:
+            return self.low, list(self.masses)
+        work(2 * len(self.masses))
+        first, last = self.low // every, -(-self.high // every)
+        out = [arb(0)] * (last - first + 1)
+        whole = (-every * self.d).expm1()
+        shares = [(-i * self.d).expm1() / whole for i in range(every)]
+        for i, mass in enumerate(self.masses):
+            cell, rest = divmod(self.low + i, every)
+            out[cell - first] += mass * (1 - shares[rest])
+            if rest:
+                out[cell - first + 1] += mass * shares[rest]
+        return first, out
+
+
+def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
+    """The coefficients of a product of polynomials, all of them."""
+    # How long that takes depends on how far the sizes of coefficients lie apart.
+    spread = _spread(one) + _spread(two)
+    work((len(one) + len(two)) * (2.0 + 0.012 * spread))
+    room((len(one) + len(two)) * (2.0 + spread / 1024.0))
+    found: list[Ball] = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
+    return found + [arb(0)] * (len(one) + len(two) - 1 - len(found))
+
+
+def _spread(values: Sequence[Ball]) -> int:
+    """About how many powers of 2 lie between the largest and the smallest."""
+    some = (value.mid() for value in values[:: len(values) // 32 + 1])
+    sizes = [m.bit_length() + e for m, e in (x.man_exp() for x in some if not x.is_zero())]
+    return int(max(sizes) - min(sizes)) if sizes else 0
+
+
+def _end(masses: list[Ball], reach: int, tail: float) -> int:
+    """How far to go so that no more than `tail` lies beyond."""
+    beyond, at = 0.0, len(masses) - 1
+    while at > 1 and tail > 0.0:
+        beyond += near(masses[at])
+        if beyond > tail:
+            break
+        at -= 1
+    return max(1, min(at, reach))
+
+
+@counted_cache(maxsize=16)
+def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattice:
+    """A law on a lattice that dominates a loss; tails below `tail` are charged in full."""
+    if loss.stated:
+        raise Unknown("no formula for the loss of a stated Rényi bound")
+    d = ball(spacing)
+    parts: list[Lattice] = []
+    if loss.variance:
+        mu = ball(loss.variance).sqrt()
+
+        parts.append(_from_curve(lambda t, _: gaussian_curve(t, mu), True, d, tail, reach))
+    for factor, n in loss.factors:
+        # One tail for a range of counts, so that a factor is worked out once.
+        share = tail / 16.0 ** math.ceil(math.log(n, 16))
+        one = _of_factor(factor, spacing, share, reach)
+        # What is cut off early is there in every copy.
+        parts.append(one.power(n, reach, tail / (4.0 * n)))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = (whole * part).cut(reach, tail / 4)
+    return whole
+
+
+@counted_cache(maxsize=16)
+def _of_factor(factor: Factor, spacing: Fraction, tail: float, reach: int) -> Lattice:
+    law, d = factor.law(), ball(spacing)
+    if isinstance(law, Finite):
+        return _from_atoms(law, d, [z / spacing for z in factor.rational_losses() or ()])
+    return _from_curve(partial(known_curve, factor), factor.symmetric, d, tail, reach)
+
+
+def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
+    """Atoms split between lattice points, of which `places` says exactly where they are, if known.
+
+    One that cannot be separated from a lattice point is moved there: over a distance `s` its excess
+    changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
+    """
+    spots = [int(near(z / d) // 1) for z in law.z]
+    low, high = min(-1, *(k - 2 for k in spots)), max(1, *(k + 3 for k in spots))
+    work(high - low + 8 * len(spots))
+    room(high - low)
+    masses = [arb(0)] * (high - low + 1)
+    plus, minus = law.p_inf, law.q_inf
+    for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
+        if places and places[i].denominator == 1:
+            masses[int(places[i]) - low] += p
+            continue
+        cell = (z / d).floor().unique_fmpz()
+        if cell is None:
+            k = round(near(z / d))
+            moved = abs(z - k * d).upper() * p.max(q)
+            masses[k - low] += p
+            plus, minus = plus + moved, minus + moved
+            continue
+        k = int(cell)
+        share = (k * d - z).expm1() / (-d).expm1()
+        masses[k + 1 - low] += p * share
+        masses[k - low] += p * (1 - share)
+    return Lattice(d, low, tuple(masses), plus, minus)
+
+
+def _from_curve(
+    heights: Callable[[Ball, bool], Ball], symmetric: bool, d: Ball, tail: float, reach: int
+) -> Lattice:
+    sides = []
+    for back in (False,) if symmetric else (False, True):
+        values = [heights(arb(0), back)]
+        while len(values) <= 2 or (not values[-1] <= tail and len(values) <= reach):
+            if len(values) > LONGEST_LATTICE:
+                raise Unknown("its law has too many outcomes")
+            values.append(_floored(heights(len(values) * d, back)))
+        sides.append(values)
+    right, left = sides[0], sides[-1]
+    over, under = _half(right, d), _half(left, d)
+    # Of P, at losses below 0.
+    under = [q * (-(k + 1) * d).exp() for k, q in enumerate(under)]
+    middle = 1 - right[-1] - sum(over, arb(0)) - sum(under, arb(0))
+    return Lattice(d, -len(under), (*under[::-1], middle, *over), right[-1], left[-1])
+
+
+def _floored(height: Ball) -> Ball:
+    """A height, or a wider ball where it is so small that its exponent alone would cost much."""
+    least = arb(2) ** -2048
+    return arb(0).union(least) if height < least and not height.is_zero() else height
+
+
+def _half(h: list[Ball], d: Ball) -> list[Ball]:
+    """Masses at `d, 2d, …`; constant after the last point."""
+    e, width = d.exp(), d.expm1()
+    out = []
+    for k in range(1, len(h)):
+        ahead = h[k + 1] - h[k] if k + 1 < len(h) else arb(0)
+        out.append((ahead + e * (h[k - 1] - h[k])) / width)
+    return out

@@ -7,8 +7,7 @@ boxes of which only Rényi bounds are stated. Each factor gives, at the precisio
     moment    E e^{sZ}, `s > 0`, in the direction named
     top       the largest finite loss, and `missing`, the mass at infinity, either way
 
-and, where a filter charges parameters as they are written, those decimals.
-"""
+and, where a filter charges parameters as they are written, those decimals."""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeVar
 
 from flint import acb, arb, ctx
 
@@ -25,9 +23,17 @@ from residua.verify.arithmetic.work_limit import room, work
 from residua.verify.losses.laws import Central, Finite, Law
 
 _MOST_TERMS = 1 << 15
-_PRECISE = 256
+"""Of integer noise that is written out; more are beyond the limit of work."""
 MOST_CALLS = 1 << 18
 """Of an integrand, before its integral is not known."""
+
+
+class Unknown(Exception):
+    """A cost that cannot be worked out, and why."""
+
+
+class Infinite(Exception):
+    """A cost that no amount covers, and why."""
 
 
 class Factor:
@@ -86,7 +92,7 @@ class Factor:
         return self if whole else None
 
 
-def sure(factor: Factor) -> Law:
+def sure_law(factor: Factor) -> Law:
     """The law of a factor that is known to have one."""
     law = factor.law()
     assert law is not None
@@ -94,6 +100,7 @@ def sure(factor: Factor) -> Law:
 
 
 def central_moment(law: Central, s: Ball) -> Ball:
+    """`E e^{sZ}` of a law with a density."""
     work(10)
     far = s + arb(1) / 2
     share = (far * law.e).sinh() / (2 * far * (law.e / 2).sinh())
@@ -130,6 +137,16 @@ class Response(Factor):
     def core(self) -> Factor:
         zero = Fraction(0)
         return Response(self.eps, zero, self.written_eps, zero)
+
+
+def is_coin(factor: Factor) -> bool:
+    """Whether it is a randomized response, `R_eps`."""
+    return isinstance(factor, Response) and factor.eps > 0 and factor.delta == 0
+
+
+def is_nothing(core: Factor) -> bool:
+    """Whether nothing is left beside mass at infinity that split off."""
+    return isinstance(core, Response) and core.eps == 0
 
 
 @dataclass(frozen=True)
@@ -239,7 +256,7 @@ class Geometric(Factor):
     def written_top(self) -> Fraction:  # type: ignore[override]
         return self.shift / self.written_scale
 
-    def top(self, back: bool = False) -> Ball:
+    def top(self, _back: bool = False) -> Ball:
         return ball(self.shift / self.scale)
 
     def law(self) -> Finite | None:
@@ -279,7 +296,7 @@ class DiscreteGaussian(Factor):
         """Its zCDP parameter (Canonne, Kamath and Steinke 2020, proposition 5), as written."""
         return (self.shift / self.written_sigma) ** 2 / 2
 
-    def moment(self, s: Ball, back: bool = False) -> Ball | None:
+    def moment(self, s: Ball, _back: bool = False) -> Ball | None:
         """`Σ e^{-(x+sk)²/2σ²} e^{s(s+1)k²/2σ²} / Σ e^{-x²/2σ²}`: both sums by their first terms."""
         k, two = self.shift, ball(2 * self.sigma**2)
         lifted = (s * (s + 1) * k * k / two).exp()
@@ -327,7 +344,7 @@ class Mixture(Factor):
         ends = max(tops) - max(bottoms), min(bottoms) - min(tops)
         return max(Fraction(0), *ends) ** 2
 
-    def top(self, back: bool = False) -> None:
+    def top(self, _back: bool = False) -> None:
         return None
 
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
@@ -339,7 +356,7 @@ class Mixture(Factor):
         low, high = min(float(c.mid()) for c in centres), max(float(c.mid()) for c in centres)
         # So far out that the tails are lost beside the rest, whatever the moment makes of them.
         largest = 0.5 * near(s * (1 + s)) * float(self.above)
-        reach = max(16.0, (2.0 * (largest + 0.7 * min(ctx.prec, _PRECISE))) ** 0.5)
+        reach = max(16.0, (2.0 * (largest + 0.7 * min(ctx.prec, 256))) ** 0.5)
         left, right = arb(low - reach), arb(high + reach)
 
         def sums(terms: list[tuple[Ball, Ball]], y: acb) -> acb:
@@ -393,11 +410,7 @@ class Loss:
     stated: tuple[tuple[Stated, int], ...] = ()
 
     def __add__(self, other: Loss) -> Loss:
-        return Loss(
-            self.variance + other.variance,
-            _joined(self.factors, other.factors),
-            _joined(self.stated, other.stated),
-        )
+        return together((self, other))
 
     def times(self, n: int) -> Loss:
         if n == 0:
@@ -412,6 +425,18 @@ class Loss:
     def rest(self) -> Loss:
         """Without the Gaussian part."""
         return Loss(Fraction(0), self.factors, self.stated)
+
+    @property
+    def core(self) -> Loss | None:
+        """What is left when all mass at infinity splits off; None where some does not."""
+        parts = [Loss(self.variance, stated=self.stated)]
+        for factor, n in self.factors:
+            core = factor.core()
+            if core is None:
+                return None
+            if not is_nothing(core):
+                parts.append(Loss(factors=((core, n),)))
+        return together(parts)
 
     @property
     def is_identity(self) -> bool:
@@ -434,14 +459,3 @@ def together(losses: Iterable[Loss]) -> Loss:
         for box, n in loss.stated:
             stated[box] = stated.get(box, 0) + n
     return Loss(variance, tuple(factors.items()), tuple(stated.items()))
-
-
-T = TypeVar("T")
-Counted = tuple[tuple[T, int], ...]
-
-
-def _joined(one: Counted[T], two: Counted[T]) -> Counted[T]:
-    counts = dict(one)
-    for each, n in two:
-        counts[each] = counts.get(each, 0) + n
-    return tuple(counts.items())

@@ -9,12 +9,10 @@ from math import fsum
 
 from flint import acb, arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, exact
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import MOST_CALLS, Factor, Pairs
 from residua.verify.losses.laws import Central, Finite
-
-_TILT_BITS = 256
 
 
 @dataclass(frozen=True)
@@ -127,24 +125,14 @@ class Drawn(Factor):
         return Finite(tuple(p), tuple(q), tuple(z), p_inf, q_inf, self.symmetric)
 
 
-def sampled(inner: Factor, rate: Fraction) -> Factor:
-    """A finite factor on a Poisson sample."""
-    return Sampled(inner, rate)
-
-
-def without_replacement(inner: Factor, rate: Fraction) -> Factor:
-    """A finite factor on a sample of fixed size."""
-    return Drawn(inner, rate)
-
-
-def rationals(alphas: list[Fraction], betas: list[Fraction]) -> Pairs:
+def from_tradeoff(alphas: list[Fraction], betas: list[Fraction]) -> Pairs:
     """The pair of a piecewise-linear tradeoff curve; its lower hull where it bends wrongly."""
     points = sorted((1 - a, b) for a, b in zip(alphas, betas, strict=True))
     points = [(b, a) for a, b in points]
     return from_region([*points, (max(b for b, _ in points), Fraction(1))])
 
 
-def given(losses: list[float], masses: list[float], at_infinity: float) -> Pairs | None:
+def from_atoms(losses: list[float], masses: list[float], at_infinity: float) -> Pairs | None:
     """The pair that given atoms denote; None where a mass under `Q` is not known.
 
     `q = p e^-z` to the nearest float. Masses under `P` are normalised to what is not at infinity,
@@ -156,7 +144,7 @@ def given(losses: list[float], masses: list[float], at_infinity: float) -> Pairs
             merged[z] = merged.get(z, 0.0) + p
     work(64 * len(merged))
     tilted: list[float] = []
-    with bits(_TILT_BITS):
+    with bits(BITS):
         for z, p in merged.items():
             q = ball(exact(p)) * (-ball(exact(z))).exp()
             ends = {float(Fraction(*_ratio(end))) for end in (q.lower(), q.upper())}

@@ -6,6 +6,7 @@
 Amounts are rationals. What a filter charges as written (`eps`, `mu²`, `delta`, stated bounds) is
 compared exactly, everything else as balls. A state that keeps more than the rule leaves is
 refuted: the costs here are not bounds but the costs themselves.
+What a Rényi or zCDP bound implies at `(eps, delta)`, for first states, is at the end.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from fractions import Fraction
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near
-from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import DiscreteGaussian, Factor, Loss, Response
+from residua.verify.arithmetic.balls import BITS, LADDER, Ball, ball, bits, near
+from residua.verify.losses.factors import (
+    DiscreteGaussian,
+    Factor,
+    Infinite,
+    Loss,
+    Response,
+    Unknown,
+)
 from residua.verify.losses.laws import Finite
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
-
-_BITS = (128, 256, 512)
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
         if not cost.tight:
             return undecided(f"{what} falls by less than is known to suffice")
         return refuted(f"{what} falls by {float(spent):.9g}, the cost is {float(cost.exact):.9g}")
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             rest = cost.rest()
             if rest <= ball(left):
@@ -116,14 +121,15 @@ def missing_mass(loss: Loss) -> Cost:
     return Cost(known, rest)
 
 
-def pure(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
+def pure(spent: Fraction, loss: Loss) -> Proof:
+    """Whether what was taken is at least the largest loss, and nothing is at infinity."""
     lost = missing_mass(loss)
     rest = arb(0) if lost.rest is None else lost.rest()
     if lost.exact or rest > 0:
         return refuted("mass at infinity, which no eps covers")
     if not rest.is_zero():
         return undecided("mass at infinity that is not known to be none")
-    return enough_taken("eps", spent[0], largest_loss(loss))
+    return enough_taken("eps", spent, largest_loss(loss))
 
 
 # -- Rényi ------------------------------------------------------------------------------------
@@ -181,11 +187,77 @@ def _reaches_as_written(factor: Response, order: Fraction) -> bool:
     """
     if factor.delta:
         return False
-    with bits(_BITS[0]):
+    with bits(LADDER[0]):
         s = ball(order - 1)
         whole = s * ball(factor.written_eps)
         return not log_moment(Loss(factors=((factor, 1),)), s, False) < whole
 
 
 def renyi(order: Fraction, spent: Fraction, loss: Loss) -> Proof:
+    """Whether what was taken is at least the divergence at an order."""
     return enough_taken(f"rho at order {float(order):g}", spent, divergence(loss, order))
+
+
+# -- conversions -----------------------------------------------------------------------------
+
+
+def log_conversion(alpha: Ball, rho: Ball, eps: Ball) -> Ball:
+    """`ln` of the `delta` that `D_α <= ρ` gives at `eps` (Canonne, Kamath and Steinke 2020)."""
+    s = alpha - 1
+    return s * (rho - eps) + s * (1 - 1 / alpha).log() - alpha.log()
+
+
+def renyi_within(alpha: Fraction, rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
+    """Whether divergence `rho` at order `alpha` implies `(eps, delta)`-DP."""
+    if rho == 0:
+        return proven("nothing can be spent")
+    with bits(BITS):
+        found = log_conversion(ball(alpha), ball(rho), ball(eps))
+        if found <= ball(delta).log():
+            return proven(f"rho at order {float(alpha):g} keeps (eps, delta)")
+        if found > ball(delta).log():
+            return refuted(f"rho at order {float(alpha):g} is more than (eps, delta) gives")
+    return undecided("the conversion is not known well enough")
+
+
+def zcdp_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
+    """Whether `rho`-zCDP implies `(eps, delta)`-DP, at the best order.
+
+    With `s = α - 1` the exponent of the conversion has the derivative `ρ(1+2s) - eps +
+    ln(s/(1+s))`, which rises: its zero is found by Newton's method. Any order is valid.
+    """
+    if rho == 0:
+        return proven("nothing can be spent")
+    if not eps > 0:
+        return undecided("no conversion for such amounts")
+    with bits(BITS):
+        r, e = ball(rho), ball(eps)
+        s = _start(r, e)
+        for _ in range(40):
+            slope = r * (1 + 2 * s) - e + (s / (1 + s)).log()
+            new = s - slope / (2 * r + 1 / (s * (1 + s)))
+            s = arb((new if new > 0 else s / 2).mid())
+        alpha = 1 + s
+        if log_conversion(alpha, r * alpha, e) <= ball(delta).log():
+            return proven("rho-zCDP keeps (eps, delta)")
+    return undecided("no order was found that keeps (eps, delta)")
+
+
+def _start(r: Ball, e: Ball) -> Ball:
+    """Where the derivative is still negative: Newton's steps from there do not overshoot far."""
+    s = arb(1)
+    while r * (1 + 2 * s) - e + (s / (1 + s)).log() > 0:
+        s = s / 2
+    return s
+
+
+def advanced_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
+    """Whether `rho + 2 sqrt(rho ln(1/delta)) <= eps` (Whitehouse et al. 2023)."""
+    with bits(BITS):
+        r = ball(rho)
+        needed = r + 2 * (r * -ball(delta).log()).sqrt()
+        if needed <= ball(eps):
+            return proven("rho keeps (eps, delta) by advanced composition")
+        if needed > ball(eps):
+            return refuted("rho is more than advanced composition allows")
+    return undecided("the conversion is not known well enough")

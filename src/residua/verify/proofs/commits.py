@@ -17,26 +17,21 @@ from typing import Any
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, written
-from residua.verify.descriptions.mechanisms import loss_of, response
-from residua.verify.descriptions.states import State, Unreadable, amount
-from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.curves import curve
-from residua.verify.losses.factors import Loss, together
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near, written
+from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
+from residua.verify.descriptions.mechanisms import StepQuery, loss_of, response
+from residua.verify.losses.factors import Loss, Unknown, together
+from residua.verify.losses.hockey_stick import known_curve, law_of
 from residua.verify.losses.laws import gaussian_curve
-from residua.verify.proofs.additive import log_moment, renyi
-from residua.verify.proofs.conversions import renyi_within
-from residua.verify.proofs.gaussian_budget import law_of
+from residua.verify.proofs.additive import log_moment, renyi, renyi_within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = 160
-_MOST = 6000
-_RATIOS = (1.1, 1.3, 1.6, 2.0, 3.0, 5.0, 10.0)
-
-Inner = Callable[[Any, Any, Any], Proof]
+FirstProof = Callable[[Any, Any, Tables], Proof]
+StepProof = Callable[[Any, Any, Any, StepQuery], Proof]
 
 
-def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def first(config: Config, state: State, _tables: Tables) -> Proof:
+    """Whether nothing is committed, and what is left implies `(eps, delta)`-DP."""
     if state["committed"] or state["to"] is not None or state["inner"] is not None:
         return refuted("committed before anything was asked")
     eps, delta = written(config["eps"]), written(config["delta"])
@@ -44,27 +39,30 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
 
 
 def step(
-    config: Mapping[str, Any],
+    config: Config,
     before: State,
     after: State,
-    mechanism: Any,
-    relation: str | None,
-    inner_step: Inner,
-    inner_first: Inner,
+    query: StepQuery,
+    prove_first: FirstProof,
+    prove_step: StepProof,
 ) -> Proof:
-    """`inner_step` and `inner_first` check the filter that was committed to."""
+    """Whether a step is one at the order of the filter, a commit, or one of what it led to.
+
+    `prove_first` and `prove_step` check the filter that was committed to.
+    """
     had, has = amount(before["left"]), amount(after["left"])
     if has > had:
         return refuted("rho rises")
     if before.get("to") is not None:
-        if after.get("to") != before["to"] or after.get("committed") is not True:
+        to = before["to"]
+        if after.get("to") != to or after.get("committed") is not True:
             return refuted("what was committed to changes")
-        return inner_step(before["to"], _inner(before["to"], before), _inner(before["to"], after))
-    if isinstance(mechanism, Mapping) and mechanism.get("kind") == "commit":
-        return _commit(config, before, after, mechanism, relation, inner_first)
+        return prove_step(to, _inner(to, before), _inner(to, after), query)
+    if isinstance(query.mechanism, Mapping) and query.mechanism.get("kind") == "commit":
+        return _commit(config, before, after, query, prove_first)
     if after["committed"] != before["committed"] or not after["to"] is after["inner"] is None:
         return refuted("committed without asking for it")
-    loss = loss_of(mechanism, relation)
+    loss = query.loss
     if loss.is_identity:
         return proven("no loss")
     return renyi(written(config["alpha"]), had - has, loss)
@@ -78,46 +76,38 @@ def _inner(to: Any, state: State) -> Any:
 
 
 def _commit(
-    config: Mapping[str, Any],
-    before: State,
-    after: State,
-    mechanism: Mapping[str, Any],
-    relation: str | None,
-    inner_first: Inner,
+    config: Config, before: State, after: State, query: StepQuery, prove_first: FirstProof
 ) -> Proof:
     if before.get("committed") or after.get("committed") is not True:
         return refuted("a commit is possible once, and must be recorded as one")
     if amount(after["left"]) != 0:
         return refuted("something is left beside what was committed")
-    to = mechanism.get("to")
+    to = query.mechanism.get("to")
     proofs = []
     if isinstance(to, list):
         if not after["to"] is after["inner"] is None:
             return refuted("a batch was committed to, and a filter goes on")
-        budget = together(loss_of(each, relation) for each in to)
+        budget = together(loss_of(each, query.relation) for each in to)
     else:
         if after.get("to") != to or not isinstance(to, Mapping):
             return refuted("another filter goes on than was committed to")
         budget = _promised(to)
-        proofs.append(inner_first(to, None, _inner(to, after)))
+        proofs.append(prove_first(to, _inner(to, after), query.after))
     left, alpha = amount(before["left"]), written(config["alpha"])
-    with bits(_BITS):
+    with bits(BITS):
         backs = (False,) if budget.symmetric else (False, True)
         for back in backs:
             proofs.append(_below_potential(budget, back, ball(alpha), ball(left)))
     return all_of(proofs)
 
 
-def _promised(to: Mapping[str, Any]) -> Loss:
+def _promised(to: Config) -> Loss:
     """The guarantee of a filter."""
     kind = to.get("kind")
     if kind in ("gdp", "gdp_residue"):
         return Loss(variance=written(to["mu"]) ** 2)
     if kind == "pure":
         return response(to["eps"])
-    with_delta = ("basic", "menu", "auto", "approximate_zcdp", "approximate_gdp_residue")
-    if kind in with_delta and to["delta"]:
-        raise Infinite(f"{kind} may lose everything, which no potential covers")
     raise Unknown(f"no formula for what {kind} guarantees")
 
 
@@ -147,7 +137,7 @@ def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:
         if all(ends):
             continue
         tried += 1
-        if tried > _MOST:
+        if tried > 6000:
             return undecided("the budget is not told from the potential")
         at = height(t)
         if at > level:
@@ -169,15 +159,11 @@ def _curve_of(budget: Loss, back: bool) -> Callable[[Ball], Ball]:
     def right(t: Ball, way: bool) -> Ball:
         if not budget.factors:
             return gaussian_curve(t, ball(budget.variance).sqrt())
-        if budget.variance:
+        if single and not budget.variance:
+            return known_curve(budget.factors[0][0], t, way)
+        if laws is None:
             raise Unknown("no formula for the curve of a composition")
-        if single:
-            found = curve(budget.factors[0][0], t, way)
-        else:
-            found = None if laws is None else laws[way].curve(t)
-        if found is None:
-            raise Unknown("no formula for the curve of a composition")
-        return found
+        return laws[way].curve(t)
 
     def whole(t: Ball) -> Ball:
         if not budget.factors or t >= 0:
@@ -197,7 +183,8 @@ def _end(budget: Loss, back: bool, alpha: Ball, rho: Ball, log_c: Ball) -> float
             total += n * top
         return near(total) * (1 + 1e-9) + 1e-9
     s, best = alpha - 1, None
-    for ratio in _RATIOS:
+    # Larger orders, some close and some far: any one of them will do.
+    for ratio in (1.1, 1.3, 1.6, 2.0, 3.0, 5.0, 10.0):
         tilt = s * arb(ratio)
         beta = 1 + tilt
         moment = ball(budget.variance) * tilt * beta / 2

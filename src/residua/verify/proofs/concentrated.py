@@ -16,15 +16,20 @@ from fractions import Fraction
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near
+from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near
 from residua.verify.arithmetic.work_limit import work
-from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import DiscreteGaussian, Factor, Loss, Response
+from residua.verify.losses.factors import (
+    DiscreteGaussian,
+    Factor,
+    Infinite,
+    Loss,
+    Response,
+    Unknown,
+)
 from residua.verify.losses.laws import Central, Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = (128, 256, 512)
 _DEPTH = 30
 _MOST = 20_000
 
@@ -56,7 +61,7 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
         return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else None, tight))
     rest = Loss(factors=tuple(bounded))
     proof = undecided("rho")
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             backs = (False,) if rest.symmetric else (False, True)
             proof = all_of([_below_parabola(rest, ball(spent - known), back) for back in backs])

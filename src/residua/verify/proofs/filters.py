@@ -1,6 +1,6 @@
 """Every kind of filter: is a first state right, and is a step from one state to the next sound.
 
-A kind has two functions, `first(config, state, tables)` and `step(config, before, after, asked)`.
+A kind has two functions, `first(config, state, tables)` and `step(config, before, after, query)`.
 Whatever is not of the right shape is refuted by the caller; a kind or loss without formulas is
 undecided.
 """
@@ -10,48 +10,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from residua.provable import unprovable, unprovable_commit
 from residua.verify.arithmetic.balls import written
-from residua.verify.descriptions.configurations import misconfigured
+from residua.verify.descriptions.configurations import (
+    UNREADABLE,
+    Config,
+    State,
+    Tables,
+    Unreadable,
+    amounts,
+    belongs,
+    misconfigured,
+)
 from residua.verify.descriptions.fields import Malformed, read
-from residua.verify.descriptions.mechanisms import Underivable, loss_of
-from residua.verify.descriptions.states import UNREADABLE, State, Unreadable, amounts, belongs
-from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import Loss, Response, together
+from residua.verify.descriptions.mechanisms import StepQuery, Underivable
+from residua.verify.losses.factors import Infinite, Loss, Unknown
 from residua.verify.proofs import (
-    auto,
     commits,
-    gaussian_budget,
     natural,
     plans,
     potentials,
     target,
     union,
 )
-from residua.verify.proofs.additive import missing_mass, pure, renyi
+from residua.verify.proofs.additive import (
+    advanced_within,
+    enough_taken,
+    largest_loss,
+    missing_mass,
+    pure,
+    renyi,
+    zcdp_within,
+)
 from residua.verify.proofs.concentrated import zcdp
-from residua.verify.proofs.conversions import advanced_within, zcdp_within
+from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp, gdp_residue
 from residua.verify.proofs.order import basic
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
-
-Config = Mapping[str, Any]
-Tables = Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The query of a step, and the tables of the states before and after it."""
-
-    mechanism: Any
-    relation: str | None
-    before: Tables
-    after: Tables
-
-    @property
-    def loss(self) -> Loss:
-        return loss_of(self.mechanism, self.relation)
 
 
 def prove_first(config: Any, state: Any, tables: Tables) -> Proof:
@@ -59,32 +56,32 @@ def prove_first(config: Any, state: Any, tables: Tables) -> Proof:
     return _guarded(config, [state], lambda kind: kind.first(config, state, tables))
 
 
-def prove_step(config: Any, before: Any, after: Any, asked: Asked) -> Proof:
+def prove_step(config: Any, before: Any, after: Any, query: StepQuery) -> Proof:
     """Whether a step from one committed state to the next is sound."""
 
     def check(kind: Kind) -> Proof:
-        why = _unprovable(config, before, after, asked)
+        why = _unprovable(config, before, after, query)
         if why is not None:
             return undecided(f"no ledger takes this query: {why}")
-        return kind.step(config, before, after, asked)
+        return kind.step(config, before, after, query)
 
     return _guarded(config, [before, after], check)
 
 
-def _unprovable(config: Config, before: State, after: State, asked: Asked) -> str | None:
+def _unprovable(config: Config, before: State, after: State, query: StepQuery) -> str | None:
     """Why a ledger rejects a query, if it does."""
     if config["kind"] == "renyi_commit" and before["to"] is not None:
         return None  # for the filter that was committed to to say
     if config["kind"] == "auto" and after["filters"]:
         config = {"kind": "union", "filters": after["filters"]}
-    relation = asked.relation or "add-remove"
-    if isinstance(asked.mechanism, Mapping) and asked.mechanism.get("kind") == "commit":
+    relation = query.relation or "add-remove"
+    if isinstance(query.mechanism, Mapping) and query.mechanism.get("kind") == "commit":
         if config["kind"] in ("union", "auto"):
             return "a union does not take commits"
-        to = asked.mechanism.get("to")
+        to = query.mechanism.get("to")
         full = [read(each) for each in to] if isinstance(to, list) else to
         return unprovable_commit(full, relation)
-    return unprovable(read(asked.mechanism), config, relation)
+    return unprovable(read(query.mechanism), config, relation)
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class Kind:
     """How to check one kind of filter."""
 
     first: Callable[[Config, State, Tables], Proof]
-    step: Callable[[Config, State, State, Asked], Proof]
+    step: Callable[[Config, State, State, StepQuery], Proof]
 
 
 def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> Proof:
@@ -100,13 +97,12 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
     kind = KINDS.get(name) if isinstance(name, str) else None
     if isinstance(config, Mapping) and (kind is None or "version" in config):
         return undecided(f"no formulas for the filter {name!r}")
-    wrong = misconfigured(config)
-    for state in states:
-        wrong = wrong or belongs(config, state)
-    if wrong:
-        return refuted(wrong)
-    assert kind is not None
     try:
+        wrong = misconfigured(config)
+        for state in states:
+            wrong = wrong or belongs(config, state)
+        if wrong or kind is None:
+            return refuted(wrong or "no filter")
         return check(kind)
     except Unreadable as error:
         return refuted(str(error))
@@ -118,52 +114,58 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
         return undecided(f"the records cannot be read: {error!r}")
 
 
-# -- additive filters ---------------------------------------------------------------------------
+# -- filters that subtract -----------------------------------------------------------------------
+
+Amounts = tuple[Fraction, ...]
 
 
-def _equal(count: int, whole: Callable[[Config], tuple[Fraction, ...]]) -> Any:
-    def first(config: Config, state: State, tables: Tables) -> Proof:
-        left, most = amounts(state, count), whole(config)
-        if any(a > b for a, b in zip(left, most, strict=True)):
-            return refuted("the first state holds more than the configuration gives")
-        return proven("the first state is what the configuration gives")
+def _subtracting(
+    whole: Callable[[Config], Amounts], check: Callable[[Config, Amounts, Loss], Proof]
+) -> Kind:
+    """A filter that begins with some amounts and takes costs off them."""
+    return Kind(partial(_at_most, whole), partial(_spending, whole, check))
 
-    return first
+
+def _at_most(
+    whole: Callable[[Config], Amounts], config: Config, state: State, _tables: Tables
+) -> Proof:
+    most = whole(config)
+    if any(a > b for a, b in zip(amounts(state, len(most)), most, strict=True)):
+        return refuted("the first state holds more than the configuration gives")
+    return proven("the first state is what the configuration gives")
 
 
 def _spending(
-    count: int, check: Callable[[Config, tuple[Fraction, ...], Loss], Proof]
-) -> Callable[[Config, State, State, Asked], Proof]:
-    def step(config: Config, before: State, after: State, asked: Asked) -> Proof:
-        a, b = amounts(before, count), amounts(after, count)
-        spent = tuple(x - y for x, y in zip(a, b, strict=True))
-        if min(spent) < 0:
-            return refuted("an amount rises")
-        loss = asked.loss
-        if loss.is_identity:
-            return proven("no loss")
-        return check(config, spent, loss)
+    whole: Callable[[Config], Amounts],
+    check: Callable[[Config, Amounts, Loss], Proof],
+    config: Config,
+    before: State,
+    after: State,
+    query: StepQuery,
+) -> Proof:
+    count = len(whole(config))
+    had, has = amounts(before, count), amounts(after, count)
+    spent = tuple(old - new for old, new in zip(had, has, strict=True))
+    if min(spent) < 0:
+        return refuted("an amount rises")
+    loss = query.loss
+    return proven("no loss") if loss.is_identity else check(config, spent, loss)
 
-    return step
+
+def _written(*names: str) -> Callable[[Config], Amounts]:
+    return lambda config: tuple(written(config[name]) for name in names)
 
 
-def _renyi_curve(config: Config, spent: tuple[Fraction, ...], loss: Loss) -> Proof:
+def _square(config: Config) -> Amounts:
+    return (written(config["mu"]) ** 2,)
+
+
+def _renyi_curve(config: Config, spent: Amounts, loss: Loss) -> Proof:
     orders = [written(alpha) for alpha, _ in config["curve"]]
     return all_of([renyi(a, s, loss) for a, s in zip(orders, spent, strict=True)])
 
 
-def _curve_first(config: Config, state: State, tables: Tables) -> Proof:
-    count = len(config["curve"])
-    whole = _equal(count, lambda c: tuple(written(rho) for _, rho in c["curve"]))
-    found: Proof = whole(config, state, tables)
-    return found
-
-
-def _curve_step(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    return _spending(len(config["curve"]), _renyi_curve)(config, before, after, asked)
-
-
-def _approximate_zcdp_first(config: Config, state: State, tables: Tables) -> Proof:
+def _approximate_zcdp_first(config: Config, state: State, _tables: Tables) -> Proof:
     rho, left = amounts(state, 2)
     eps, delta = written(config["eps"]), written(config["delta"])
     aside = written(config["delta_conversion"])
@@ -174,17 +176,10 @@ def _approximate_zcdp_first(config: Config, state: State, tables: Tables) -> Pro
     return zcdp_within(rho, eps, aside)
 
 
-def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -> Proof:
-    from residua.verify.proofs.additive import enough_taken, largest_loss
-
-    parts = [Loss(variance=loss.variance, stated=loss.stated)]
-    for factor, n in loss.factors:
-        core = factor.core()
-        if core is None:
-            raise Unknown("mass at infinity does not split off")
-        if not (isinstance(core, Response) and core.eps == 0):
-            parts.append(Loss(factors=((core, n),)))
-    kept = together(parts)
+def _approximate_zcdp(config: Config, spent: Amounts, loss: Loss) -> Proof:
+    kept = loss.core
+    if kept is None:
+        raise Unknown("mass at infinity does not split off")
     lost = enough_taken("delta", spent[1], missing_mass(loss))
     unbounded = loss.stated or any(factor.unbounded for factor, _ in kept.factors)
     if config["conversion"] == "whitehouse" and not unbounded:
@@ -197,117 +192,63 @@ def _approximate_zcdp(config: Config, spent: tuple[Fraction, ...], loss: Loss) -
     return all_of([zcdp(spent[0], kept), lost])
 
 
-# -- Gaussian budgets ---------------------------------------------------------------------------
-
-
-def _square(config: Config) -> tuple[Fraction, ...]:
-    return (written(config["mu"]) ** 2,)
-
-
-def _gdp_residue(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    (a,), (b,) = amounts(before, 1), amounts(after, 1)
-    if b > a:
-        return refuted("mu² rises")
-    loss = asked.loss
-    return proven("no loss") if loss.is_identity else gaussian_budget.gdp_residue(a, b, loss)
-
-
-def _approximate_gdp_residue(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    (v, d), (m2, d_after) = amounts(before, 2), amounts(after, 2)
-    if m2 > v or d_after > d:
+def _gdp_residue(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    """With or without a delta beside `mu²`."""
+    slack = "delta" in config
+    had, has = amounts(before, 1 + slack), amounts(after, 1 + slack)
+    if any(new > old for old, new in zip(had, has, strict=True)):
         return refuted("an amount rises")
-    loss = asked.loss
+    loss = query.loss
     if loss.is_identity:
         return proven("no loss")
-    return gaussian_budget.approximate_gdp_residue((v, d), (m2, d_after), loss)
+    if slack:
+        return approximate_gdp_residue(had, has, loss)
+    return gdp_residue(had[0], has[0], loss)
 
 
-def _menu(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    tables = asked.before, asked.after
-    return potentials.step(config, before, after, asked.mechanism, asked.relation, tables)
+# -- filters made of others ----------------------------------------------------------------------
 
 
-def _plan(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    return plans.step(config, before, after, asked.mechanism, asked.relation)
-
-
-def _natural(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    return natural.natural_step(config, before, after, asked.mechanism, asked.relation)
-
-
-def _profile(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    tables = asked.before, asked.after
-    return natural.profile_step(config, before, after, asked.loss, tables)
-
-
-def _renyi_commit(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    def inner_step(to: Any, one: Any, two: Any) -> Proof:
-        return prove_step(to, one, two, asked)
-
-    def inner_first(to: Any, _: Any, state: Any) -> Proof:
-        return prove_first(to, state, asked.after)
-
-    return commits.step(
-        config, before, after, asked.mechanism, asked.relation, inner_step, inner_first
-    )
+def _renyi_commit(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    return commits.step(config, before, after, query, prove_first, prove_step)
 
 
 def _union_first(config: Config, state: State, tables: Tables) -> Proof:
     return union.first(config, state, tables, prove_first)
 
 
-def _step_of(asked: Asked) -> union.StepProof:
-    """Steps of components that were asked for the same."""
-
-    def step(place: int, component: Any, one: Any, two: Any) -> Proof:
-        tables = (union.tables_at(place, each) for each in (asked.before, asked.after))
-        return prove_step(component, one, two, Asked(asked.mechanism, asked.relation, *tables))
-
-    return step
+def _union(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    return union.step(config, before, after, query, prove_step)
 
 
-def _union(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    return union.step(config, before, after, _step_of(asked))
-
-
-def _auto(config: Config, before: State, after: State, asked: Asked) -> Proof:
-    def begins(component: Any, state: Any) -> Proof:
-        return prove_first(component, state, {})
-
-    no_loss = asked.loss.is_identity
-    return auto.step(config, before, after, no_loss, begins, _step_of(asked))
+def _auto(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    return union.auto_step(config, before, after, query, prove_first, prove_step)
 
 
 KINDS: dict[str, Kind] = {
-    "pure": Kind(
-        _equal(1, lambda c: (written(c["eps"]),)), _spending(1, lambda c, s, loss: pure(s, loss))
+    "pure": _subtracting(_written("eps"), lambda _, spent, loss: pure(spent[0], loss)),
+    "basic": _subtracting(_written("eps", "delta"), lambda _, spent, loss: basic(spent, loss)),
+    "renyi": _subtracting(
+        _written("rho"), lambda config, spent, loss: renyi(written(config["alpha"]), spent[0], loss)
     ),
-    "basic": Kind(
-        _equal(2, lambda c: (written(c["eps"]), written(c["delta"]))),
-        _spending(2, lambda c, s, loss: basic(s, loss)),
+    "renyi_curve": _subtracting(
+        lambda config: tuple(written(rho) for _, rho in config["curve"]), _renyi_curve
     ),
-    "renyi": Kind(
-        _equal(1, lambda c: (written(c["rho"]),)),
-        _spending(1, lambda c, s, loss: renyi(written(c["alpha"]), s[0], loss)),
+    "zcdp": _subtracting(_written("rho"), lambda _, spent, loss: zcdp(spent[0], loss)),
+    "approximate_zcdp": Kind(
+        _approximate_zcdp_first, partial(_spending, _written("eps", "delta"), _approximate_zcdp)
     ),
-    "renyi_curve": Kind(_curve_first, _curve_step),
-    "zcdp": Kind(
-        _equal(1, lambda c: (written(c["rho"]),)), _spending(1, lambda c, s, loss: zcdp(s[0], loss))
-    ),
-    "approximate_zcdp": Kind(_approximate_zcdp_first, _spending(2, _approximate_zcdp)),
-    "gdp": Kind(
-        _equal(1, _square), _spending(1, lambda c, s, loss: gaussian_budget.gdp(s[0], loss))
-    ),
-    "gdp_residue": Kind(_equal(1, _square), _gdp_residue),
+    "gdp": _subtracting(_square, lambda _, spent, loss: gdp(spent[0], loss)),
+    "gdp_residue": Kind(partial(_at_most, _square), _gdp_residue),
     "approximate_gdp_residue": Kind(
-        _equal(2, lambda c: (written(c["mu"]) ** 2, written(c["delta"]))), _approximate_gdp_residue
+        partial(_at_most, lambda config: (*_square(config), written(config["delta"]))), _gdp_residue
     ),
-    "target_residue": Kind(target.first, lambda c, a, b, q: target.step(c, a, b, q.loss)),
-    "menu": Kind(potentials.first, _menu),
-    "plan": Kind(plans.first, _plan),
+    "target_residue": Kind(target.first, target.step),
+    "menu": Kind(potentials.first, potentials.step),
+    "plan": Kind(plans.first, plans.step),
     "renyi_commit": Kind(commits.first, _renyi_commit),
     "union": Kind(_union_first, _union),
-    "auto": Kind(auto.first, _auto),
-    "natural": Kind(natural.natural_first, _natural),
-    "additive_profile": Kind(natural.profile_first, _profile),
+    "auto": Kind(union.auto_first, _auto),
+    "natural": Kind(natural.natural_first, natural.natural_step),
+    "additive_profile": Kind(natural.profile_first, natural.profile_step),
 }

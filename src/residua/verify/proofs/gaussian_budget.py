@@ -13,27 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, pairwise
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal, quantile, upper
+from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, quantile, upper
 from residua.verify.arithmetic.work_limit import work
-from residua.verify.losses.costs import Unknown
-from residua.verify.losses.curves import curve
 from residua.verify.losses.dominating import FINENESS, law_above
-from residua.verify.losses.factors import Factor, Loss, Response, sure, together
-from residua.verify.losses.hockey_stick import coins, heights
-from residua.verify.losses.laws import Central, Finite, Law, composed, gaussian_curve
-from residua.verify.proofs.per_query import query_by_query
-from residua.verify.proofs.residue import prove_residue
+from residua.verify.losses.factors import Loss, Unknown, together
+from residua.verify.losses.hockey_stick import curve, heights, law_of
+from residua.verify.losses.laws import Finite, Law
+from residua.verify.proofs.residue import prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
-
-_MOST_ATOMS = 1 << 14
-_BITS = (128, 256, 512)
-_FEW = 64
-_MOST_CELLS = 4000
-_NOTHING = "nothing is taken of mu²"
 
 
 def gdp(spent: Fraction, loss: Loss) -> Proof:
@@ -45,29 +37,13 @@ def gdp(spent: Fraction, loss: Loss) -> Proof:
         return undecided("no formula for the loss of a stated Rényi bound")
     if not rest.factors:
         return proven("mu² falls by at least its cost")
-    make = law_of(rest)
-    if make is None:
-        return _below_through_laws_above(rest, spent - left)
-    apart = below_gaussian(make, spent - left)
-    if apart.verdict == "proven" or not left:
+    apart, make = _any_law(rest, Fraction(0), spent - left, Fraction(0), True), law_of(rest)
+    if apart.verdict == "proven" or not left or make is None:
         return apart
     if not tight:
         return undecided(f"not shown through a loss above it: {apart.reason}")
     # The whole may fit a smaller Gaussian than its parts do, one by one.
     return _weighed(make, left, spent, Fraction(0), True)
-
-
-def _below_through_laws_above(rest: Loss, nu2: Fraction) -> Proof:
-    proof = undecided("too many outcomes, or no formula for their law")
-    if _single_below(rest, nu2):
-        return proven("the curve of the loss lies below the Gaussian's that was taken")
-    for fine in FINENESS[:1] if _is_single(rest) else FINENESS:
-        above = law_above(rest, Fraction(0), fine)
-        if above is not None and proof.verdict != "proven":
-            proof = below_gaussian(above, nu2)
-            if proof.verdict == "refuted":
-                proof = undecided(f"not shown through a loss above it: {proof.reason}")
-    return proof
 
 
 def _is_single(rest: Loss) -> bool:
@@ -78,47 +54,63 @@ def _single_below(rest: Loss, nu2: Fraction) -> bool:
     """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
     if not _is_single(rest) or not nu2 > 0:
         return False
-    factor = rest.factors[0][0]
-    with bits(_BITS[0]):
+    factor, zero = rest.factors[0][0], arb(0)
+    with bits(LADDER[0]):
         if not factor.missing().is_zero():
             return False
         nu = ball(nu2).sqrt()
-        return all(_side_below(factor, nu, back) for back in (False, True))
-
-
-def _side_below(factor: Factor, nu: Ball, back: bool) -> bool:
-    top = factor.top(back)
-    if top is None:
-        return False
-
-    def height(at: float) -> Ball:
-        t = arb(at)
-        found = arb(0) if t > top else curve(factor, t, back)
-        return arb(1) if found is None else found
-
-    return _cells_below(height, near(top), nu, arb(0))
-
-
-def _cells_below(height: Callable[[float], Ball], top: float, nu: Ball, slack: Ball) -> bool:
-    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords."""
-    end = max(top, 0.0) * (1 + 1e-9) + 1e-30
-    cells, tried = [(0.0, end, height(0.0), height(end))], 0
-    while cells:
-        low, high, at_low, at_high = cells.pop()
-        if _chord_below(nu, (arb(low), at_low), (arb(high), at_high), slack):
-            continue
-        work(200)
-        tried, middle = tried + 1, 0.5 * (low + high)
-        if tried > _MOST_CELLS or not low < middle < high:
-            return False
-        at = height(middle)
-        if at > (1 - slack) * gaussian_curve(arb(middle), nu) + slack:
-            return False
-        cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
+        for back in (False, True):
+            top = factor.top(back)
+            if top is None:
+                return False
+            height = partial(curve, factor, back=back)
+            if _chords_below(height, top, nu, zero).verdict != "proven":
+                return False
     return True
 
 
+def _chords_below(height: Callable[[Ball], Ball | None], top: Ball, nu: Ball, slack: Ball) -> Proof:
+    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords.
+
+    A chord in `x` over a cell is compared with the tangent at its middle.
+    """
+
+    def at(place: float) -> Ball:
+        t = arb(place)
+        found = arb(0) if t > top else height(t)
+        return arb(1) if found is None else found
+
+    def tangent(t: Ball) -> tuple[Ball, Ball]:
+        """Of the other curve at `t`: its height, and its slope in `x`."""
+        a, kept = nu / 2 - t / nu, 1 - slack
+        fall = kept * normal(a - nu)
+        return kept * normal(a) - t.exp() * fall + slack, -fall
+
+    end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
+    cells, tried = [(0.0, end, at(0.0), at(end))], 0
+    if cells[0][2] > tangent(arb(0))[0]:
+        return refuted("the loss exceeds the Gaussian that was taken, at x = 1")
+    while cells:
+        low, high, at_low, at_high = cells.pop()
+        middle = 0.5 * (low + high)
+        limit, slope = tangent(arb(middle))
+        x = arb(middle).exp()
+        ends = (low, at_low), (high, at_high)
+        if all(h <= limit + slope * (arb(e).exp() - x) for e, h in ends):
+            continue
+        work(80)
+        tried += 1
+        if tried > 4000 or not low < middle < high:
+            return undecided("the curves are not told apart")
+        at_middle = at(middle)
+        if at_middle > limit:
+            return refuted(f"the loss exceeds the Gaussian that was taken, at ln x = {middle:.6g}")
+        cells += [(low, middle, at_low, at_middle), (middle, high, at_middle, at_high)]
+    return proven("the loss lies below the Gaussian that was taken")
+
+
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
+    """Whether `mu²` falls by enough for a loss, without slack."""
     left, rest, tight = _absorbed(loss)
     if rest.stated:
         return undecided("no formula for the loss of a stated Rényi bound")
@@ -130,8 +122,9 @@ def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
 
 
 def approximate_gdp_residue(
-    before: tuple[Fraction, Fraction], after: tuple[Fraction, Fraction], loss: Loss
+    before: tuple[Fraction, ...], after: tuple[Fraction, ...], loss: Loss
 ) -> Proof:
+    """Whether `mu²` and delta fall by enough for a loss."""
     if loss.stated:
         return undecided("no formula for the loss of a stated Rényi bound")
     (v, d), (m2, d_after) = before, after
@@ -193,7 +186,7 @@ def _written_mass(loss: Loss) -> Fraction:
     total = Fraction(0)
     for factor, n in loss.factors:
         if factor.written_missing is None:
-            with bits(_BITS[0]):
+            with bits(LADDER[0]):
                 total += n * upper(factor.missing())
         else:
             total += n * factor.written_missing
@@ -217,7 +210,7 @@ def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
     `λ(a_mu)/mu - λ(a_m)/m`, and `λ(a_y)/y` falls in `y`: that is `(λ-a)(y/2 - t/y) <= 1`, which
     follows from `y/2 - t/y <= a` and the bound `λ < a + 1/a`. For `t < 0` by symmetry.
     """
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             kept, height = ball(1 - eta), normal(-ball(m2).sqrt() / 2)
             least = kept * normal(-ball(v).sqrt() / 2)
@@ -230,50 +223,33 @@ def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
 
 def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
     """What is left when all mass at infinity splits off; that mass from above and from below."""
-    kept = most = Fraction(1)
-    rest: list[Loss] = []
+    rest, kept, most = loss.core, Fraction(1), Fraction(1)
     for factor, n in loss.factors:
-        core = factor.core()
-        if core is None:
-            return None
-        if core is not factor:
-            with bits(_BITS[0]):
+        if rest is not None and factor.core() is not factor:
+            with bits(LADDER[0]):
                 lost = factor.missing()
-                kept *= _left_of(upper(lost), n)
+                # Exactly for a few: powers of rationals grow long.
+                few = n <= 64
+                gone = 1 - (1 - upper(lost)) ** n if few else upper(1 - (1 - lost) ** n)
+                kept *= max(Fraction(0), 1 - gone)
                 most *= upper((1 - lost) ** n)
-        if not (isinstance(core, Response) and core.eps == 0):
-            rest.append(Loss(factors=((core, n),)))
-    return together(rest), 1 - kept, 1 - most
-
-
-def without_mass(loss: Loss) -> Loss | None:
-    """A loss without the mass at infinity that splits off; None where some does not."""
-    found = _split(loss)
-    return None if found is None else Loss(factors=found[0].factors, stated=loss.stated)
-
-
-def _left_of(lost: Fraction, n: int) -> Fraction:
-    """At most `(1 - lost)^n`, and just that for a few."""
-    if n <= _FEW:
-        return (1 - lost) ** n
-    return max(Fraction(0), 1 - upper(1 - ball(1 - lost) ** n))
+    return None if rest is None else (rest, 1 - kept, 1 - most)
 
 
 def _weighed(
     make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
 ) -> Proof:
-    if m2 == 0:
-        return below_gaussian(make, v, eta)
-    if m2 == v:
-        if not eta:
-            return refuted(_NOTHING) if tight else undecided(_NOTHING)
+    """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}`; where the law is one above `L`, a disproof shows nothing."""
+    if m2 == 0 or (m2 == v and not eta):
+        proof = below_gaussian(make, v - m2, eta)
+    elif m2 == v:
         return _within_slack(make, eta)
-    proof = prove_residue(make, m2, v, eta)
-    if proof.verdict == "undecided":
-        # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
-        below = below_gaussian(make, v - m2, eta)
-        if below.verdict == "proven":
-            return below
+    else:
+        proof = prove_residue(make, m2, v, eta)
+        if proof.verdict == "undecided":
+            # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
+            below = below_gaussian(make, v - m2, eta)
+            proof = below if below.verdict == "proven" else proof
     if proof.verdict == "refuted" and not tight:
         return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
@@ -281,7 +257,7 @@ def _weighed(
 
 def _covered(rest: Loss, eta: Fraction) -> bool:
     """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             found = heights(rest, arb(0))
             if found is None or not found[0].is_finite() or found[0] > ball(eta):
@@ -293,7 +269,7 @@ def _covered(rest: Loss, eta: Fraction) -> bool:
 
 def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
     """Whether a law lies below `R_{0,η}`, which is a matter of `h(1)`."""
-    with bits(_BITS[0]):
+    with bits(LADDER[0]):
         height = make().curve(arb(0))
         if height <= ball(eta):
             return proven("the loss lies within the slack that was taken")
@@ -312,46 +288,12 @@ def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:
     return variance, together(rest), tight
 
 
-# -- laws -------------------------------------------------------------------------------------
-
-
-def law_of(loss: Loss) -> Callable[[], Law] | None:
-    """How to make the law of a composition of factors, if its outcomes can be listed."""
-    factors = loss.factors
-    if len(factors) == 1 and factors[0][1] == 1:
-        factor = factors[0][0]
-        with bits(64):
-            known = factor.law()
-        return None if known is None else (lambda: sure(factor))
-    count = 1
-    with bits(64):
-        for factor, n in factors:
-            law = factor.law()
-            if not isinstance(law, Finite):
-                return None
-            count *= n + 1 if _is_coin(factor) else len(law.z) ** min(n, 64)
-    return (lambda: composed([_power(f, n) for f, n in factors])) if count <= _MOST_ATOMS else None
-
-
-def _is_coin(factor: Factor) -> bool:
-    return isinstance(factor, Response) and factor.delta == 0
-
-
-def _power(factor: Factor, n: int) -> Finite:
-    law = sure(factor)
-    assert isinstance(law, Finite)
-    return coins(law, n) if _is_coin(factor) else composed([law] * n)
-
-
-# -- below one Gaussian -----------------------------------------------------------------------
-
-
 def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
     """Whether a law lies below `G_nu ⊕ R_{0,η}`."""
     if nu2 <= 0:
-        return refuted(_NOTHING)
+        return refuted("nothing is taken of mu²")
     proof = undecided("not settled")
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             law, nu = make(), ball(nu2).sqrt()
             if not (law.p_inf.is_zero() and law.q_inf.is_zero()):
@@ -360,10 +302,8 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fract
                 return undecided("mass at infinity that is not known to be none")
             if isinstance(law, Finite):
                 proof = _vertices(law, nu, ball(1 - eta))
-            elif eta:
-                proof = _curve_with_slack(law, nu, ball(eta))
             else:
-                proof = _curve(law, nu)
+                proof = _chords_below(law.curve, law.e, nu, ball(eta))
         if proof.verdict != "undecided":
             break
     return proof
@@ -406,84 +346,3 @@ def _tails(masses: list[Ball]) -> list[tuple[Ball, Ball]]:
 def _upper_quantile(mass: Ball, rest: Ball) -> Ball:
     """`-Φ⁻¹(mass)`, from the smaller of mass and complement, which has the digits."""
     return quantile(rest) if near(rest) < near(mass) else -quantile(mass)
-
-
-def _curve(law: Central, nu: Ball) -> Proof:
-    """`h_L <= h_nu` on `[0, e]`, both symmetric: at 0, convex difference near it, then chords.
-
-    For a symmetric curve `d/dt h(e^t) = (h-1)/2` at 0, so the difference starts with a slope of
-    the same sign, and where its second derivative is not negative it stays.
-    """
-    zero = arb(0)
-    gap = gaussian_curve(zero, nu) - law.curve(zero)
-    if gap < 0:
-        return refuted("the loss exceeds the Gaussian that was taken, at x = 1")
-    if not gap >= 0:
-        return undecided("nu is not known well enough")
-    radius = near(law.e)
-    for _ in range(60):
-        work(60)
-        if _bend(law, nu, zero.union(arb(radius))) >= 0:
-            break
-        radius *= 0.5
-    else:
-        if not gap > 0:
-            return undecided("the curves are not told apart near x = 1")
-        radius = 0.0  # far enough apart for chords from the start
-    cells = [(radius, near(law.e) * (1 + 1e-12))]
-    tried = 0
-    while cells:
-        low, high = cells.pop()
-        if low >= high or _cell(law, nu, arb(low), arb(high)):
-            continue
-        work(80)
-        tried += 1
-        if tried > _MOST_CELLS:
-            return undecided("the curves are not told apart")
-        middle = 0.5 * (low + high)
-        t = arb(middle)
-        if law.curve(t) > gaussian_curve(t, nu):
-            return refuted(f"the loss exceeds the Gaussian that was taken, at ln x = {middle:.6g}")
-        cells += [(low, middle), (middle, high)]
-    return proven("the loss lies below the Gaussian that was taken")
-
-
-def _curve_with_slack(law: Central, nu: Ball, slack: Ball) -> Proof:
-    def height(at: float) -> Ball:
-        t = arb(at)
-        return law.curve(t) if t < law.e else arb(0) if t > law.e else arb(1)
-
-    if _cells_below(height, near(law.e), nu, slack):
-        return proven("the loss lies below the Gaussian and the slack that were taken")
-    return undecided("the loss is not shown to lie below the Gaussian and the slack")
-
-
-def _bend(law: Central, nu: Ball, t: Ball) -> Ball:
-    """The second derivative of `h_nu - h_L` in `t`."""
-    from residua.verify.arithmetic.balls import density
-
-    u = nu / 2 - t / nu
-    budget = density(u) / nu - t.exp() * normal(u - nu)
-    y = ((t - law.e) / 2).exp()
-    response = law.w / (1 + (-law.e).exp())
-    flat = (1 - law.w) / -(-law.e).expm1()
-    return budget + response * y * y + flat * (y / 2 - y * y)
-
-
-def _cell(law: Central, nu: Ball, low: Ball, high: Ball) -> bool:
-    """Whether `h_L` lies below `h_nu` over a cell."""
-    at_high = law.curve(high) if high < law.e else arb(0)
-    return _chord_below(nu, (low, law.curve(low)), (high, at_high))
-
-
-def _chord_below(
-    nu: Ball, low: tuple[Ball, Ball], high: tuple[Ball, Ball], slack: Ball | int = 0
-) -> bool:
-    """Whether a chord of a curve in `x` lies below a tangent of that of `G_nu ⊕ R_{0,η}`."""
-    middle = ((low[0] + high[0]) / 2).mid()
-    slope = -normal(-nu / 2 - middle / nu)
-    at = gaussian_curve(middle, nu)
-    return all(
-        bool(height <= (1 - slack) * (at + slope * (t.exp() - middle.exp())) + slack)
-        for t, height in (low, high)
-    )

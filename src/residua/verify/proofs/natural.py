@@ -3,33 +3,43 @@
 Natural: what was spent, composed, must stay below the budget, round by round. What that is worth
 against adaptive analysts is the budget itself where losses simply add up (`R_eps`) or the family is
 closed and totally ordered (Gaussians, `R_{0,delta}`, multiples of one query); for any queries and
-so many rounds it is the `(eps', delta')` that the ledger names with the plan that shows it
-(`adaptive.py`). The exact worst case of a catalogue is not re-proven here.
+so many rounds it is the `(eps', delta')` that the ledger names with the plan that shows it. The
+exact worst case of a catalogue is not re-proven here.
 
 Profile: a symmetric query takes, for each size `e_i`, the probability of a loss of that size or
 more, and one round.
+
+**The worst case over adaptive analysts.** Queries are symmetric and at most `k`. Sizes are cut at
+`e_1 < e_2 < …`; `s_i` bounds the sum over queries of the probability of a loss of size `e_i` or
+more. Then the interaction lies below
+`c_{i-1} - c_i` randomized responses of each size `e_i`, unless there are more than `c_i` draws from
+`e_i` upwards (`c_0 = k`, none from the last one upwards). With a total `s` the probability of `n`
+draws or more is at most `(1+w)^{-(n-1)} e^{sw} / (ew)` for any `w > 0` (Markov's inequality for one
+draw, and `e^{-pw}(1+pw) <= 1` for the others).
+
+**Totals of the natural filter.** What composes to `(eps, delta)`-DP does so when losses of size `e`
+or more become `RR_e` and all others nothing. With `H(m)` the height of `m` of these at `e^eps`,
+which does not fall, and their number a sum of independent indicators of mean `s`, `E H <= delta`.
+So `H(1) (1 - e^-s) <= delta`; and any rising line below `H` on `0..k` is at most `delta` at `s`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, exact, normal
-from residua.verify.descriptions.mechanisms import loss_of
-from residua.verify.descriptions.states import State, Unreadable, amounts
-from residua.verify.losses.costs import Unknown
-from residua.verify.losses.factors import Loss, Response, together
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
+from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
+from residua.verify.descriptions.mechanisms import StepQuery, loss_of
+from residua.verify.losses.factors import Loss, Response, Unknown, together
+from residua.verify.losses.hockey_stick import heights, law_of
 from residua.verify.losses.laws import Central
-from residua.verify.proofs.adaptive import keeps, largest_total
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
-from residua.verify.proofs.gaussian_budget import law_of
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -37,7 +47,8 @@ FAMILIES = ("gaussian", "pure_delta")
 _FINITE = 600.0
 
 
-def natural_first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def natural_first(config: Config, state: State, tables: Tables) -> Proof:
+    """Whether nothing is spent, and the budget is known to hold against adaptive analysts."""
     if not loss_of(state["loss"], None).is_identity or state["rounds"] != 0:
         return refuted("something is spent before anything was asked")
     budget = loss_of(config["budget"], None)
@@ -93,10 +104,9 @@ def _computed(point: Response, rounds: int, plan: dict[str, Any]) -> Proof:
     return keeps(plan["points"], plan["draws"], totals, rounds, eps, delta)
 
 
-def natural_step(
-    config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
-) -> Proof:
-    loss = loss_of(mechanism, relation)
+def natural_step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    """Whether a query is composed with what was spent, and that stays below the budget."""
+    loss = query.loss
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
     if loss.is_identity:
         if spent != now or after["rounds"] < before["rounds"]:
@@ -193,7 +203,7 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
 # -- profiles -----------------------------------------------------------------------------------
 
 
-def _plan(tables: Mapping[str, bytes], name: str) -> dict[str, Any]:
+def _plan(tables: Tables, name: str) -> dict[str, Any]:
     content = tables.get(name)
     if content is None:
         raise Unknown("the sizes of the profile are not here")
@@ -212,7 +222,8 @@ def _plan(tables: Mapping[str, bytes], name: str) -> dict[str, Any]:
     return plan
 
 
-def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def profile_first(config: Config, state: State, tables: Tables) -> Proof:
+    """Whether the plan is the one that is promised, and its totals keep `(eps, delta)`."""
     plan = _plan(tables, "plan")
     sizes, draws = plan["points"], plan["draws"]
     rounds, *totals = amounts(state, len(sizes) + 1)
@@ -229,15 +240,10 @@ def profile_first(config: Mapping[str, Any], state: State, tables: Mapping[str, 
     return keeps(sizes, draws, totals, int(rounds), plan["eps"], plan["delta"])
 
 
-def profile_step(
-    config: Mapping[str, Any],
-    before: State,
-    after: State,
-    loss: Loss,
-    tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
-) -> Proof:
-    sizes = _plan(tables[0], "plan")["points"]
-    if tables[0]["plan"] != tables[1].get("plan"):
+def profile_step(_config: Config, before: State, after: State, query: StepQuery) -> Proof:
+    """Whether each total falls by the probability of a loss of its size, and a round is counted."""
+    loss, sizes = query.loss, _plan(query.before, "plan")["points"]
+    if query.before["plan"] != query.after.get("plan"):
         return refuted("the plan of the profile is not the one the first state was proven with")
     had, has = amounts(before, len(sizes) + 1), amounts(after, len(sizes) + 1)
     spent = [a - b for a, b in zip(had, has, strict=True)]
@@ -294,3 +300,108 @@ def _exactly_there(loss: Loss, size: Fraction) -> bool:
     """Whether losses that cannot be separated from `size` are that size."""
     only = [f for f, n in loss.factors if isinstance(f, Response) and n == 1]
     return len(only) == len(loss.factors) == 1 and only[0].eps == size
+
+
+# -- adaptive --------------------------------------------------------------------------------
+
+
+def of_size(size: float | Fraction, copies: int) -> Loss:
+    """Several equal randomized responses."""
+    e = exact(size)
+    return Loss(factors=((Response(e, Fraction(0), e, Fraction(0)), copies),)) if copies else Loss()
+
+
+def keeps(
+    sizes: list[float],
+    draws: list[int],
+    totals: list[Fraction],
+    rounds: int,
+    eps: float,
+    delta: float,
+) -> Proof:
+    """Whether symmetric queries with these totals stay within `(eps, delta)`, however chosen."""
+    allowed = (rounds, *(min(n, rounds) for n in draws), 0)
+    copies = [a - b for a, b in pairwise(allowed)]
+    if min(copies) < 0:
+        return undecided("more draws of a larger size are allowed than of a smaller one")
+    failure = totals[-1]
+    with bits(BITS):
+        for total, most in zip(totals, draws, strict=False):
+            if most < rounds:
+                failure += overflow(total, most)
+    left = exact(delta) - failure
+    if left <= 0:
+        return undecided("more draws than allowed for are likely")
+    whole = together(of_size(size, n) for n, size in zip(copies, sizes, strict=True))
+    found = within(whole, exact(eps), left)
+    if found.verdict != "proven":
+        return undecided(found.reason)
+    return proven(f"all rounds lie within ({eps!r}, {delta!r}) against adaptive analysts")
+
+
+def overflow(total: Fraction, draws: int) -> Fraction:
+    """The probability of more draws than so many, from above."""
+    n = draws + 1
+    if total >= n:
+        return Fraction(1)
+    if n == 1 or total == 0:
+        return total
+    s = float(total)
+    gap = n - s
+    w = arb((gap + math.sqrt(gap * gap + 4.0 * s)) / (2.0 * s))
+    bound = (ball(total) * w - (n - 1) * (1 + w).log() - 1 - w.log()).exp()
+    return min(Fraction(1), total, upper(bound))
+
+
+def largest_total(size: float, eps: Fraction, delta: Fraction, rounds: int) -> Fraction:
+    """The most that probabilities of losses of a size or more sum to, if all is `(eps, delta)`."""
+    with bits(BITS):
+        known = _heights(size, eps, delta, rounds)
+        limit = ball(delta)
+        found = Fraction(rounds)
+        if len(known) > 1 and known[1] > limit:
+            found = min(found, upper(-(1 - limit / known[1]).log()))
+        line = _under(known, near(limit), rounds)
+        if line is not None:
+            start, slope = line
+            found = min(found, upper((limit - start) / slope))
+        return max(found, Fraction(0))
+
+
+def _heights(size: float, eps: Fraction, delta: Fraction, rounds: int) -> list[Ball]:
+    """`H(0), H(1), …` until it is high: it does not fall afterwards."""
+    few = min(int(eps / exact(size)), rounds)
+    known = [arb(0)] * (few + 1)
+    limit, enough = float(delta), 0.5
+    while len(known) <= rounds and near(known[-1]) <= enough:
+        sides = heights(of_size(size, len(known)), ball(eps))
+        assert sides is not None
+        if near(known[-1]) <= limit < near(sides[0]):
+            enough = min(enough, limit + rounds * near(sides[0]))
+        known.append(sides[0])
+    return known
+
+
+def _under(known: list[Ball], limit: float, rounds: int) -> tuple[Ball, Ball] | None:
+    """A line `start + slope m` that lies below all heights, and meets them near `limit`."""
+    points = [(m, near(h)) for m, h in enumerate(known)]
+    if len(known) <= rounds:
+        points.append((rounds, near(known[-1])))
+    at = 0
+    while points[at][1] <= limit:
+        ahead = [((h - points[at][1]) / (m - points[at][0]), j)
+                 for j, (m, h) in enumerate(points[at + 1:], at + 1)]  # fmt: skip
+        if not ahead:
+            return None
+        steep, following = min(ahead)
+        if points[following][1] > limit:
+            break
+        at = following
+    if not steep > 0.0:
+        return None
+    slope = arb(steep)
+    # What is taken for the start must do at every number of draws.
+    start = known[0]
+    for m, height in [*enumerate(known), (rounds, known[-1])]:
+        start = start.min(height - slope * m)
+    return start, slope

@@ -1,4 +1,15 @@
-"""`L ⪯ M` where inspection or two evaluations show it."""
+"""`L ⪯ M`: by inspection, by two evaluations where `M` is a point, or by comparing curves.
+
+**Curves** are compared for bounded symmetric compositions `A` and `B` without a Gaussian part. Both
+are symmetric, so `t >= 0` is enough. Where `B` has a list of outcomes: between two of its losses
+`h_B` is linear in `x` and `h_A` is convex, so `h_A - h_B` is largest at one of them, and it is
+enough to look at the losses of `B`, at 0 and far out. Otherwise on a lattice: `A` from above
+(`dominating.py`), `B` from below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the
+losses, composed or not. Both are linear in `x` between lattice points.
+
+Single queries, symmetric or not, are compared by their curves in `x`, which are convex: `h_A` lies
+below its chord over a cell, `h_B` above the lines through its points on either side of the cell.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +17,24 @@ from fractions import Fraction
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import ball, bits, near
-from residua.verify.losses.costs import Unknown
-from residua.verify.losses.curves import curve
-from residua.verify.losses.dominating import FINENESS, Above
-from residua.verify.losses.factors import Factor, Loss, Mixture, Noise, Response
-from residua.verify.losses.hockey_stick import heights, split
-from residua.verify.losses.lattice import lattice_of
-from residua.verify.losses.laws import Finite
-from residua.verify.proofs.additive import divergence, enough_taken, largest_loss, missing_mass
-from residua.verify.proofs.conversions import renyi_within, zcdp_within
+from residua.provable.forms import MOST_OUTCOMES
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
+from residua.verify.arithmetic.work_limit import room, work
+from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, Lattice, lattice_of
+from residua.verify.losses.factors import Factor, Loss, Mixture, Noise, Response, Unknown
+from residua.verify.losses.hockey_stick import Steps, curve, heights, known_curve, law_of, split
+from residua.verify.losses.laws import Central, Finite
+from residua.verify.proofs.additive import (
+    divergence,
+    enough_taken,
+    largest_loss,
+    missing_mass,
+    renyi_within,
+    zcdp_within,
+)
 from residua.verify.proofs.gaussian_budget import gdp
+from residua.verify.proofs.residue import chord_below_tangents
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
-
-_BITS, _PRECISE = 192, 768
-"""The second where an amount is a rounding of the height itself, such as to 2^-400."""
-_ROUNDS = 12
-_BEYOND = 10_000
-"""A lattice reaches far enough if less than this part of delta lies beyond it."""
-_MOST = 1 << 17
 
 
 def below(loss: Loss, other: Loss) -> bool:
@@ -60,7 +70,7 @@ def _smaller(one: Factor, two: Factor) -> bool:
     if isinstance(two, Response):
         if isinstance(one, Response):
             return one.eps <= two.eps and one.delta <= two.delta
-        with bits(_BITS):
+        with bits(BITS):
             tops, lost = [one.top(), one.top(True)], one.missing()
             return all(t is not None and t <= ball(two.eps) for t in tops) and bool(
                 lost <= ball(two.delta)
@@ -123,7 +133,8 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         return undecided("eps is negative")
     if loss.stated:
         raise Unknown("no formula for the loss of a stated Rényi bound")
-    for precision in (_BITS, _PRECISE):
+    # The second where an amount is a rounding of the height itself, such as to 2^-400.
+    for precision in (BITS, 4 * BITS):
         with bits(precision):
             sides = heights(loss, ball(eps))
             if sides is None:
@@ -136,9 +147,9 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
             close = bool(exact.is_finite() and exact.rad() < ball(delta) / 1000)
         if not close:
             break
-        if precision == _PRECISE:
+        if precision > BITS:
             return undecided("the composition is not told from (eps, delta)")
-    with bits(_BITS):
+    with bits(BITS):
         if _shifted(loss, eps, delta):
             return proven("the composition lies within (eps, delta), small parts by their sizes")
         if any(_beside_the_largest(loss, eps, delta, fine) for fine in (None, *FINENESS[:2])):
@@ -206,28 +217,171 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
-    """By laws above it, on lattices that have `eps` on them: finer and finer, or farther where too
-    much lies beyond their ends."""
+    """By laws above it, on lattices that have `eps` on them.
+
+    They become finer, or reach farther where too much lies beyond their ends.
+    """
     tail = 1e-9 * float(delta)
     sizes = [float(loss.variance)] if loss.variance else []
     for factor, _ in loss.factors:
-        height = curve(factor, arb(0))
-        if height is None:
-            raise Unknown("no formula for its curve")
-        sizes.append(6.0 * near(height) ** 2)
+        sizes.append(6.0 * near(known_curve(factor, arb(0))) ** 2)
     cells = max(8, int(6.0 * float(eps) / min(sizes) ** 0.5) + 1)
     far = 3.0 * float(eps) + 12.0 * sum(sizes) ** 0.5
-    for _ in range(_ROUNDS):
+    for _ in range(12):
         spacing = eps / cells
         reach = int(far / float(spacing)) + 1
-        if reach > _MOST:
+        if reach > LONGEST_LATTICE:
             break
         law = lattice_of(loss, spacing, tail, reach)
         excess = law.excess(cells, 1)
         if excess[-1] <= ball(delta) and excess[0] <= (-ball(eps)).exp() * ball(delta):
             return proven(f"the composition lies within (eps, delta), {cells} cells")
-        if law.plus > ball(delta) / _BEYOND:
+        # Far enough is where less than this part of delta lies beyond.
+        if law.plus > ball(delta) / 10_000:
             far *= 2.0
         else:
             cells *= 2
     return undecided("the composition is not shown to lie within (eps, delta)")
+
+
+# -- comparing -------------------------------------------------------------------------------
+
+
+def bounded_below(loss: Loss, other: Loss) -> bool:
+    """Whether a bounded symmetric composition is shown to lie below another."""
+    for each in (loss, other):
+        plain = each.factors and not each.variance and not each.stated and each.symmetric
+        if not plain or any(factor.unbounded for factor, _ in each.factors):
+            return False
+    with bits(BITS):
+        one, two = _listed(loss), _listed(other)
+        if two is not None and _below_at_losses(loss, one, two):
+            return True
+        if one is not None and two is not None:
+            return False
+        # The numbers of lattice points up to the largest loss of a factor.
+        return any(_below_on_lattice(loss, other, cells) for cells in (32, 128, 512))
+
+
+def single_below(one: Factor, two: Factor) -> bool:
+    """Whether a bounded factor is shown to lie below another, both ways, by its curve."""
+    if not (one.missing().is_zero() and two.missing().is_zero()):
+        return False
+    with bits(BITS):
+        return _curves_below(one, two, False) and _curves_below(one, two, True)
+
+
+def _curves_below(one: Factor, two: Factor, back: bool) -> bool:
+    """On `t >= 0`, where the losses of the one end before those of the other."""
+    top, beyond = one.top(back), two.top(back)
+    if top is None or beyond is None or not top < beyond:
+        return False
+    high = near(top) + 0.5 * (near(beyond) - near(top))
+    if not (arb(high) >= top and high > 0.0):
+        return False
+    for count in (16, 64, 256, 1024):
+        ts = [arb(high * k / count) for k in range(count + 1)]
+        pairs = [(curve(one, t, back), curve(two, t, back)) for t in ts]
+        found = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if len(found) < len(pairs) or any(a > b for a, b in found):
+            return False
+        # A symmetric curve has `h'(1-) + h'(1+) = h(1) - 1`: half of that is a slope at 1.
+        first = (found[0][1] - 1) / 2 if two.symmetric else arb(-1)
+        if _cells_close([t.exp() for t in ts], found, first):
+            return True
+    return False
+
+
+def _cells_close(x: list[Ball], pairs: list[tuple[Ball, Ball]], first: Ball) -> bool:
+    """Whether chords of the one lie below what is known to lie below the other; 0 beyond the end.
+
+    Over a cell the other lies above the lines through its two points on the left, and on the right;
+    over the first, above a line of slope `first`.
+    """
+    over, under = ([pair[k] for pair in pairs] for k in (0, 1))
+    if not all(a <= b for a, b in pairs):
+        return False
+    for k in range(len(x) - 1):
+        width = x[k + 1] - x[k]
+        # It rises by no more than its slope on the right, and falls by no more than on the left.
+        right = (under[k + 2] - under[k + 1]) / (x[k + 2] - x[k + 1]) if k + 2 < len(x) else arb(0)
+        left = (under[k] - under[k - 1]) / (x[k] - x[k - 1]) if k else first
+        ends = slice(k, k + 2)
+        if not chord_below_tangents(over[ends], under[ends], (left * width, right * width)):
+            return False
+    return True
+
+
+def _listed(loss: Loss) -> Finite | None:
+    make = law_of(loss, MOST_OUTCOMES)
+    law = None if make is None else make()
+    return law if isinstance(law, Finite) else None
+
+
+def _below_at_losses(loss: Loss, one: Finite | None, two: Finite) -> bool:
+    """Whether a composition, `one` if its law is listed, lies below another at its losses."""
+    if one is not None and not (one.p_inf <= two.p_inf and one.q_inf <= two.q_inf):
+        return False
+    left, right = None if one is None else Steps(one), Steps(two)
+    for t in (arb(0), *two.z):
+        if t < 0:
+            continue
+        sides = heights(loss, t) if left is None else (left(t),)
+        if sides is None or not (sides[0] <= 0 or sides[0] <= right(t)):
+            return False
+    return True
+
+
+def _below_on_lattice(loss: Loss, other: Loss, cells: int) -> bool:
+    """The same for bounded compositions in general; no where the lattice would be too long."""
+    spacing = min(size for f, _ in other.factors if (size := _size(f))) / cells
+    sizes = [n * _size(f) for each in (loss, other) for f, n in each.factors]
+    if not all(sizes) or sum(sizes) > spacing * LONGEST_LATTICE / 2:
+        return False
+    above = lattice_of(loss, spacing, 0.0, LONGEST_LATTICE)
+    below: Lattice | None = None
+    for factor, n in other.factors:
+        power = _rounded_down(factor, spacing).power(n, LONGEST_LATTICE, 0.0)
+        below = power if below is None else below * power
+    assert below is not None
+    half = max(above.high, 0) + 1
+    high, low = above.excess(half, 1)[half:], below.excess(half, 1)[half:]
+    if not (above.plus.is_zero() and above.minus.is_zero()):
+        return False
+    return all(a <= b for a, b in zip(high, low, strict=True))
+
+
+def _size(factor: Factor) -> Fraction:
+    """About the largest loss, as a rational; 0 if it has none."""
+    if isinstance(factor, Response | Noise):
+        return factor.eps
+    top = factor.top()
+    return Fraction(0) if top is None else Fraction(float(top.upper()))
+
+
+def _rounded_down(factor: Factor, spacing: Fraction) -> Lattice:
+    """Masses of `P` at lattice points at or below their losses; for heights at `t >= 0` alone."""
+    law, d = factor.law(), ball(spacing)
+    masses: dict[int, Ball] = {}
+
+    def add(k: int, mass: Ball) -> None:
+        masses[k] = masses.get(k, arb(0)) + mass
+
+    if isinstance(law, Central) and isinstance(factor, Noise):
+        top, bottom = factor.eps // spacing, -factor.eps // spacing
+        add(bottom, law.atoms.p[0])
+        add(top, law.atoms.p[1])
+        work(4 * (top - bottom))
+        for k in range(bottom, top + 1):
+            start, stop = (k * d).max(-law.e), ((k + 1) * d).min(law.e)
+            add(k, 2 * law.height * ((stop / 2).exp() - (start / 2).exp()))
+    elif isinstance(law, Finite):
+        for p, z in zip(law.p, law.z, strict=True):
+            cell = (z / d).lower().floor().unique_fmpz()
+            if cell is not None:
+                add(int(cell), p)
+    first, last = min(masses, default=0), max(masses, default=0)
+    work(last - first)
+    room(last - first)
+    listed = tuple(masses.get(k, arb(0)) for k in range(first, last + 1))
+    return Lattice(d, first, listed, arb(0), arb(0))

@@ -14,12 +14,10 @@ from fractions import Fraction
 from typing import Any
 
 from residua.provable.partitions import unpromised_partition
-from residua.verify.arithmetic.balls import ball, bits, exact, upper, written
-from residua.verify.descriptions.configurations import misconfigured
+from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
+from residua.verify.descriptions.configurations import UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
-from residua.verify.descriptions.states import UNREADABLE
-from residua.verify.losses.costs import Infinite, Unknown
-from residua.verify.losses.factors import Loss, Response, Stated
+from residua.verify.losses.factors import Infinite, Loss, Response, Stated, Unknown
 from residua.verify.losses.hockey_stick import heights
 from residua.verify.proofs.additive import pure, renyi
 from residua.verify.proofs.concentrated import zcdp
@@ -28,7 +26,6 @@ from residua.verify.proofs.natural import FAMILIES, point_budget, pure_budget
 from residua.verify.proofs.order import basic, below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = 192
 _WITH_DELTA = (
     *("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "plan"),
     "target_residue",
@@ -110,7 +107,7 @@ def _union_delta(config: Mapping[str, Any]) -> float:
     Those that are not stated are known to far more digits than a float has.
     """
     total = Fraction(0)
-    with bits(_BITS):
+    with bits(BITS):
         for each in config["filters"]:
             if each["kind"] in ("pure", *_WITH_DELTA):
                 total += exact(each.get("delta", 0.0))
@@ -144,7 +141,7 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
     if below(loss, promised(cap)):
         return proven("below the promise")
     if kind == "pure":
-        return pure((written(cap["eps"]),), loss)
+        return pure(written(cap["eps"]), loss)
     if kind in (*_WITH_DELTA, "additive_profile", "union"):
         return _under_point(point_budget(promised(cap)), loss)
     if kind in ("gdp", "gdp_residue"):
@@ -171,7 +168,7 @@ def _under_budget(budget: Loss, loss: Loss) -> Proof:
     """The same for the budget of a natural filter."""
     eps, point = pure_budget(budget), point_budget(budget)
     if eps is not None:
-        return pure((eps,), loss)
+        return pure(eps, loss)
     if point is not None:
         return _under_point(point, loss)
     if budget.factors:

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 from residua.records import canonical
 from residua.verify.arithmetic.balls import exact
-from residua.verify.descriptions.mechanisms import loss_of
-from residua.verify.descriptions.states import State, Unreadable, amount
+from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
+from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Factor, Loss, Response, together
-from residua.verify.proofs.comparing import bounded_below, single_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.natural import point_budget
-from residua.verify.proofs.order import below, within
+from residua.verify.proofs.order import below, bounded_below, single_below, within
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 
@@ -50,7 +49,7 @@ def _leaves(description: Mapping[str, Any], copies: int) -> Iterator[tuple[Any, 
         yield description, copies
 
 
-def _plan(config: Mapping[str, Any]) -> _Plan:
+def _plan(config: Config) -> _Plan:
     losses: dict[str, Loss] = {}
     counts: dict[str, int] = {}
     variance = Fraction(0)
@@ -65,7 +64,7 @@ def _plan(config: Mapping[str, Any]) -> _Plan:
     return _Plan(list(losses.values()), list(counts.values()), variance)
 
 
-def first_state(config: Mapping[str, Any]) -> dict[str, Any]:
+def first_state(config: Config) -> dict[str, Any]:
     """The first state of a plan: all of it."""
     plan = _plan(config)
     return {"left": plan.counts, "variance": str(plan.variance)}
@@ -80,7 +79,7 @@ def _left(plan: _Plan, state: State) -> tuple[list[int], Fraction]:
     return left, amount(state["variance"])
 
 
-def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def first(config: Config, state: State, _tables: Tables) -> Proof:
     """Whether what is left at the start was planned, and keeps `(eps, delta)`."""
     plan = _plan(config)
     left, variance = _left(plan, state)
@@ -90,16 +89,14 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     return within(whole, exact(config["eps"]), exact(config["delta"]))
 
 
-def step(
-    config: Mapping[str, Any], before: State, after: State, mechanism: Any, relation: str | None
-) -> Proof:
+def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
     """Whether what is taken off the plan covers a query."""
     plan = _plan(config)
     (had, old), (has, new) = _left(plan, before), _left(plan, after)
     taken = [a - b for a, b in zip(had, has, strict=True)]
     if new > old or min(taken, default=0) < 0:
         return refuted("more is left of the plan than before")
-    loss = loss_of(mechanism, relation)
+    loss = query.loss
     if loss.is_identity:
         return proven("no loss")
     if not any(taken) and old == new:
@@ -116,7 +113,7 @@ def step(
     points = [point_budget(Loss(factors=((factor, 1),))) for factor, _ in covers.factors]
     if any(_within_point(asked, point) for point in points if point is not None):
         return proven("takes off the plan an (eps, delta) that it lies within")
-    if bounded_below(asked, covers.rest).verdict == "proven":
+    if bounded_below(asked, covers.rest):
         return proven("takes off the plan what lies above it, at every loss")
     if asked.factors and covers.variance:
         found = gdp_residue(new + covers.variance, new, asked)
@@ -124,9 +121,8 @@ def step(
             return found
     if covers.factors and not asked.variance:
         rest = plan.composed(has, Fraction(0))
-        found = bounded_below(rest + asked, rest + covers.rest)
-        if found.verdict == "proven":
-            return proven(f"what is left of the plan and the query: {found.reason}")
+        if bounded_below(rest + asked, rest + covers.rest):
+            return proven("the query and what is left of the plan lie below what was left before")
     return undecided("a query off the plan, not shown to fit into what it takes off")
 
 
@@ -153,7 +149,7 @@ def _single_below(loss: Loss, covers: Loss) -> bool:
     if loss.variance or len(loss.factors) != 1 or loss.factors[0][1] != 1:
         return False
     one = loss.factors[0][0]
-    return any(single_below(one, each).verdict == "proven" for each, _ in covers.factors)
+    return any(single_below(one, each) for each, _ in covers.factors)
 
 
 def _within_point(loss: Loss, point: Response) -> bool:

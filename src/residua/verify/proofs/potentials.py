@@ -6,40 +6,32 @@ state covers with `φ'` what follows a query `L`, everything together is covered
 
     (L ∘ φ')_k = g_L(t_k) + Σ_j p_j φ'_{k-j},
 
-`p` the masses of a law on the grid that dominates `L` (`lattice.py`), `φ'` continued to the right
-by its last value and to the left by its first, falling like `e^t`, as excesses do at most. So a
-step is sound if `L ∘ φ' <= φ` at every grid point, and a first state if its `φ` is at most `delta`
-at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. A query without loss
-keeps the potential.
+`p` the masses of a law on the grid that dominates `L` (`dominating.py`), `φ'` continued to the
+right by its last value and to the left by its first, falling like `e^t`, as excesses do at most.
+So a step is sound if `L ∘ φ' <= φ` at every grid point, and a first state if its `φ` is at most
+`delta` at `eps` and `e^-eps delta` at `-eps`: then all lies below `R_{eps,delta}`. A query without
+loss keeps the potential.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, exact, near
-from residua.verify.descriptions.mechanisms import loss_of
-from residua.verify.descriptions.states import State, Unreadable
-from residua.verify.losses.costs import Unknown
-from residua.verify.losses.curves import curve
-from residua.verify.losses.factors import Loss, Response
-from residua.verify.losses.lattice import lattice_of, multiplied
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
+from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.losses.dominating import lattice_of, multiplied
+from residua.verify.losses.factors import Loss, Response, Unknown
+from residua.verify.losses.hockey_stick import curve
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 PARTS = 1 << 12
 """A level of the menu has so many parts."""
-_BITS = 192
-_FINEST = 64
-_CHORDS = 3e-5
-_TAIL = 1e-11
-"""Of delta, charged in full: well below what the filters cut off, which they charge likewise."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Potential:
         return self.eps, self.delta, self.cells, self.half
 
 
-def potential_of(tables: Mapping[str, bytes]) -> Potential | None:
+def potential_of(tables: Tables) -> Potential | None:
     """The potential that a table holds; None if there is none."""
     content = tables.get("potential")
     if content is None:
@@ -99,7 +91,7 @@ def _left(state: State, found: Potential) -> int:
     return left
 
 
-def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def first(config: Config, state: State, tables: Tables) -> Proof:
     """Whether a first state keeps `(eps, delta)`."""
     found = potential_of(tables)
     if found is None:
@@ -109,14 +101,14 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     return _of_target(config, found) or _under_target(found)
 
 
-def _of_target(config: Mapping[str, Any], found: Potential) -> Proof | None:
+def _of_target(config: Config, found: Potential) -> Proof | None:
     if found.eps != config["eps"] or found.delta != config["delta"]:
         return refuted("the potential is for another target")
     return None
 
 
 def _under_target(grid: Potential) -> Proof:
-    with bits(_BITS):
+    with bits(BITS):
         right = arb(grid.values[grid.half + grid.cells])
         left = arb(grid.values[grid.half - grid.cells])
         delta = ball(exact(grid.delta))
@@ -128,17 +120,10 @@ def _under_target(grid: Potential) -> Proof:
     return undecided("the first potential is not told from its ceiling")
 
 
-def step(
-    config: Mapping[str, Any],
-    before: State,
-    after: State,
-    mechanism: Any,
-    relation: str | None,
-    tables: tuple[Mapping[str, bytes], Mapping[str, bytes]],
-) -> Proof:
+def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
     """Whether the next state may follow a query."""
-    loss = loss_of(mechanism, relation)
-    old, new = potential_of(tables[0]), potential_of(tables[1])
+    loss = query.loss
+    old, new = potential_of(query.before), potential_of(query.after)
     if old is None or new is None:
         return undecided("the potential of a state is not here")
     had, has = _left(before, old), _left(after, new)
@@ -155,7 +140,7 @@ def step(
         # The next step is judged by the potential of this one: it must be the one that was proven.
         same = has == had and old == new
         return proven("no loss") if same else refuted("the state moves for nothing")
-    with bits(_BITS):
+    with bits(BITS):
         needed = composed(loss, new)
         for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):
             if not high <= arb(limit):
@@ -167,7 +152,8 @@ def step(
 def composed(loss: Loss, grid: Potential) -> list[Ball]:
     """`L ∘ φ'` at every grid point, enclosed."""
     every = _refinement(loss, grid)
-    tail = _TAIL * grid.delta
+    # Charged in full: well below what the filters cut off, which they charge likewise.
+    tail = 1e-11 * grid.delta
     while True:
         try:
             law = lattice_of(loss, grid.spacing / every, tail, 2 * grid.half * every)
@@ -203,6 +189,6 @@ def _refinement(loss: Loss, grid: Potential) -> int:
         # About the variance of a loss with this height at 1.
         spreads.append(6.0 * near(height) ** 2 if height is not None else d * d)
     every = 1
-    while every < _FINEST and spreads and 0.25 * (d / every) ** 2 > _CHORDS * min(spreads):
+    while every < 64 and spreads and 0.25 * (d / every) ** 2 > 3e-5 * min(spreads):
         every *= 2
     return every

@@ -25,27 +25,45 @@ The left half is the right half of the reversed law. A point with `a > b` refute
 **Reserves.** To `b` may be added a sum of `E(t) = e^{g - kt}` with `k > 0`, for `t >= 0`, both
 directions. `κE` is the Laplace transform of a Gaussian, and `E` is convex in `x`: all of the above
 stays true. The claim may also be made from some `t > 0` on only; then cells begin there.
+
+**Query by query.** If `G_m ⊕ L ⪯ G_√(m²+c)` then adding `G_s` on both sides shows the same with
+`m² + s²`: what a query costs at the least budget of several it costs at most at all of them. So for
+`L = ⊕ n_i L_i` it is enough to walk up from `m²`, proving each `L_i` once (or once a block of equal
+ones) at the level reached, and to find that all costs together are no more than what was taken.
+That is not tight, and a failure shows nothing; it is close where each query is small beside the
+budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import inf, sinh
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, enough, near, normal
+from residua.verify.arithmetic.balls import (
+    BITS,
+    Ball,
+    ball,
+    bits,
+    density,
+    enough,
+    near,
+    normal,
+    rational,
+)
 from residua.verify.arithmetic.work_limit import work
+from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, Tail, gaussian_rise, slack_rise
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
 _GRID = 10
 _MOST = 30_000
-_NEWTON = 30
 
 
 @dataclass(frozen=True)
@@ -141,13 +159,11 @@ class _Half:
         step = (two.b[0] / one.b[0]).log() + ((two.t + one.t) / (2 * m2) - _HALF) * width
         first = (one.slope_b + one.t / m2 - _HALF) * width
         second = (two.slope_b + two.t / m2 - _HALF) * width
-        bend = near(second - first)
-        if not bend > 0.0:
-            return False
-        cut = arb(min(max((near(second) - near(step)) / bend, 0.0), 1.0))
         # ln κb at the start is the zero of heights.
-        chord = one.log_ratio + (step + two.log_ratio - one.log_ratio) * cut
-        return bool(chord <= first * cut) and bool(chord <= step - second * (1 - cut))
+        zero = arb(0)
+        return chord_below_tangents(
+            (one.log_ratio, step + two.log_ratio), (zero, step), (first, second)
+        )
 
     def closes_in_x(self, one: _Point, two: _Point) -> bool:
         """Chord of one curve below tangents of the other, both in `x`."""
@@ -166,12 +182,7 @@ class _Half:
         (b_one, a_one, fall_one), (b_two, a_two, fall_two) = ends
         width = two.t - one.t
         first, second = fall_one * width.expm1(), fall_two * -(-width).expm1()
-        bend = near(second - first)
-        if not bend > 0.0:
-            return False
-        cut = arb(min(max((near(second) - near(b_two - b_one)) / bend, 0.0), 1.0))
-        chord = a_one + (a_two - a_one) * cut
-        return bool(chord <= b_one + first * cut) and bool(chord <= b_two - second * (1 - cut))
+        return chord_below_tangents((a_one, a_two), (b_one, b_two), (first, second))
 
     def lifted(self, point: _Point, jet: Jet, base: Ball) -> tuple[Ball, Ball, Ball]:
         """Second derivative of `κ` times a function, and the first two orders below it."""
@@ -206,7 +217,23 @@ _HALF = arb(1) / 2
 
 
 class _TooMany(Exception):
-    pass
+    """The limit of points is reached."""
+
+
+def chord_below_tangents(
+    over: Sequence[Ball], under: Sequence[Ball], rises: tuple[Ball, Ball]
+) -> bool:
+    """Whether the chord of one curve lies below the tangents of another at the ends of a cell.
+
+    The values at both ends are given, in order there, and how much each tangent rises over the
+    cell. Wherever it is cut in two, it is enough that the chord is below both tangents there.
+    """
+    step, bend = near(under[1] - under[0]), near(rises[1] - rises[0])
+    cut = arb(min(max((near(rises[1]) - step) / bend, 0.0), 1.0)) if bend > 0.0 else _HALF
+    chord = over[0] + (over[1] - over[0]) * cut
+    return bool(chord <= under[0] + rises[0] * cut) and bool(
+        chord <= under[1] - rises[1] * (1 - cut)
+    )
 
 
 def prove_residue(
@@ -311,7 +338,7 @@ def _summit(half: _Half, point: _Point, reach: float) -> _Point:
         return point
     first = near(point.t)
     best = point
-    for _ in range(_NEWTON):
+    for _ in range(30):
         a, b = best.a, best.b
         slope = best.slope_a - best.slope_b
         bend = near(a[2] / a[0] - best.slope_a**2 - b[2] / b[0] + best.slope_b**2)
@@ -325,3 +352,91 @@ def _summit(half: _Half, point: _Point, reach: float) -> _Point:
         if abs(near(step)) < 1e-14 * (abs(first) + reach):
             break
     return best
+
+
+# -- per query -------------------------------------------------------------------------------
+
+
+_BLOCKS = (1, 32)
+_NO = undecided("not shown query by query")
+
+
+def query_by_query(loss: Loss, m2: Fraction, v: Fraction) -> Proof:
+    """`G_m ⊕ L ⪯ G_√v` for bounded symmetric factors, or undecided."""
+    fits = m2 > 0 and not loss.variance and not loss.stated
+    if not fits or not all(f.symmetric and not f.unbounded for f, _ in loss.factors):
+        return _NO
+    for blocks in _BLOCKS:
+        if blocks > 1 and all(n == 1 for _, n in loss.factors):
+            break
+        found = _walk(loss, m2, v, blocks)
+        if found is not None:
+            return _proved(found, m2, v)
+    return _NO
+
+
+Costs = list[tuple[Factor, int, Fraction]]
+
+
+def _walk(loss: Loss, m2: Fraction, v: Fraction, blocks: int) -> Costs | None:
+    """The approximate cost of each, going up from `m²`; None if that is too much."""
+    level, found = m2, []
+    # Large ones first: they lose most where little is left, so they go last, at the top.
+    order = sorted(loss.factors, key=lambda each: _size(each[0]))
+    for factor, n in order:
+        block = -(-n // blocks)
+        while n:
+            count = min(block, n)
+            cost = _cost(factor, level)
+            if cost is None or level + count * cost > v:
+                return None
+            found.append((factor, count, cost))
+            level += count * cost
+            n -= count
+    return found
+
+
+def _size(factor: Factor) -> float:
+    with bits(64):
+        law = factor.law()
+        return 0.0 if law is None else near(law.top)
+
+
+def _cost(factor: Factor, level: Fraction) -> Fraction | None:
+    """Where the curves meet at `x = 1`, slightly above: a guess, to be proven."""
+    with bits(BITS):
+        law = factor.law()
+        if law is None or not (law.p_inf.is_zero() and law.q_inf.is_zero()):
+            return None
+        m2 = ball(level)
+        m = m2.sqrt()
+        needed = law.rise(arb(0), m)[0]
+        cost = needed * 2 * m / density(m / 2)
+        for _ in range(12):
+            work(64)
+            mu = (m2 + cost).sqrt()
+            step = (gaussian_rise(arb(0), m, mu)[0] - needed) * 2 * mu / density(mu / 2)
+            cost = arb((cost - step).mid())
+            if not (cost > 0 and step.is_finite()):
+                return None
+            if abs(near(step)) < 1e-20 * near(cost):
+                break
+        return rational(cost * (1 + arb(2) ** -48))
+
+
+def _proved(costs: Costs, m2: Fraction, v: Fraction) -> Proof:
+    """All of what was taken is given out: each gets a little more than it needs."""
+    needed = sum((n * cost for _, n, cost in costs), Fraction(0))
+    # A float below, for short fractions.
+    share = Fraction(float((v - m2) / needed)) * (1 - Fraction(1, 1 << 50))
+    share = max(share, Fraction(1))
+    level = m2
+    for factor, count, cost in costs:
+        part = cost * share
+        found = prove_residue(partial(sure_law, factor), level, level + part)
+        if found.verdict != "proven":
+            return _NO
+        level += count * part
+    if level > v:
+        return _NO
+    return proven(f"residue condition on all x > 0, query by query, {len(costs)} of them")

@@ -32,20 +32,20 @@ must hold, `η` being the slack that is taken. One of these is enough:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, ball, bits, rational, upper, written
-from residua.verify.descriptions.states import State, Unreadable, amount
-from residua.verify.losses.costs import Infinite, Unknown
+from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, rational, upper, written
+from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
+from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import FINENESS, law_above
-from residua.verify.losses.factors import Loss, Noise, Response
-from residua.verify.losses.hockey_stick import heights
+from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown, is_coin
+from residua.verify.losses.hockey_stick import heights, law_of
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
     Cost,
@@ -54,11 +54,10 @@ from residua.verify.proofs.additive import (
     largest_loss,
     missing_mass,
 )
-from residua.verify.proofs.gaussian_budget import gdp_residue, law_of, without_mass
+from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_BITS = (128, 256, 512)
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 _SPACING = 48
 """Values of `v` in a decade at which steps are proven."""
@@ -68,7 +67,7 @@ _SHARED = 2
 """The number of reserves, of the lowest orders, to draw on where many steps share a proof."""
 
 
-def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) -> Proof:
+def first(config: Config, state: State, _tables: Tables) -> Proof:
     """Whether the first potential keeps `(eps, delta)`, and nothing has been lost."""
     left, reached, reserves, slack = _read(state)
     if reached != 0:
@@ -93,7 +92,7 @@ def first(config: Mapping[str, Any], state: State, tables: Mapping[str, bytes]) 
     return proven("the first potential keeps (eps, delta)")
 
 
-def kappas(config: Mapping[str, Any]) -> tuple[Fraction, ...]:
+def kappas(config: Config) -> tuple[Fraction, ...]:
     """The orders of the reserves, less 1."""
     return tuple((written(config["order"]) - 1) * each for each in _MULTIPLES)
 
@@ -109,7 +108,7 @@ def _first_reserve(eps: Fraction, k: Fraction, v: Fraction, reserve: Fraction) -
 
 def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
     """Whether a part of the first potential is within its share of `delta`."""
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             found = height()
             if found <= ball(share):
@@ -119,8 +118,9 @@ def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
     return undecided(f"the first {name} is not told from its share of delta")
 
 
-def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> Proof:
+def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
     """Whether a step from one state to the next is sound."""
+    loss = query.loss
     (v, b, reserves, s), (left, reached, kept, slack) = _read(before), _read(after)
     if left > v:
         return refuted("mu² rises")
@@ -141,7 +141,7 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
     if loss.is_identity:
         return proven("no loss")
     lost = missing_mass(loss)
-    rest = without_mass(loss.rest)
+    rest = loss.rest.core
     if rest is None:
         return undecided("mass at infinity that does not split off")
     masses = enough_taken("the slack", s - slack, lost)
@@ -149,7 +149,7 @@ def step(config: Mapping[str, Any], before: State, after: State, loss: Loss) -> 
     far = _reach(b, reached, _largest(bounded))
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
-    with bits(_BITS[0]):
+    with bits(LADDER[0]):
         taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
     eta = max(s - slack - taken, Fraction(0))
     start = _from(written(config["eps"]), b, v, orders, reserves)
@@ -164,7 +164,7 @@ def _may_be_kept(cost: Fraction, k: Fraction, before: Fraction, after: Fraction)
     """
     if after <= before:
         return True
-    with bits(_BITS[0]):
+    with bits(LADDER[0]):
         return bool(ball(after) <= ball(before) * ball(k * (k + 1) * cost / 2).exp())
 
 
@@ -190,7 +190,7 @@ def _from(
 ) -> Fraction | None:
     """`t0`, from below: the inequality is needed from here on. None if everywhere."""
     found = [] if b is None else [eps - b]
-    with bits(_BITS[0]):
+    with bits(LADDER[0]):
         for k, reserve in zip(orders, reserves, strict=True):
             if reserve:
                 log = ball(reserve).log() + ball(k * (k + 1) * v / 2)
@@ -227,7 +227,7 @@ def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
     """The `α_i`, to six digits from below; None if one of them is not known to be at least 0."""
     found = []
     for k, reserve, kept in zip(step.orders, step.reserves, step.kept, strict=True):
-        with bits(_BITS[0]):
+        with bits(LADDER[0]):
             needed = ball(kept) * _moment(k, step.v - step.m2, rest) if kept else arb(0)
             drawn = ball(reserve) - needed
             if not (drawn.is_finite() and drawn >= 0):
@@ -358,9 +358,9 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
         return None
     one = len(rest.factors) == 1 and rest.factors[0][1] == 1
     factor = rest.factors[0][0]
-    central = one and (isinstance(factor, Noise) or _is_coin(factor))
+    central = one and (isinstance(factor, Noise) or is_coin(factor))
     proof = undecided("the curves are not told apart where the budget is first read")
-    for precision in _BITS:
+    for precision in LADDER:
         with bits(precision):
             law = rest if central else _response(top)
             found = heights(Loss(variance=m2, factors=law.factors), ball(start))
@@ -374,10 +374,6 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
             if found[0] > budget:
                 return undecided("the budget is not shown to cover the query where it is read")
     return proof
-
-
-def _is_coin(factor: Any) -> bool:
-    return isinstance(factor, Response) and factor.delta == 0
 
 
 def _response(top: Cost) -> Loss:

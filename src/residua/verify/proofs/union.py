@@ -7,22 +7,40 @@ its own rule allows the step; a component that is stopped stays so; one at least
 component is always sound.
 
 What a component is called here is its place; its tables are named `"<place>.<name>"`.
+
+**The automatic filter** is a union whose components are chosen at the first query. A state has the
+components' configurations and a state or null for each; before the first query both lists are
+empty. The step that opens the filter is proven if every component keeps an `eps` of at most the
+filter's, the deltas add up to at most `delta`, as they are written, and the step from the first
+states of the components is one of their union. The records do not hold those first states, so they
+are worked out here, from the configurations: never less than what the library starts with. A plan
+must fit as a whole. Afterwards the components must not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
-from residua.verify.descriptions.states import State
+from flint import arb
+
+from residua.records import canonical
+from residua.verify.arithmetic.balls import LADDER, ball, bits, rational, written
+from residua.verify.descriptions.configurations import Config, State, Tables, fingerprint
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.losses.laws import gaussian_curve
+from residua.verify.proofs import plans, target
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted
 
-Tables = Mapping[str, bytes]
 FirstProof = Callable[[Any, Any, Tables], Proof]
-StepProof = Callable[[int, Any, Any, Any], Proof]
+StepProof = Callable[[Any, Any, Any, StepQuery], Proof]
+
+_DIGITS = 110
+"""Binary digits of what is worked out: more than the library keeps."""
 
 
-def first(config: Mapping[str, Any], state: State, tables: Tables, prove: FirstProof) -> Proof:
+def first(config: Config, state: State, tables: Tables, prove: FirstProof) -> Proof:
     """Whether every component begins as its own filter does; none is stopped yet."""
     proofs = []
     for place, (component, part) in enumerate(_pairs(config, state)):
@@ -32,7 +50,7 @@ def first(config: Mapping[str, Any], state: State, tables: Tables, prove: FirstP
     return all_of(proofs)
 
 
-def step(config: Mapping[str, Any], before: State, after: State, prove: StepProof) -> Proof:
+def step(config: Config, before: State, after: State, query: StepQuery, prove: StepProof) -> Proof:
     """Whether the live components are some of those before, each moved by a proven step."""
     proofs, stopped = [], []
     pairs = zip(_pairs(config, before), after["parts"], strict=True)
@@ -42,7 +60,9 @@ def step(config: Mapping[str, Any], before: State, after: State, prove: StepProo
         elif one is None:
             return refuted(f"component {place} comes back after it was stopped")
         else:
-            proofs.append(_named(place, prove(place, component, one, two)))
+            tables = (tables_at(place, each) for each in (query.before, query.after))
+            own = StepQuery(query.mechanism, query.relation, *tables)
+            proofs.append(_named(place, prove(component, one, two, own)))
     if not proofs:
         return refuted("no component of the union is live")
     ended = [proven(f"stops {', '.join(stopped)}")] if stopped else []
@@ -57,9 +77,133 @@ def tables_at(place: int, tables: Tables) -> Tables:
     }
 
 
-def _pairs(config: Mapping[str, Any], state: State) -> list[tuple[Any, Any]]:
+def _pairs(config: Config, state: State) -> list[tuple[Any, Any]]:
     return list(zip(config["filters"], state["parts"], strict=True))
 
 
 def _named(place: int, proof: Proof) -> Proof:
     return Proof(proof.verdict, f"component {place}: {proof.reason}")
+
+
+# -- the automatic filter -------------------------------------------------------------------------
+
+
+def auto_first(_config: Config, state: State, _tables: Tables) -> Proof:
+    """Whether nothing is chosen yet."""
+    if state["filters"] or state["parts"]:
+        return refuted("components are chosen before anything was asked")
+    return proven("nothing was admitted yet")
+
+
+def auto_step(
+    config: Config,
+    before: State,
+    after: State,
+    query: StepQuery,
+    prove_first: FirstProof,
+    prove: StepProof,
+) -> Proof:
+    """Whether a step opens the filter soundly, or is one of the union that it has become.
+
+    `prove_first` and `prove` check a first state and a step of a component.
+    """
+    filters = after["filters"]
+    if query.loss.is_identity and canonical(before) == canonical(after):
+        return proven("no loss")
+    wrong = _promise_too_much(config, filters)
+    if wrong is not None:
+        return refuted(wrong)
+    if before["filters"]:
+        if canonical(before["filters"]) != canonical(filters):
+            return refuted("the components change")
+        return step(after, before, after, query, prove)
+    begun = {**after, "parts": [first_state(each) for each in filters]}
+    return all_of([first(after, begun, {}, prove_first), step(after, begun, after, query, prove)])
+
+
+def _promise_too_much(config: Config, filters: list[Config]) -> str | None:
+    """Why components do not keep `(eps, delta)` together, if so."""
+    if not filters:
+        return "a query is admitted by no component"
+    total = Fraction(0)
+    for place, each in enumerate(filters):
+        if each["kind"] not in _FIRST_STATES:
+            return f"component {place} is of a kind that auto does not have: {each['kind']}"
+        if written(each["eps"]) > written(config["eps"]):
+            return f"the eps of component {place} is more than that of the filter"
+        total += written(each.get("delta", 0.0))
+    if total > written(config["delta"]):
+        return "the deltas of the components add up to more than that of the filter"
+    return None
+
+
+def first_state(config: Config) -> State:
+    """The first state of a component: at least what the library starts with."""
+    return {
+        "kind": config["kind"],
+        "of": fingerprint(config),
+        **_FIRST_STATES[config["kind"]](config),
+    }
+
+
+def _pure(config: Config) -> dict[str, Any]:
+    return {"left": [str(written(config["eps"]))]}
+
+
+def _target_residue(config: Config) -> dict[str, Any]:
+    eps, delta = written(config["eps"]), written(config["delta"])
+    reserve, slack = (written(config[name]) for name in ("reserve", "slack"))
+    v = _largest_mu(eps, delta * (1 - reserve - slack)) ** 2
+    orders = target.kappas(config) if reserve and v else ()
+    kept = []
+    for k in orders:
+        with bits(LADDER[1]):
+            share = ball(delta * reserve / len(orders))
+            most = share * ball(k * eps - k * (k + 1) * v / 2).exp()
+            kept.append(str(rational(arb((most * (1 - arb(2) ** -_DIGITS)).lower()))))
+    return {"left": str(v), "reached": "0", "reserves": kept, "slack": str(delta * slack)}
+
+
+def _renyi_commit(config: Config) -> dict[str, Any]:
+    rho = _largest_rho(*(written(config[name]) for name in ("alpha", "eps", "delta")))
+    return {"left": str(rho), "committed": False, "to": None, "inner": None}
+
+
+def _largest_mu(eps: Fraction, delta: Fraction) -> Fraction:
+    """A `mu` with `h_{G_mu}(e^eps) <= delta`, the largest but for its last binary digits."""
+    with bits(LADDER[1]):
+        at, most = ball(eps), ball(delta)
+
+        def keeps(mu: Fraction) -> bool:
+            return bool(gaussian_curve(at, ball(mu)) <= most)
+
+        high = Fraction(1)
+        while keeps(high):
+            high *= 2
+        while high > Fraction(1, 1 << 20) and not keeps(high / 2):
+            high /= 2
+        low, gap = high / 2, high / 2
+        if not keeps(low):
+            return Fraction(0)
+        for _ in range(_DIGITS):
+            gap /= 2
+            low = low + gap if keeps(low + gap) else low
+    return low
+
+
+def _largest_rho(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
+    """The `rho` at the order `alpha` that `(eps, delta)` gives, less its last binary digits."""
+    with bits(LADDER[1]):
+        a = ball(alpha)
+        rho = ball(eps) + (ball(delta) * a).log() / (a - 1) - (1 - 1 / a).log()
+        least = arb(rho.lower()) * (1 - arb(2) ** -_DIGITS)
+        return rational(arb(least.lower())) if least > 0 else Fraction(0)
+
+
+_FIRST_STATES: dict[str, Callable[[Config], dict[str, Any]]] = {
+    "pure": _pure,
+    "target_residue": _target_residue,
+    "renyi_commit": _renyi_commit,
+    "plan": plans.first_state,
+}
+"""What the first state of each kind of component holds beside its kind and fingerprint."""

@@ -16,16 +16,20 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.operations.early_rulings import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.service.api import models, values
-from residua.service.api.bodies import JsonRoute
-from residua.service.api.deciding import decide, is_quick, query_of, settle, shown_slowly
-from residua.service.api.responses import BudgetName, IdempotencyKey, Json, documented, shaped
-from residua.service.auth.access import Caller
-from residua.service.auth.hold_owner import hold_of
+from residua.service.api.deciding import hold_of, is_quick, query_of, settle, shown_slowly
+from residua.service.api.responses import (
+    BudgetName,
+    IdempotencyKey,
+    Json,
+    JsonRoute,
+    documented,
+    shaped,
+)
+from residua.service.auth import Caller
 from residua.service.context import Office, caller_of, office_of
 from residua.service.problems import Problem
 
@@ -49,17 +53,14 @@ async def spend(
 
     An admitted receipt that is not `replayed` permits one run of the mechanism.
     """
-    office, caller = office_of(request), caller_of(request)
-    caller.require("spend", name, *body.also)
+    caller_of(request).require("spend", name, *body.also)
     key, budgets = one_key(body.key, idempotency_key), named(name, body)
-    show = _Showing(values.receipt_to_dict, models.Receipted)
 
-    def ask(ledger: Ledger, query: Asked) -> _Answer:
-        assumed = body.assume_budget_relation
-        return show.if_quick(ledger.spend(budgets, query, key, assume_budget_relation=assumed))
+    def ask(ledger: Ledger) -> Receipt:
+        query, assumed = query_of(body.mechanism), body.assume_budget_relation
+        return ledger.spend(budgets, query, key, assume_budget_relation=assumed)
 
-    answer = await decide(request, office, caller, body.mechanism, ask)
-    return await show.response(request, office, caller, "spend", answer)
+    return await _answer(request, "spend", ask, values.receipt_to_dict, models.Receipted)
 
 
 @router.post(
@@ -105,18 +106,14 @@ async def reserve(
     request: Request, name: BudgetName, body: models.Reserve, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Hold budget for a mechanism that has not started."""
-    office, caller = office_of(request), caller_of(request)
-    caller.require("spend", name, *body.also)
+    caller_of(request).require("spend", name, *body.also)
     key, budgets = one_key(body.key, idempotency_key), named(name, body)
-    show = _Showing(values.reservation_to_dict, models.Reserved)
 
-    def ask(ledger: Ledger, query: Asked) -> _Answer:
-        assumed = body.assume_budget_relation
-        hold = ledger.reserve(budgets, query, key, body.ttl, assume_budget_relation=assumed)
-        return show.if_quick(hold)
+    def ask(ledger: Ledger) -> Reservation:
+        query, assumed = query_of(body.mechanism), body.assume_budget_relation
+        return ledger.reserve(budgets, query, key, body.ttl, assume_budget_relation=assumed)
 
-    answer = await decide(request, office, caller, body.mechanism, ask)
-    return await show.response(request, office, caller, "reserve", answer)
+    return await _answer(request, "reserve", ask, values.reservation_to_dict, models.Reserved)
 
 
 @router.post(
@@ -135,14 +132,12 @@ async def commit(
     office, caller = office_of(request), caller_of(request)
     caller.require("spend")
     key = one_key(body.key, idempotency_key)
-    show = _Showing(values.receipt_to_dict, models.Receipted)
 
-    def ask(ledger: Ledger) -> _Answer:
+    def ask(ledger: Ledger) -> Receipt:
         in_scope(office, caller, id)
-        return show.if_quick(ledger.commit(id, key))
+        return ledger.commit(id, key)
 
-    answer = await settle(request, office, caller, ask)
-    return await show.response(request, office, caller, "commit", answer)
+    return await _answer(request, "commit", ask, values.receipt_to_dict, models.Receipted)
 
 
 @router.post(
@@ -187,31 +182,26 @@ async def holds(request: Request) -> Response:
     return Json(await office.run(work))
 
 
-_Answer = tuple[Receipt | Reservation, bytes | None]
+async def _answer(
+    request: Request,
+    verb: str,
+    ask: Callable[[Ledger], Receipt | Reservation],
+    to_dict: Callable[[Any], dict[str, Any]],
+    model: type[BaseModel],
+) -> Json:
+    """Ask the ledger, count its decision and answer it; a worker says what takes time to say."""
+    office, caller = office_of(request), caller_of(request)
 
+    def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
+        receipt = ask(ledger)
+        return receipt, shaped(model, to_dict(receipt)) if is_quick(receipt) else None
 
-class _Showing:
-    """How a receipt is answered: at once, or where what is left takes time to say, elsewhere."""
-
-    def __init__(self, to_dict: Callable[[Any], dict[str, Any]], model: type[BaseModel]):
-        self._to_dict, self._model = to_dict, model
-
-    def if_quick(self, receipt: Receipt | Reservation) -> _Answer:
-        """A receipt, with its answer where that takes no time."""
-        if not is_quick(receipt):
-            return receipt, None
-        return receipt, shaped(self._model, self._to_dict(receipt))
-
-    async def response(
-        self, request: Request, office: Office, caller: Caller, verb: str, answer: _Answer
-    ) -> Json:
-        """Count a decision, and answer it."""
-        receipt, content = answer
-        office.metrics.decided(verb, receipt.admitted, receipt.replayed)
-        if content is None:
-            data = await shown_slowly(request, office, caller, receipt, self._to_dict)
-            content = shaped(self._model, data)
-        return Json(content)
+    receipt, content = await settle(request, office, caller, work)
+    office.metrics.decided(verb, receipt.admitted, receipt.replayed)
+    if content is None:
+        data = await shown_slowly(request, office, caller, receipt, to_dict)
+        content = shaped(model, data)
+    return Json(content)
 
 
 def in_scope(office: Office, caller: Caller, id: str) -> None:

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
-from residua.service.api.bodies import JsonRoute
-from residua.service.api.responses import BudgetName, Json, documented, shaped
+from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
 from residua.service.context import caller_of, office_of
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)

@@ -22,8 +22,6 @@ assert set(Type.__args__) == set(FIELDS)  # type: ignore[attr-defined]
 
 AT_ONCE = 500
 """Records read from the store at once."""
-MOST_SEEN = 20_000
-"""Records looked at for one page, however few of them are wanted."""
 
 
 @router.get(
@@ -68,7 +66,7 @@ async def history(
                     following = found[-1].seq
                     break
                 found.append(record)
-            if seen == MOST_SEEN:
+            if seen == 20_000:  # However few of them are wanted, an answer comes soon.
                 following = record.seq
                 break
         items = [values.record_to_dict(one) for one in found]

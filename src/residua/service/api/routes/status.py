@@ -15,7 +15,7 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
 from residua.service.api.responses import Json, documented, shaped
-from residua.service.auth.access import PERMISSIONS
+from residua.service.auth import PERMISSIONS
 from residua.service.context import Office, caller_of, office_of
 from residua.service.middleware import encoded
 from residua.service.pool import NICE, lost_problem

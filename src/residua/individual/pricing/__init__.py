@@ -1,1 +1,0 @@
-"""What a spend costs each subject: one kernel for every engine."""

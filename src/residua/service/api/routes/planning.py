@@ -1,0 +1,172 @@
+"""Planning and curves: how many more queries fit, with how little noise. Nothing is spent.
+
+A worker computes these, so `curves_of` and `plan_of` are pure functions.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.errors import ResiduaError, TooLargeError
+from residua.filters.base import Filter
+from residua.filters.query import as_mechanism
+from residua.ledger.api.views import Budget
+from residua.ledger.domain.described_query import asked as described
+from residua.ledger.domain.receipts import plain
+from residua.ledger.operations.early_rulings import Compute
+from residua.mechanisms.codec import from_dict
+from residua.mechanisms.mechanism import Mechanism
+from residua.planning import count_more, least_noise
+from residua.pld.pld import Pld
+from residua.service.api import models
+from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
+from residua.service.context import caller_of, office_of
+
+router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
+
+PATIENCE = 2.0
+"""Seconds that a plan may take, more or less."""
+FURTHEST = 50.0
+"""The largest eps that is drawn."""
+
+
+@router.get(
+    "/budgets/{name}/curves",
+    summary="Curves",
+    response_model=models.Curves,
+    responses=documented(404, 422),
+)
+async def curves(
+    request: Request,
+    name: BudgetName,
+    points: Annotated[int, Query(ge=2, le=401)] = 81,
+) -> Response:
+    """Hockey-stick (delta over eps) and tradeoff (type II over type I error) points.
+
+    Deltas are rounded up and errors down: the curve of the true loss is on the private side.
+    """
+    office, caller = office_of(request), caller_of(request)
+    caller.require("read", name)
+
+    def work(compute: Compute) -> bytes:
+        budget = office.ledger.budget(name).detached()
+        return shaped(models.Curves, compute(curves_of, budget, points))
+
+    return Json(await office.compute(request, caller, work))
+
+
+@router.post(
+    "/budgets/{name}/plan",
+    summary="Plan",
+    response_model=models.Planned,
+    responses=documented(400, 404, 408, 413, 415, 422),
+)
+async def plan(request: Request, name: BudgetName, body: models.Plan) -> Response:
+    """How many more of these queries, asked in turn, the budget's own filter would admit.
+
+    The budget's parents and open reservations may allow fewer: `check` asks them as well.
+    """
+    office, caller = office_of(request), caller_of(request)
+    caller.require("plan", name)
+
+    def work(compute: Compute) -> bytes:
+        queries = [from_dict(one) for one in body.mechanisms]
+        budget = office.ledger.budget(name).detached()
+        return shaped(models.Planned, compute(plan_of, budget, queries, body.n, body.most))
+
+    return Json(await office.compute(request, caller, work))
+
+
+def curves_of(budget: Budget, points: int) -> dict[str, Any]:
+    """The curves of a budget: the whole, the spent, the left and the promised."""
+    plds = {
+        part: _pld_of(getattr(budget, part, None)) for part in ("capacity", "spent", "remaining")
+    }
+    plds["guarantee"] = _pld_of(budget.filter.guarantee)
+    top = widest([pld for pld in plds.values() if pld is not None])
+    curves = {part: None if pld is None else curve(pld, points, top) for part, pld in plds.items()}
+    return {"budget": budget.name, "seq": budget.seq, **curves}
+
+
+def _pld_of(value: Any) -> Pld | None:
+    """The PLD of what is left or spent; None where it has none."""
+    if isinstance(value, Pld):
+        return value
+    try:
+        found = getattr(value, "pld", None)
+    except ResiduaError:
+        return None
+    return found if isinstance(found, Pld) else None
+
+
+def widest(plds: list[Pld]) -> float:
+    """The eps up to which curves are drawn: where the largest of them is about 1e-9, or level."""
+    return float(min(max([0.1, *map(_end, plds)]), FURTHEST))
+
+
+def _end(pld: Pld) -> float:
+    """Where a curve is about 1e-9; one that does not get there, a little after it has levelled."""
+    eps = float(pld.epsilon(1e-9))
+    if np.isfinite(eps):
+        return eps
+    level = float(pld.delta(FURTHEST))
+    eps = 1.25 * float(pld.epsilon(min(1.0, 1.01 * level)))
+    return eps if np.isfinite(eps) else 10.0
+
+
+def curve(pld: Pld, points: int, top: float) -> dict[str, dict[str, list[float]]]:
+    """One PLD in both views."""
+    eps = np.linspace(0.0, top, points)
+    alpha = np.linspace(0.0, 1.0, points)
+    delta = np.atleast_1d(np.asarray(pld.delta(eps), dtype=np.float64))
+    beta = np.atleast_1d(np.asarray(pld.tradeoff(alpha), dtype=np.float64))
+    return {
+        "hockey_stick": {"eps": eps.tolist(), "delta": np.clip(delta, 0.0, 1.0).tolist()},
+        "tradeoff": {"alpha": alpha.tolist(), "beta": np.clip(beta, 0.0, 1.0).tolist()},
+    }
+
+
+def plan_of(budget: Budget, queries: list[Mechanism], n: int, most: int) -> dict[str, Any]:
+    """How many more would fit of a budget, and with how little noise `n` rounds would."""
+    at: dict[str, Any] = {"state": budget.state, "relation": budget.relation}
+    count, ended, least = 0, False, None
+    if not any(described(one).contradicts(budget.relation, budget.unit) for one in queries):
+        count, ended, pace = count_fitting(budget.filter, queries, most, at)
+        if pace * n * len(queries) > PATIENCE:
+            raise TooLargeError(
+                f"n must be small enough to be tried out for this filter, got {n}; each try"
+                f" takes about {pace:.2g} s a query"
+            )
+        least = least_noise(budget.filter, queries, n, **at)
+    return {
+        "how_many": count,
+        "rounds": count // len(queries),
+        "counting_ended": ended,
+        "n": n,
+        "least_noise": None if least is None else [as_mechanism(one).to_dict() for one in least],
+        "remaining": plain(budget.remaining),
+    }
+
+
+def count_fitting(
+    filter: Filter, queries: list[Mechanism], most: int, at: dict[str, Any]
+) -> tuple[int, bool, float]:
+    """How many fit, whether counting ended before a refusal, and the seconds that a decision took.
+
+    Some filters decide each query one by one, so counting goes as far as there is patience.
+    """
+    start = time.monotonic()
+    limit = min(most, 64)
+    while True:
+        begun = time.monotonic()
+        count, ended = count_more(filter, queries, most=limit, **at)
+        pace = (time.monotonic() - begun) / max(1, count)
+        if count < limit or limit == most or time.monotonic() - start > PATIENCE / 3:
+            return count, ended, pace
+        limit = min(most, 4 * limit)

@@ -1,0 +1,220 @@
+"""Pages that manage budgets: create and retire them, and cancel reservations.
+
+For what cannot be undone, a link leads to a page that says what will happen and asks why; its form
+does it. Engines and admins cancel, admins create and retire, as over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from residua.errors import ArgumentError, ResiduaError, UnknownHold
+from residua.ledger.api.ledger import Ledger
+from residua.ledger.domain.receipts import Hold
+from residua.service.api import models
+from residua.service.api.deciding import settle
+from residua.service.api.responses import validated
+from residua.service.api.routes.asking import in_scope
+from residua.service.auth import Caller
+from residua.service.context import office_of
+from residua.service.pages.choices import FILTERS, described
+from residua.service.pages.content import query_words
+from residua.service.pages.html import PageRoute, page, shown, submitted, to, visible
+from residua.service.pages.session import Visitor, visitor
+from residua.service.problems import Problem
+
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/budgets/{name}/retire")
+async def ask_to_retire(request: Request, name: str) -> Response:
+    """Show what retiring a budget means, and ask for a reason."""
+    seen = await visitor(request)
+    seen.caller.require("manage", name)
+    return await _retirement(request, seen, name, None)
+
+
+@router.post("/budgets/{name}/retire")
+async def retire(request: Request, name: str) -> Response:
+    """Retire it; the answer is the record that this left."""
+    office = office_of(request)
+    seen, given = await submitted(request, "manage", name)
+
+    def work(reason: str) -> int:
+        office.ledger.as_principal(seen.caller.principal).retire(name, reason)
+        return office.ledger.budget(name).seq
+
+    try:
+        body = validated(models.Retirement, {"reason": given.get("reason", "").strip()})
+        seq = await office.run(work, body.reason)
+    except (ResiduaError, Problem) as error:
+        return await _retirement(request, seen, name, visible(error))
+    return to(f"/budgets/{quote(name, safe='')}?record={seq}")
+
+
+@router.get("/holds/{id}/cancel")
+async def ask_to_cancel(request: Request, id: str) -> Response:
+    """Show what cancelling a reservation means, and ask for a reason."""
+    seen = await visitor(request)
+    seen.caller.require("spend")
+    return await _cancellation(request, seen, id, None)
+
+
+@router.post("/holds/{id}/cancel")
+async def cancel(request: Request, id: str) -> Response:
+    """Let it go; the answer is the record that this left."""
+    office = office_of(request)
+    seen, given = await submitted(request, "spend")
+    found = await office.run(waiting, office.ledger, seen.caller, id)
+    try:
+        await office.run(in_scope, office, seen.caller, id)
+        body = validated(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
+        await settle(request, office, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
+    except (ResiduaError, Problem) as error:
+        return await _cancellation(request, seen, id, visible(error))
+    name = found.budgets[0]
+    seq = await office.run(_left, office.ledger, name, id)
+    return to(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
+
+
+def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
+    """A reservation that the caller may see; raises where there is none."""
+    for hold in ledger.holds():
+        if hold.id == id and sees(caller, hold):
+            return hold
+    raise UnknownHold(f"no reservation {id[:100]!r} is waiting")
+
+
+def sees(caller: Caller, hold: Hold) -> bool:
+    """Whether a reservation is the caller's own, or all of it in scope."""
+    return hold.by == caller.principal or all(caller.sees(each) for each in hold.budgets)
+
+
+def _left(ledger: Ledger, name: str, id: str) -> int | None:
+    """The number of the record that released a hold."""
+    after = ledger.budget(name).seq - 50  # Others may have written since.
+    for record in reversed(ledger.history(name, after=after if after >= 0 else None)):
+        if record.type == "cancel" and record.body["hold"] == id:
+            return record.seq
+    return None
+
+
+async def _retirement(
+    request: Request, seen: Visitor, name: str, problem: Problem | None
+) -> Response:
+    office = office_of(request)
+    budget = await office.run(office.ledger.budget, name)
+    facts: list[tuple[str, Any]] = [
+        ("Budget", budget.name),
+        ("Filter", repr(budget.filter)),
+        ("Reservations waiting", len(budget.holds)),
+    ]
+    return page(
+        "confirm.html",
+        seen,
+        200 if problem is None else problem.status,
+        title=f"Retire {budget.name}?",
+        says="The budget is closed for good: what is left of it can no longer be spent, and open"
+        " reservations are released. Its history stays, and so does what it promises.",
+        facts=facts,
+        action=f"/budgets/{quote(name, safe='')}/retire",
+        back=f"/budgets/{quote(name, safe='')}",
+        verb="Retire the budget",
+        usual="",
+        problem=None if problem is None else shown(problem),
+    )
+
+
+async def _cancellation(
+    request: Request, seen: Visitor, id: str, problem: Problem | None
+) -> Response:
+    office = office_of(request)
+    hold = await office.run(waiting, office.ledger, seen.caller, id)
+    facts = [
+        ("Query", query_words(hold.mechanism)),
+        ("Held from", ", ".join(hold.budgets)),
+        ("By", hold.by),
+    ]
+    return page(
+        "confirm.html",
+        seen,
+        200 if problem is None else problem.status,
+        title="Cancel this reservation?",
+        says="Cancel only if its query has not started and never will: what is held goes back to"
+        " the budget, and the reservation can no longer be committed.",
+        facts=facts,
+        action=f"/holds/{quote(id, safe='')}/cancel",
+        back=f"/budgets/{quote(hold.budgets[0], safe='')}",
+        verb="Cancel the reservation",
+        usual="cancelled",
+        problem=None if problem is None else shown(problem),
+    )
+
+
+router = APIRouter(route_class=PageRoute)
+
+RELATIONS = ("add-remove", "replace-one", "zero-out")
+
+
+@router.get("/new-budget")
+async def ask(request: Request) -> Response:
+    """Ask what the budget is to be."""
+    seen = await visitor(request)
+    seen.caller.require("manage")
+    return await _form(request, seen, {}, None)
+
+
+@router.post("/new-budget")
+async def create(request: Request) -> Response:
+    """Create it, or say what is wrong."""
+    office = office_of(request)
+    seen, given = await submitted(request, "manage")
+    try:
+        body = validated(models.NewBudget, wanted(given))
+        ledger = office.ledger.as_principal(seen.caller.principal)
+        await office.compute(
+            request,
+            seen.caller,
+            lambda compute: ledger.with_compute(compute).create_budget(**body.model_dump()),
+        )
+    except (ResiduaError, Problem) as error:
+        return await _form(request, seen, given, visible(error))
+    return to(f"/budgets/{quote(body.name, safe='')}")
+
+
+def wanted(given: Mapping[str, str]) -> dict[str, Any]:
+    """The budget that a form describes; the ledger supplies what was left empty."""
+    fields: dict[str, Any] = {
+        name: given[name].strip()
+        for name in ("name", "relation", "unit", "parent", "partition", "data")
+        if given.get(name, "").strip()
+    }
+    if given.get("days", "").strip():
+        try:
+            fields["window"] = 86400.0 * float(given["days"])
+        except ValueError:
+            raise ArgumentError(f"days must be a number, got {given['days'][:100]!r}") from None
+    return {**fields, "filter": described(FILTERS, given, "filter")}
+
+
+async def _form(
+    request: Request, seen: Visitor, given: Mapping[str, str], problem: Problem | None
+) -> Response:
+    office = office_of(request)
+    names = await office.run(lambda: sorted(one.name for one in office.ledger.budgets()))
+    return page(
+        "create.html",
+        seen,
+        200 if problem is None else problem.status,
+        given=given,
+        problem=None if problem is None else shown(problem),
+        choices=FILTERS,
+        relations=RELATIONS,
+        parents=names[:500],
+    )
